@@ -46,9 +46,9 @@ typedef struct cleat_time_budget {
     int64_t session; /* of each process */
 } cleat_time_budget;
 
-/* When a run checks that a device computes correct results: on its first batches, or by cleat_self_check. */
+/* When a training, an evaluation or a prediction checks on its first batches that the device computes correct results. */
 typedef enum cleat_self_check_policy {
-    CLEAT_SELF_CHECK_ONCE, /* once for each device, driver, set of kernels, model type and precision */
+    CLEAT_SELF_CHECK_ONCE, /* once for each device, driver and program */
     CLEAT_SELF_CHECK_ALWAYS,
     CLEAT_SELF_CHECK_NEVER,
 } cleat_self_check_policy;

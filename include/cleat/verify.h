@@ -48,20 +48,6 @@ CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const c
                                     cleat_error *error);
 CLEAT_API void cleat_verify_free(cleat_verify_report *report);
 
-/* Checks that a device computes correctly, and rejects it with CLEAT_ERR_DEVICE if it does not. It re-runs a small
- * reference trajectory of the profile's model family (built into the library; a family without one is not checked, which
- * the log says) in the profile's precision, once for each kernel variant that supports it on this device. An evaluation
- * or a prediction begins with it; cleat_train checks its own programs on its first batches instead.
- *
- * profile->run.self_check selects when the check runs. `once`: skipped if this combination of device, driver
- * and kernels has passed before, which is recorded in a file in the cache folder, or if a training of this family and
- * precision has passed the check of its programs. `always`: on every call.
- * `never`: no check, CLEAT_OK. The cost is about that of compiling the kernels of the trajectory, plus a few
- * MiB of device memory, which are released.
- *
- * The error message names the device, the kernels, the comparison with the largest error, and the operation
- * that computed the first wrong tensor. */
-CLEAT_API cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error);
 /* The reference trainings one by one, as `cleat verify` shows them. */
 typedef struct cleat_reference_result {
     size_t comparisons; /* 0: skipped, because the device has too little memory */
@@ -72,14 +58,14 @@ typedef struct cleat_reference_result {
 /* The model.type of the i-th reference training that is built into the library; NULL after the last.
  * Small ones, which take little time, come first. */
 CLEAT_API const char *cleat_reference_model(size_t i);
-/* Repeats the reference training of `model` on the device.
- * `precision` auto: that of the device. A pass is recorded, so that cleat_self_check does not repeat it.
- * CLEAT_ERR_DEVICE: wrong results, with the message of cleat_self_check; CLEAT_ERR_NOT_SUPPORTED: there is no
- * training of this model, or the device has no unit for tf32. */
+/* Repeats the reference training of `model` on the device, once for each kernel variant that supports it there.
+ * `precision` auto: that of the device. CLEAT_ERR_DEVICE: results are wrong; the message names the device, the kernels,
+ * the comparison with the largest error, and the operation that computed the first wrong tensor.
+ * CLEAT_ERR_NOT_SUPPORTED: there is no training of this model, or the device has no unit for tf32. */
 CLEAT_API cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
                                               cleat_reference_result *result, cleat_error *error);
-/* Whether this combination of device, driver, kernels, model family and precision is recorded as having passed. Runs no
- * check. */
+/* Whether a training of the profile's model family in its precision has passed the check of its programs (run.self_check)
+ * with this device, its driver and these kernels, according to a file in the cache folder. Runs no check. */
 CLEAT_API bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile);
 
 #ifdef __cplusplus

@@ -38,6 +38,16 @@ static size_t records(const tiny *t, const char *name) {
     return count;
 }
 
+static void evaluate(const tiny *t, const char *run, const cleat_profile *profile, cleat_status expected,
+                     cleat_error *error) {
+    cleat_metrics metrics;
+    cleat_error own;
+    char path[TINY_PATH];
+    if (!error) error = &own;
+    const cleat_status status = cleat_evaluate(profile, tiny_path(t, run, path), "val", &metrics, error);
+    if (status != expected) fail_msg("%s", status ? error->text : "the evaluation succeeded");
+}
+
 /* --- correct programs ----------------------------------------------------------------------------------------- */
 
 static void a_run_is_checked_and_has_the_same_bits(void **state) {
@@ -57,7 +67,7 @@ static void a_run_is_checked_and_has_the_same_bits(void **state) {
     }
 }
 
-/* A second run of the same programs checks nothing; an evaluation takes the training's word. */
+/* A second run of the same programs checks nothing, nor does an evaluation of what a training evaluated. */
 static void a_passed_check_is_remembered(void **state) {
     const tiny *t = *state;
     cleat_device *device = NULL;
@@ -67,9 +77,9 @@ static void a_passed_check_is_remembered(void **state) {
     const size_t count = records(t, "remembered");
     assert_int_equal(cleat_device_open(profile->run.device, &device, NULL), CLEAT_OK);
     assert_true(cleat_self_check_passed(device, profile));
-    assert_int_equal(cleat_self_check(device, profile, NULL), CLEAT_OK);
-    assert_int_equal(cleat_device_peak(device), 0);
     cleat_device_close(device);
+    evaluate(t, "first", profile, CLEAT_OK, NULL);
+    assert_int_equal(records(t, "remembered"), count);
     cleat_profile_destroy(profile);
     tiny_train_to(CLEAT_OK, t, "second", SET("run.self_check=once"), false, 0);
     assert_int_equal(records(t, "remembered"), count);
@@ -167,8 +177,45 @@ static void changed_kernels_of_halves_are_refused(void **state) {
         assert_is_refused(*state, &rows[i].mutant, 100 + i, rows[i].precision);
 }
 
+#define WIDE "model.d_model=24"
+
+/* A linear operation that adds its residual itself occurs only where nothing is saved for a backward pass. */
+static void programs_of_evaluations_are_checked(void **state) {
+    static const mutant fused = {"lib/epilogue.clh", "sum += LOADCV(accum, at)",
+                                 "sum += (bias ? 1.1f : 1.0f) * LOADCV(accum, at)", "(linear"};
+    const tiny *t = *state;
+    char out[TINY_PATH];
+    tiny_result found = {.status = CLEAT_OK};
+    cleat_profile *checked = tiny_profile(t, SET("run.self_check=once", WIDE)),
+                  *unchecked = tiny_profile(t, SET("run.self_check=never", WIDE));
+    tiny_train_to(CLEAT_OK, t, "right", SET("run.self_check=never", WIDE), false, 0);
+    use_new_cache(t, "evaluations");
+    use_mutant(t, &fused, 200);
+    evaluate(t, "right", unchecked, CLEAT_OK, NULL);
+    evaluate(t, "right", checked, CLEAT_ERR_DEVICE, &found.error);
+    found.status = CLEAT_ERR_DEVICE;
+    assert_refused(&fused, &found);
+    size_t count;
+    assert_int_equal(
+        cleat_predict(checked, tiny_path(t, "right", out), checked->data->path, t->folder, &count, &found.error),
+        CLEAT_ERR_DEVICE);
+    assert_refused(&fused, &found);
+    found = tiny_train(t, "wrong", SET("run.self_check=once", WIDE), false, 0);
+    unsetenv("CLEAT_KERNEL_DIR");
+    assert_refused(&fused, &found);
+    const size_t before = records(t, "evaluations");
+    evaluate(t, "right", checked, CLEAT_OK, NULL);
+    const size_t after = records(t, "evaluations");
+    assert_true(after > before);
+    evaluate(t, "right", checked, CLEAT_OK, NULL);
+    assert_int_equal(records(t, "evaluations"), after);
+    cleat_profile_destroy(checked);
+    cleat_profile_destroy(unchecked);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_of_evaluations_are_checked),
         cmocka_unit_test(a_run_is_checked_and_has_the_same_bits),
         cmocka_unit_test(a_passed_check_is_remembered),
         cmocka_unit_test(changed_kernels_are_refused),

@@ -76,11 +76,11 @@ static cleat_status key_of(const cleat_exec *exec, size_t graph, size_t index, n
     return status;
 }
 
-static bool is_covered(const cleat_program_check *sampled, const node_key *key) {
+static bool is_covered(const cleat_program_check *check, const node_key *key) {
     int similar = 0;
-    for (size_t i = 0; i < sampled->count; ++i) {
-        if (strcmp(sampled->covered[i].all, key->all) == 0) return true;
-        similar += strcmp(sampled->covered[i].program, key->program) == 0;
+    for (size_t i = 0; i < check->count; ++i) {
+        if (strcmp(check->covered[i].all, key->all) == 0) return true;
+        similar += strcmp(check->covered[i].program, key->program) == 0;
     }
     return similar >= SIMILAR;
 }
@@ -90,9 +90,9 @@ static bool has_launches(const cleat_exec *exec, size_t graph, size_t index) {
 }
 
 /* The record of a graph: its name is a hash of the keys of all its nodes. */
-static cleat_status graph_path(const cleat_program_check *sampled, size_t graph, char path[CLEAT_PASSED_PATH],
+static cleat_status graph_path(const cleat_program_check *check, size_t graph, char path[CLEAT_PASSED_PATH],
                                cleat_error *error) {
-    const cleat_exec *exec = sampled->session->exec;
+    const cleat_exec *exec = check->session->exec;
     cleat_string text = {0};
     char hash[HASH], what[HASH + 16];
     node_key key;
@@ -107,7 +107,7 @@ static cleat_status graph_path(const cleat_program_check *sampled, size_t graph,
     cleat_string_free(&text);
     if (status) return status;
     snprintf(what, sizeof what, "programs %s", hash);
-    return cleat_passed_path(sampled->session->device, FORMAT, what, path, error);
+    return cleat_passed_path(check->session->device, FORMAT, what, path, error);
 }
 
 /* The record of a model type. */
@@ -125,16 +125,26 @@ bool cleat_program_check_has_passed(const cleat_device *device, const char *mode
 
 /* --- life ----------------------------------------------------------------------------------------------------- */
 
-static int passes_of(const cleat_workload *work, size_t graph) {
+static bool is_update(const cleat_program_check *check, size_t graph) {
+    const cleat_work_graph *update = &check->session->work->update;
+    return update->graph && update->index == graph;
+}
+
+static bool is_pass(const cleat_workload *work, size_t graph) {
     bool found = false;
-    if (work->update.graph && work->update.index == graph) return 2;
-    for (size_t b = 0; b < work->n_buckets; ++b) found |= work->train[b].graph && work->train[b].index == graph;
+    for (size_t b = 0; b < work->n_buckets; ++b)
+        found |= (work->train[b].graph && work->train[b].index == graph) ||
+                 (work->evaluate[b].graph && work->evaluate[b].index == graph);
     return found;
 }
 
-cleat_status cleat_program_check_create(cleat_session *session, bool again, cleat_program_check **sampled,
-                                        cleat_error *error) {
+cleat_status cleat_program_check_create(cleat_session *session, cleat_program_check **check, cleat_error *error) {
     const cleat_plan *plan = session->exec->plan;
+    const int policy = session->profile->run.self_check;
+    if (policy == CLEAT_SELF_CHECK_NEVER) {
+        *check = NULL;
+        return CLEAT_OK;
+    }
     cleat_program_check *made = cleat_alloc(1, sizeof *made);
     if (made) made->due = cleat_alloc(plan->layout_count, sizeof *made->due);
     if (!made || !made->due) {
@@ -144,33 +154,34 @@ cleat_status cleat_program_check_create(cleat_session *session, bool again, clea
     made->session = session;
     for (size_t g = 0; g < plan->layout_count; ++g) {
         char path[CLEAT_PASSED_PATH];
-        made->due[g] = passes_of(session->work, g);
-        if (!again && made->due[g] && graph_path(made, g, path, NULL) == CLEAT_OK && cleat_has_passed(path))
+        made->due[g] = is_update(made, g) ? 2 : is_pass(session->work, g);
+        if (policy == CLEAT_SELF_CHECK_ONCE && made->due[g] && graph_path(made, g, path, NULL) == CLEAT_OK &&
+            cleat_has_passed(path))
             made->due[g] = 0;
     }
-    *sampled = made;
+    *check = made;
     return CLEAT_OK;
 }
 
-void cleat_program_check_destroy(cleat_program_check *sampled) {
-    if (!sampled) return;
-    cleat_free(sampled->due);
-    cleat_free(sampled->covered);
-    cleat_free(sampled);
+void cleat_program_check_destroy(cleat_program_check *check) {
+    if (!check) return;
+    cleat_free(check->due);
+    cleat_free(check->covered);
+    cleat_free(check);
 }
 
-bool cleat_program_check_is_due(const cleat_program_check *sampled, size_t graph) {
-    return sampled->due[graph] > 0;
+bool cleat_program_check_is_due(const cleat_program_check *check, size_t graph) {
+    return check && check->due[graph] > 0;
 }
 
 /* --- checking ------------------------------------------------------------------------------------------------- */
 
-static void name_unchecked(cleat_program_check *sampled, const cleat_op *op) {
+static void name_unchecked(cleat_program_check *check, const cleat_op *op) {
     char item[CLEAT_NAME];
-    const size_t length = strlen(sampled->unchecked);
+    const size_t length = strlen(check->unchecked);
     snprintf(item, sizeof item, " %s,", op->name);
-    if (!strstr(sampled->unchecked, item))
-        snprintf(sampled->unchecked + length, sizeof sampled->unchecked - length, "%s", item);
+    if (!strstr(check->unchecked, item))
+        snprintf(check->unchecked + length, sizeof check->unchecked - length, "%s", item);
 }
 
 static bool fits(const cleat_node *node) {
@@ -182,59 +193,58 @@ static bool fits(const cleat_node *node) {
 }
 
 /* Whether the node is compared; its key is then covered. */
-static cleat_status take(cleat_program_check *sampled, size_t graph, size_t index, bool *compared, cleat_error *error) {
-    const cleat_exec *exec = sampled->session->exec;
+static cleat_status take(cleat_program_check *check, size_t graph, size_t index, bool *compared, cleat_error *error) {
+    const cleat_exec *exec = check->session->exec;
     const cleat_node *node = exec->plan->layouts[graph].graph->nodes[index];
     node_key key;
     *compared = false;
     if (!has_launches(exec, graph, index)) return CLEAT_OK;
     cleat_status status = key_of(exec, graph, index, &key, error);
-    if (status || is_covered(sampled, &key)) return status;
+    if (status || is_covered(check, &key)) return status;
     if (!fits(node)) {
         cleat_log(CLEAT_LOG_DEBUG, "self-check: %s is not compared: %s", node->name,
                   node->op->define ? "a tensor is too large" : "it has no definition");
-        name_unchecked(sampled, node->op);
+        name_unchecked(check, node->op);
         return CLEAT_OK;
     }
-    status = cleat_grow(&sampled->covered, sampled->count, &sampled->capacity, sizeof *sampled->covered, error);
+    status = cleat_grow(&check->covered, check->count, &check->capacity, sizeof *check->covered, error);
     if (status) return status;
-    sampled->covered[sampled->count++] = key;
+    check->covered[check->count++] = key;
     *compared = true;
     return CLEAT_OK;
 }
 
-static cleat_status run(cleat_program_check *sampled, size_t graph, cleat_error *error) {
-    cleat_exec *exec = sampled->session->exec;
+static cleat_status run(cleat_program_check *check, size_t graph, cleat_error *error) {
+    cleat_exec *exec = check->session->exec;
     const size_t nodes = exec->plan->layouts[graph].node_count;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < nodes && !status; ++i) {
         bool compared;
-        status = take(sampled, graph, i, &compared, error);
+        status = take(check, graph, i, &compared, error);
         if (!status && compared)
-            status = cleat_check_node(exec, graph, i, &sampled->result, error);
+            status = cleat_check_node(exec, graph, i, &check->result, error);
         else if (!status)
             status = cleat_exec_run_nodes(exec, graph, i, i + 1, error);
     }
     return status;
 }
 
-/* The record of the type is what evaluations ask for. Their programs are those of training, but for operations that only
- * an evaluation fuses or has. */
-static void save_records(cleat_program_check *sampled, size_t graph, double seconds) {
-    const bool all = !*sampled->unchecked;
+/* The record of the type is what `cleat doctor` shows. */
+static void save_records(cleat_program_check *check, size_t graph, double seconds) {
+    const bool all = !*check->unchecked;
     char summary[384], path[CLEAT_PASSED_PATH], model[64];
     snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit;%s%s %.2f s",
-             (long long)sampled->result.elements, (long long)sampled->result.nodes, sampled->result.worst,
-             all ? "" : " without a definition, or too large to be compared:", sampled->unchecked, seconds);
-    cleat_log(sampled->reported && all ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
+             (long long)check->result.elements, (long long)check->result.nodes, check->result.worst,
+             all ? "" : " without a definition, or too large to be compared:", check->unchecked, seconds);
+    cleat_log(check->reported && all ? CLEAT_LOG_DEBUG : CLEAT_LOG_INFO,
               "self-check of the device, on the run's own batch: %s (run.self_check)", summary);
-    sampled->reported = true;
-    sampled->incomplete |= !all;
-    if (sampled->due[graph]) return;
-    if (graph_path(sampled, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
-    if (sampled->session->work->update.index != graph || sampled->incomplete) return;
-    if (cleat_profile_get(sampled->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
-        type_path(sampled->session->device, model, sampled->session->work->storage, path) == CLEAT_OK)
+    check->reported = true;
+    check->incomplete |= !all;
+    if (check->due[graph]) return;
+    if (graph_path(check, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
+    if (!is_update(check, graph) || check->incomplete) return;
+    if (cleat_profile_get(check->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
+        type_path(check->session->device, model, check->session->work->storage, path) == CLEAT_OK)
         cleat_save_passed(path, summary);
 }
 
@@ -251,40 +261,48 @@ static cleat_status change_hyper(const cleat_session *session, cleat_error *erro
     return cleat_exec_write_unchecked(session->exec, graph, hyper, values, error);
 }
 
-static cleat_status check(cleat_program_check *sampled, size_t graph, cleat_saved_state *saved, cleat_error *error) {
-    cleat_session *session = sampled->session;
-    const bool update = session->work->update.index == graph, infinite = update && sampled->due[graph] == 1;
+static cleat_status check_graph(cleat_program_check *check, size_t graph, cleat_saved_state *saved,
+                                cleat_error *error) {
+    cleat_session *session = check->session;
+    const bool update = is_update(check, graph), infinite = update && check->due[graph] == 1;
     cleat_status status = cleat_exec_run_nodes(session->exec, graph, 0, 0, error); /* takes the upload */
     if (infinite)
-        sampled->count = sampled->others; /* the nodes are compared again */
+        check->count = check->others; /* the nodes are compared again */
     else
-        sampled->others = sampled->count;
+        check->others = check->count;
     if (!status) status = cleat_saved_state_take(session, update, saved, error);
     if (!status) status = cleat_saved_state_disturb(session, update, infinite, saved, error);
     if (!status && update) status = change_hyper(session, error);
-    if (!status && update && session->work->refresh.graph) status = run(sampled, session->work->refresh.index, error);
-    if (!status) status = run(sampled, graph, error);
+    if (!status && update && session->work->refresh.graph) status = run(check, session->work->refresh.index, error);
+    if (!status) status = run(check, graph, error);
     return status;
 }
 
-cleat_status cleat_program_check_run(cleat_program_check *sampled, size_t graph, cleat_error *error) {
+cleat_status cleat_program_check_run(cleat_program_check *check, size_t graph, cleat_error *error) {
     const double start = cleat_seconds();
     cleat_saved_state saved = {0};
     cleat_error why = {0};
-    sampled->result = (cleat_node_check){0};
-    sampled->unchecked[0] = 0;
-    cleat_status status = check(sampled, graph, &saved, &why);
-    const cleat_status restored = cleat_saved_state_restore(sampled->session, &saved, status ? NULL : &why);
+    check->result = (cleat_node_check){0};
+    check->unchecked[0] = 0;
+    cleat_status status = check_graph(check, graph, &saved, &why);
+    const cleat_status restored = cleat_saved_state_restore(check->session, &saved, status ? NULL : &why);
     cleat_saved_state_free(&saved);
-    --sampled->due[graph];
+    --check->due[graph];
     if (status == CLEAT_ERR_MEMORY && !restored) {
         cleat_log(CLEAT_LOG_WARNING, "self-check: not all operations are checked: %s", why.text);
-        sampled->due[graph] = 0;
-        sampled->incomplete = true;
+        check->due[graph] = 0;
+        check->incomplete = true;
         return CLEAT_OK;
     }
     if (!status) status = restored;
     if (status && error) *error = why;
-    if (!status) save_records(sampled, graph, cleat_seconds() - start);
+    if (!status) save_records(check, graph, cleat_seconds() - start);
     return status;
+}
+
+cleat_status cleat_program_check_batch(cleat_program_check *check, cleat_feed *feed, const cleat_work_graph *graph,
+                                       const cleat_fed_batch *fed, cleat_error *error) {
+    if (!cleat_program_check_is_due(check, graph->index)) return CLEAT_OK;
+    cleat_status status = cleat_feed_upload(feed, graph, fed, error);
+    return status ? status : cleat_program_check_run(check, graph->index, error);
 }

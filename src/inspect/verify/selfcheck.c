@@ -1,10 +1,8 @@
 /* The reference training of a model family as a check of a device. */
 #include "cleat/tuning.h"
-#include "core/clock.h"
 #include "core/embedded.h"
 #include "device/device.h"
 #include "session/tuned_cache.h"
-#include "verify/passed.h"
 #include "verify/program_check.h"
 #include "verify/verify.h"
 
@@ -15,8 +13,6 @@
 /* The files of src/inspect/verify/checks, by model type; terminated by a NULL name. */
 extern const cleat_embedded_file cleat_embedded_checks[];
 
-enum { FORMAT = 6, SUMMARY = 256 }; /* FORMAT: incremented when the checks or their files change */
-
 typedef struct checker {
     cleat_device *device;
     const char *model;   /* model type */
@@ -25,14 +21,6 @@ typedef struct checker {
     cleat_reference_result result;
 } checker;
 
-/* --- record on disk ------------------------------------------------------------------------------------------- */
-
-static cleat_status passed_path(const checker *c, char path[CLEAT_PASSED_PATH], cleat_error *error) {
-    char what[96];
-    snprintf(what, sizeof what, "%s\n%s", c->model, cleat_dtype_name(c->storage));
-    return cleat_passed_path(c->device, FORMAT, what, path, error);
-}
-
 /* --- checking ------------------------------------------------------------------------------------------------- */
 
 static double share(double rel_error, double of) {
@@ -40,7 +28,7 @@ static double share(double rel_error, double of) {
     return isnan(found) ? INFINITY : found;
 }
 
-/* The tolerances are meant for files (cleat verify FILE). The self-check rejects a driver only for wrong results, not
+/* The tolerances are meant for files (cleat verify FILE). A reference training rejects a driver only for wrong results, not
  * for different rounding: AdamW takes a step of full size for a gradient that is zero in exact arithmetic, and with
  * Winograd's convolutions image_resnet has 288 such elements of about 1e-8, which move its last losses by 1.2e-4, 12
  * times their tolerance (PyTorch's by up to 3.6e-4 with noise of 1e-7 on all gradients, by 6e-9 without the zeros).
@@ -80,7 +68,7 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
                       "with %s, '%s' has a "
                       "relative error of %.3g, where %.1g is allowed (%zu of %zu comparisons exceed their "
                       "tolerance%s). Use another device "
-                      "(run.device) or another version of its driver; run.self_check = never trains nevertheless",
+                      "(run.device) or another version of its driver",
                       facts->name, facts->platform, facts->driver, c->model, cleat_dtype_name(c->storage), which,
                       furthest->name, furthest->rel_error, limit_of(c, furthest), report->failed, report->count, where);
 }
@@ -107,10 +95,10 @@ static cleat_status repeat(const checker *c, int rank, cleat_verify_report *repo
 static cleat_status cannot_check(const checker *c, int rank, cleat_status status, cleat_error *error) {
     if (status == CLEAT_ERR_BUILD && rank > 0)
         return cleat_fail_in(error, status,
-                             "the self-check (a reference training of %s with kernel variants number %d, which a run "
-                             "may not use at all: run.self_check = never runs without the check)",
+                             "the reference training of %s with kernel variants number %d, which a run uses "
+                             "only if they are faster",
                              c->model, rank + 1);
-    return cleat_fail_in(error, status, "the self-check (a reference training of %s)", c->model);
+    return cleat_fail_in(error, status, "the reference training of %s", c->model);
 }
 
 /* Runs the check once per rank of variants, so that every kernel that supports a node of the trajectory is
@@ -129,42 +117,11 @@ static cleat_status check_all(checker *c, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Model families defined outside the library have no check file. */
-static bool has_trajectory(const char *model) {
-    const cleat_embedded_file *file = cleat_embedded_checks;
-    while (file->name && strcmp(file->name, model) != 0) ++file;
-    return file->name;
-}
-
 static cleat_status open_trajectory(checker *c, cleat_error *error) {
     for (const cleat_embedded_file *file = cleat_embedded_checks; file->name; ++file)
         if (strcmp(file->name, c->model) == 0)
             return cleat_safetensors_parse(c->model, file->text, file->size, &c->file, error);
-    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "no self-check exists for model '%s'", c->model);
-}
-
-/* Writes what was found to `summary` [SUMMARY], or "" if the check was skipped. */
-static cleat_status check(checker *c, char *summary, cleat_error *error) {
-    const double start = cleat_seconds();
-    summary[0] = 0;
-    cleat_status status = open_trajectory(c, error);
-    if (!status) status = check_all(c, error);
-    cleat_safetensors_close(c->file);
-    if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
-        cleat_log(CLEAT_LOG_WARNING, "self-check: skipped, the device has too little memory for it%s%s",
-                  error ? ": " : "", error ? error->text : "");
-        c->result = (cleat_reference_result){.comparisons = 0};
-        return CLEAT_OK;
-    }
-    if (status) return status;
-    snprintf(summary, SUMMARY,
-             "%zu comparisons of a reference training of %s in %s, with %d sets of kernels: the worst at %.2g of its "
-             "limit; %.1f s",
-             c->result.comparisons, c->model, cleat_dtype_name(c->storage), c->result.kernel_sets, c->result.worst,
-             cleat_seconds() - start);
-    char path[CLEAT_PASSED_PATH];
-    if (passed_path(c, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
-    return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the library has no reference training of '%s'", c->model);
 }
 
 /* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
@@ -172,45 +129,11 @@ static void use_tuned_clblast(cleat_device *device) {
     if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
 }
 
-static cleat_status make_checker(cleat_device *device, const cleat_profile *profile, char model[64], checker *made,
-                                 cleat_error *error) {
-    cleat_status status = cleat_profile_get(profile, "model.type", model, 64, error);
-    if (status) return status;
-    *made = (checker){.device = device,
-                      .model = model,
-                      .storage = cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device))};
-    use_tuned_clblast(device);
-    return CLEAT_OK;
-}
-
-static bool has_passed(const checker *c) {
-    char path[CLEAT_PASSED_PATH];
-    return cleat_program_check_has_passed(c->device, c->model, c->storage) ||
-           (passed_path(c, path, NULL) == CLEAT_OK && cleat_has_passed(path));
-}
-
-cleat_status cleat_self_check(cleat_device *device, const cleat_profile *profile, cleat_error *error) {
-    char model[64], summary[SUMMARY];
-    checker c;
-    if (profile->run.self_check == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    cleat_status status = make_checker(device, profile, model, &c, error);
-    if (status || (profile->run.self_check == CLEAT_SELF_CHECK_ONCE && has_passed(&c))) return status;
-    if (!has_trajectory(model)) {
-        cleat_log(CLEAT_LOG_INFO, "self-check: the library has no reference training of %s: the device is not checked",
-                  model);
-        return CLEAT_OK;
-    }
-    cleat_log(CLEAT_LOG_INFO, "self-check of the device: a reference training of %s in %s (run.self_check)", model,
-              cleat_dtype_name(c.storage));
-    status = check(&c, summary, error);
-    if (!status && summary[0]) cleat_log(CLEAT_LOG_INFO, "self-check: %s", summary);
-    return status;
-}
-
 bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {
     char model[64];
-    checker c;
-    return make_checker(device, profile, model, &c, NULL) == CLEAT_OK && has_passed(&c);
+    return cleat_profile_get(profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
+           cleat_program_check_has_passed(
+               device, model, cleat_precision_storage(profile->train.precision, cleat_device_get_facts(device)));
 }
 
 /* How many files are smaller, or as large and earlier in the list. */
@@ -232,11 +155,21 @@ cleat_status cleat_verify_reference(cleat_device *device, const char *model, cle
     checker c = {.device = device,
                  .model = model,
                  .storage = cleat_precision_storage(precision, cleat_device_get_facts(device))};
-    char summary[SUMMARY];
+    cleat_error why = {0};
     cleat_status status = cleat_verify_possible(device, precision, error);
     if (status) return status;
     use_tuned_clblast(device);
-    status = check(&c, summary, error);
-    if (!status) *result = c.result;
-    return status;
+    status = open_trajectory(&c, &why);
+    if (!status) status = check_all(&c, &why);
+    cleat_safetensors_close(c.file);
+    if (status == CLEAT_ERR_DEVICE_MEMORY || status == CLEAT_ERR_FIT) {
+        cleat_log(CLEAT_LOG_WARNING, "reference training of %s: skipped, the device has too little memory for it: %s",
+                  model, why.text);
+        c.result = (cleat_reference_result){.comparisons = 0};
+    } else if (status) {
+        if (error) *error = why;
+        return status;
+    }
+    *result = c.result;
+    return CLEAT_OK;
 }

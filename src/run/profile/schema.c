@@ -129,8 +129,8 @@ const cleat_key cleat_run_keys[] = {
      .help = "Check every tensor of every step and stop at the first non-finite one, except overflows caused by f16's "
              "loss scale (slow)."},
     {AT(run, self_check), CHOICE(self_checks, "once"),
-     .help = "Check results on the first batches, or by a small reference training; once: for each device, driver, "
-             "programs."},
+     .help = "Compare the results of the first batches with double precision; once: for each device, driver and "
+             "program."},
     {AT(run, tensorboard), BOOL("false"),
      .help = "Write an event file for TensorBoard into the run folder during training."},
     {AT(run, trace), .former = "profile", STRING(run.trace, 1, "none"),

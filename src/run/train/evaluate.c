@@ -16,7 +16,6 @@ typedef struct collected {
     double *metric_state;
     cleat_output_check bad;
     cleat_run_examples *examples; /* or NULL */
-    const volatile int *stop;     /* or NULL */
 } collected;
 
 static void keep_examples(cleat_run_examples *examples, const cleat_session *session, const cleat_work_graph *graph,
@@ -25,16 +24,18 @@ static void keep_examples(cleat_run_examples *examples, const cleat_session *ses
     if (examples) cleat_run_examples_keep(examples, session->model, &fed->host, output, each);
 }
 
-static cleat_status update_metrics(cleat_session *session, cleat_feed *feed, const cleat_fed_batch *fed,
+static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cleat_fed_batch *fed,
                                    const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
+    cleat_session *session = setup->session;
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
-    cleat_status status = cleat_feed_run(feed, graph, fed, error);
+    cleat_status status = cleat_program_check_batch(setup->check, setup->feed, graph, fed, error);
+    if (!status) status = cleat_feed_run(setup->feed, graph, fed, error);
     if (!status) status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (!status) cleat_output_check_add(&found->bad, session, fed, output);
     if (!status) keep_examples(found->examples, session, graph, fed, output);
     if (!status) status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
-    cleat_feed_release(feed, fed);
+    cleat_feed_release(setup->feed, fed);
     return status;
 }
 
@@ -45,25 +46,26 @@ static cleat_global_batch whole_pass(const cleat_dataset *dataset, const uint32_
     return all;
 }
 
-static cleat_status run_pass(cleat_session *session, cleat_feed *feed, const cleat_batches *batches,
+static cleat_status run_pass(const cleat_evaluation_setup *setup, const cleat_batches *batches,
                              const cleat_global_batch *all, collected *found, cleat_error *error) {
+    const cleat_workload *work = setup->session->work;
     int64_t most = 0;
-    for (size_t b = 0; b < session->work->n_buckets; ++b) {
-        int64_t elements = cleat_tensor_elements(session->work->evaluate[b].built.output);
+    for (size_t b = 0; b < work->n_buckets; ++b) {
+        int64_t elements = cleat_tensor_elements(work->evaluate[b].built.output);
         if (elements > most) most = elements;
     }
     float *output = cleat_alloc((size_t)most, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of an evaluation");
-    cleat_status status = cleat_feed_start(feed, batches, 0, NULL, error);
+    cleat_status status = cleat_feed_start(setup->feed, batches, 0, NULL, error);
     for (cleat_fed_batch fed; !status;) {
-        status = cleat_feed_next(feed, &fed, error);
+        status = cleat_feed_next(setup->feed, &fed, error);
         if (status || !fed.micro_batch) break;
-        if (found->stop && *found->stop) {
-            cleat_feed_release(feed, &fed);
+        if (setup->stop && *setup->stop) {
+            cleat_feed_release(setup->feed, &fed);
             status = cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the evaluation was interrupted");
             break;
         }
-        status = update_metrics(session, feed, &fed, all, output, found, error);
+        status = update_metrics(setup, &fed, all, output, found, error);
     }
     cleat_free(output);
     return status;
@@ -79,36 +81,36 @@ static cleat_status read_and_clear_terms(cleat_session *session, float *terms, c
 }
 
 /* terms [CLEAT_MAX_METRICS] */
-static cleat_status evaluate_part(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                  const uint32_t *samples, size_t count, const cleat_global_batch *all, float *terms,
-                                  collected *found, cleat_error *error) {
+static cleat_status evaluate_part(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
+                                  const cleat_global_batch *all, float *terms, collected *found, cleat_error *error) {
+    cleat_session *session = setup->session;
     cleat_batches *batches = NULL;
-    const cleat_batches_spec spec = {.dataset = dataset,
+    const cleat_batches_spec spec = {.dataset = setup->dataset,
                                      .samples = samples,
                                      .n_samples = count,
                                      .buckets = session->work->buckets,
                                      .n_buckets = session->work->n_buckets};
     cleat_status status = cleat_batches_create(&spec, &batches, error);
     if (!status) status = read_and_clear_terms(session, NULL, error);
-    if (!status) status = run_pass(session, feed, batches, all, found, error);
+    if (!status) status = run_pass(setup, batches, all, found, error);
     if (!status) status = read_and_clear_terms(session, terms, error);
     if (status == CLEAT_ERR_INTERRUPTED && read_and_clear_terms(session, NULL, error)) status = CLEAT_ERR_DEVICE;
-    cleat_feed_stop(feed);
+    cleat_feed_stop(setup->feed);
     cleat_batches_destroy(batches);
     return status;
 }
 
 /* The results of all ranks from those of their parts. sums [n_terms + 1] */
-static cleat_status bring_together(const cleat_session *session, const cleat_dataset *dataset,
-                                   const cleat_data_parallel *parallel, double *sums, collected *found,
+static cleat_status bring_together(const cleat_evaluation_setup *setup, double *sums, collected *found,
                                    cleat_error *error) {
-    const size_t n_sums = (size_t)cleat_model_terms(session->model) + 1;
+    const cleat_model *model = setup->session->model;
+    const cleat_data_parallel *parallel = setup->parallel;
+    const size_t n_sums = (size_t)cleat_model_terms(model) + 1;
     cleat_status status = cleat_pass_add(parallel, sums, n_sums, error);
-    if (!status)
-        status = cleat_pass_add(parallel, found->metric_state, cleat_model_metric_state_size(session->model), error);
+    if (!status) status = cleat_pass_add(parallel, found->metric_state, cleat_model_metric_state_size(model), error);
     if (!status) status = cleat_pass_add_check(parallel, &found->bad, error);
     if (!status && found->examples)
-        status = cleat_pass_collect(parallel, dataset, found->examples->predictions, CLEAT_EXAMPLES, error);
+        status = cleat_pass_collect(parallel, setup->dataset, found->examples->predictions, CLEAT_EXAMPLES, error);
     return status;
 }
 
@@ -126,30 +128,28 @@ static void write_results(const cleat_session *session, const cleat_dataset *dat
                  "every output is finite, but the loss is %g: check the targets in the data", sums[n_terms]);
 }
 
-cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, const cleat_data_parallel *parallel,
-                                    const volatile int *stop, cleat_run_examples *examples, cleat_metrics *metrics,
-                                    char *bad, cleat_error *error) {
-    cleat_ranks *ranks = parallel ? parallel->ranks : NULL;
+cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
+                                    cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
+                                    cleat_error *error) {
+    const cleat_model *model = setup->session->model;
+    cleat_ranks *ranks = setup->parallel ? setup->parallel->ranks : NULL;
     float terms[CLEAT_MAX_METRICS] = {0};
     double sums[CLEAT_MAX_METRICS];
     size_t first, own;
-    if (cleat_model_terms(session->model) + 1 > CLEAT_MAX_METRICS)
+    if (cleat_model_terms(model) + 1 > CLEAT_MAX_METRICS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the model has too many loss terms");
-    cleat_status status = cleat_pass_part(parallel, count, &first, &own, error);
+    cleat_status status = cleat_pass_part(setup->parallel, count, &first, &own, error);
     if (status) return status;
-    collected found = {.metric_state =
-                           cleat_alloc(cleat_model_metric_state_size(session->model), sizeof *found.metric_state),
-                       .examples = examples,
-                       .stop = stop};
+    collected found = {.metric_state = cleat_alloc(cleat_model_metric_state_size(model), sizeof *found.metric_state),
+                       .examples = examples};
     if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
-    if (examples) cleat_run_examples_begin(examples, session->model, dataset, samples, count);
-    const cleat_global_batch all = whole_pass(dataset, samples, count);
-    status = evaluate_part(session, feed, dataset, samples + first, own, &all, terms, &found, error);
+    if (examples) cleat_run_examples_begin(examples, model, setup->dataset, samples, count);
+    const cleat_global_batch all = whole_pass(setup->dataset, samples, count);
+    status = evaluate_part(setup, samples + first, own, &all, terms, &found, error);
     for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
     status = cleat_ranks_agree(ranks, status, error);
-    if (!status) status = bring_together(session, dataset, parallel, sums, &found, error);
-    if (!status) write_results(session, dataset, sums, &found, metrics, bad);
+    if (!status) status = bring_together(setup, sums, &found, error);
+    if (!status) write_results(setup->session, setup->dataset, sums, &found, metrics, bad);
     if (!status && examples)
         cleat_run_examples_end(examples, found.metric_state);
     else
@@ -233,12 +233,13 @@ cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *chec
         cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
     if (!status) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (!status)
-        status = cleat_ranks_agree(ranks,
-                                   cleat_evaluate_samples(loaded.session, feed, loaded.dataset, samples, count,
-                                                          &loaded.parallel, NULL, path ? &examples : NULL, metrics, bad,
-                                                          error),
-                                   error);
+    const cleat_evaluation_setup setup = {.session = loaded.session,
+                                          .feed = feed,
+                                          .dataset = loaded.dataset,
+                                          .parallel = &loaded.parallel,
+                                          .check = loaded.check};
+    if (!status) status = cleat_evaluate_samples(&setup, samples, count, path ? &examples : NULL, metrics, bad, error);
+    status = cleat_ranks_agree(ranks, status, error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
     if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);

@@ -7,15 +7,25 @@
 #include "train/data_parallel.h"
 #include "train/output_check.h"
 #include "train/run_examples.h"
+#include "verify/program_check.h"
+
+/* Borrows everything. */
+typedef struct cleat_evaluation_setup {
+    cleat_session *session;
+    cleat_feed *feed;
+    const cleat_dataset *dataset;
+    const cleat_data_parallel *parallel; /* NULL: alone */
+    cleat_program_check *check;
+    const volatile int *stop; /* NULL: it cannot be interrupted */
+} cleat_evaluation_setup;
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
  * [CLEAT_OUTPUT_CHECK_TEXT]: describes outputs or a loss that are not finite, with a remedy; "" if all are
- * finite. examples (may be NULL): keeps what cleat_run_examples_write needs. Ranks of `parallel` (NULL: alone) evaluate
- * parts; all have the same results, but the examples are complete on rank 0 only. CLEAT_ERR_INTERRUPTED: *stop (may be
- * NULL) was not zero between two micro-batches; the session can go on. */
-cleat_status cleat_evaluate_samples(cleat_session *session, cleat_feed *feed, const cleat_dataset *dataset,
-                                    const uint32_t *samples, size_t count, const cleat_data_parallel *parallel,
-                                    const volatile int *stop, cleat_run_examples *examples, cleat_metrics *metrics,
-                                    char *bad, cleat_error *error);
+ * finite. examples (may be NULL): keeps what cleat_run_examples_write needs. Ranks evaluate parts; all have the same
+ * results, but the examples are complete on rank 0 only. CLEAT_ERR_INTERRUPTED: *stop was not zero between two
+ * micro-batches; the session can go on. */
+cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
+                                    cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
+                                    cleat_error *error);
 
 #endif

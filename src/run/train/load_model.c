@@ -3,7 +3,6 @@
 
 #include "checkpoint/checkpoint.h"
 #include "cleat/rates.h"
-#include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
@@ -130,13 +129,13 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     if (!status) status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
     if (!status) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
     if (!status) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
-    if (!status) status = cleat_self_check(made->device, profile, error);
     if (status) return status;
     *flops = measure_flops(made->device, ranks);
     cleat_fit_request request =
         cleat_fit_request_for(profile, made->model, purpose, &lengths, cleat_device_get_facts(made->device), NULL);
     request.exactly = false; /* the sizes may be those of another device, where the model was trained */
     status = cleat_session_fit(made->device, &request, &made->session, error);
+    if (!status) status = cleat_program_check_create(made->session, &made->check, error);
     return status ? status : load_values(made->session, *saved, error);
 }
 
@@ -185,6 +184,7 @@ cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoi
 
 void cleat_loaded_model_close(cleat_loaded_model *loaded) {
     cleat_data_parallel_close(&loaded->parallel);
+    cleat_program_check_destroy(loaded->check);
     cleat_session_destroy(loaded->session);
     cleat_device_close(loaded->device);
     cleat_dataset_destroy(loaded->dataset);

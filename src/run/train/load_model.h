@@ -5,12 +5,14 @@
 #include "cleat/train.h"
 #include "session/session.h"
 #include "train/data_parallel.h"
+#include "verify/program_check.h"
 
 typedef struct cleat_loaded_model {
     cleat_device *device;
     cleat_model *model;
     cleat_dataset *dataset;
     cleat_session *session;
+    cleat_program_check *check;
     int64_t step, epoch;          /* of the checkpoint */
     cleat_data_parallel parallel; /* what the ranks divide the work by; without ranks if the process is alone */
 } cleat_loaded_model;

@@ -86,7 +86,8 @@ static cleat_status predict_batch(cleat_loaded_model *loaded, cleat_feed *feed, 
     int64_t elements = cleat_tensor_elements(graph->built.output);
     float *output = cleat_alloc((size_t)elements, sizeof *output);
     if (!output) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the outputs of a batch");
-    cleat_status status = cleat_feed_run(feed, graph, fed, error);
+    cleat_status status = cleat_program_check_batch(loaded->check, feed, graph, fed, error);
+    if (!status) status = cleat_feed_run(feed, graph, fed, error);
     if (!status)
         status = cleat_exec_read_unchecked(loaded->session->exec, graph->index, graph->built.output, output, error);
     if (!status) cleat_output_check_add(&kept->bad, loaded->session, fed, output);

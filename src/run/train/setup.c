@@ -194,10 +194,7 @@ static cleat_status start(cleat_trainer *trainer, cleat_error *error) {
 }
 
 static cleat_status open_check(cleat_trainer *trainer, cleat_error *error) {
-    const int policy = trainer->settings.profile->run.self_check;
-    if (policy == CLEAT_SELF_CHECK_NEVER) return CLEAT_OK;
-    return cleat_program_check_create(trainer->engine.session, policy == CLEAT_SELF_CHECK_ALWAYS,
-                                      &trainer->program_check, error);
+    return cleat_program_check_create(trainer->engine.session, &trainer->program_check, error);
 }
 
 static cleat_status restore(cleat_trainer *trainer, cleat_error *error) {

@@ -182,14 +182,6 @@ static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *gra
     return cleat_data_parallel_run_last(&trainer->parallel, trainer->engine.session, fed->micro_batch->bucket, error);
 }
 
-/* Before a graph first trains: are its results correct? The inputs are uploaded again afterwards. */
-static cleat_status check_programs(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed_batch *fed,
-                                   cleat_error *error) {
-    if (!trainer->program_check || !cleat_program_check_is_due(trainer->program_check, graph->index)) return CLEAT_OK;
-    cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
-    return status ? status : cleat_program_check_run(trainer->program_check, graph->index, error);
-}
-
 /* Runs forward and backward of the next micro-batch; gradients accumulate on the device. */
 static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_batch *global_batch, bool is_last,
                                     cleat_error *error) {
@@ -204,7 +196,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
     cleat_dropout_key key = {.seed = trainer->state.seed, .step = trainer->state.step, .first = fed.micro_batch->first};
     cleat_session_prepare(trainer->engine.session, graph, fed.bytes, &fed.host, global_batch, &key);
     cleat_data_parallel_note(&trainer->parallel, trainer->engine.session, fed.micro_batch->bucket, fed.bytes);
-    status = check_programs(trainer, graph, &fed, error);
+    status = cleat_program_check_batch(trainer->program_check, trainer->engine.feed, graph, &fed, error);
     if (status)
         ; /* the batch is released below */
     else if (trainer->settings.profile->run.check_finite)
@@ -221,7 +213,7 @@ static cleat_status run_micro_batch(cleat_trainer *trainer, const cleat_global_b
 static cleat_status check_update(cleat_trainer *trainer, cleat_staging *staging, cleat_error *error) {
     const size_t update = trainer->engine.session->work->update.index;
     cleat_status status = CLEAT_OK;
-    while (!status && trainer->program_check && cleat_program_check_is_due(trainer->program_check, update)) {
+    while (!status && cleat_program_check_is_due(trainer->program_check, update)) {
         status = cleat_exec_upload(trainer->engine.session->exec, update, staging, error);
         if (!status) status = cleat_program_check_run(trainer->program_check, update, error);
     }
@@ -549,14 +541,18 @@ static void write_examples(cleat_trainer *trainer) {
 }
 
 static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *error) {
+    const cleat_evaluation_setup evaluation = {.session = trainer->engine.session,
+                                               .feed = trainer->engine.feed,
+                                               .dataset = trainer->data.dataset,
+                                               .parallel = &trainer->parallel,
+                                               .check = trainer->program_check,
+                                               .stop = trainer->parallel.ranks ? NULL : trainer->run.options->stop};
     cleat_metrics results;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
     double started = cleat_seconds();
     cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
     if (!status)
-        status = cleat_evaluate_samples(trainer->engine.session, trainer->engine.feed, trainer->data.dataset,
-                                        trainer->data.val, trainer->data.val_count, &trainer->parallel,
-                                        trainer->parallel.ranks ? NULL : trainer->run.options->stop, &trainer->examples,
+        status = cleat_evaluate_samples(&evaluation, trainer->data.val, trainer->data.val_count, &trainer->examples,
                                         &results, bad, error);
     if (!status) status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
     if (!status) status = log_evaluation(trainer, &results, error);
