@@ -199,7 +199,7 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
 }
 
 /* On NVIDIA's cards cleat's tiles issue more multiply-adds of all instructions, and less traffic to local memory (the
- * table in cl/counts/README.md); CLBlast stands behind them, for the tuner. */
+ * table in cl/counts/tables.md); CLBlast stands behind them, for the tuner. */
 static bool tiles_first(const cleat_device_facts *facts) {
     return facts->vendor == CLEAT_VENDOR_NVIDIA;
 }
