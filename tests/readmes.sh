@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Checks the READMEs: the front page and the manual of profiles are short, and every link and path into this repository exists.
+# Checks the READMEs: they are short, and every link and path into this repository exists.
 #   tests/readmes.sh [FOLDER]      FOLDER: another source tree than this one
-# README.md has at most 10 KB, profiles/README.md 20. Checked in every README: targets of relative links, headings named after "#" in
+# README.md has at most 10 KB, profiles/README.md 20, all but the results 110 together. Lines have at most 110 columns, except
+# in tables and code, and only results mention commits and what was before. Checked in every README: targets of relative links, headings named after "#" in
 # links, and paths in backquotes that begin with a top-level folder (`src/run/fit/fit.c`). Paths with a
 # placeholder in capitals (`src/engine/ops/NAME.c`) or a pattern are skipped, and so are code blocks.
 set -euo pipefail
@@ -9,7 +10,8 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 rooms=(src include cl tools tests profiles)
 declare -A most_bytes=([README.md]=10240 [profiles/README.md]=20480)
-faults=0 names=0
+most_together=112640 results=profiles/results/README.md
+faults=0 names=0 together=0
 
 fault() {
     printf '%s\n' "$1"
@@ -58,12 +60,27 @@ check_readme() {
     done < <(prose "$file" | grep -oE '`[^`]+`' | tr -d '`' | grep -E "^($(IFS='|' && echo "${rooms[*]}"))/[A-Za-z0-9_./-]*$")
 }
 
+# check_lines README: tables, links to the web and generated comments may be longer.
+check_lines() {
+    local line
+    while IFS= read -r line; do
+        fault "$1: a line of ${#line} columns: ${line:0:60}..."
+    done < <(prose "$1" | grep -vE '^\||^<!--|https?://' | grep -E '^.{111}' || true)
+    [[ $1 != "$results" ]] || return 0
+    while IFS= read -r line; do
+        fault "$1: history belongs in $results: $line"
+    done < <(prose "$1" | grep -oiE '.{0,30}\b(at commit|formerly|used to be|any more|before this|until now)\b.{0,30}' || true)
+}
+
 for readme in "${!most_bytes[@]}"; do
     bytes=$(wc -c <"$readme")
     ((bytes <= most_bytes[$readme])) || fault "$readme has $bytes bytes, more than ${most_bytes[$readme]}"
 done
 while IFS= read -r -d '' readme; do
     check_readme "$readme"
+    check_lines "$readme"
+    [[ ${readme##*/} != README.md || $readme == "$results" ]] || together=$((together + $(wc -c <"$readme")))
 done < <(find README.md "${rooms[@]}" -name '*.md' -print0 | sort -z)
+((together <= most_together)) || fault "the READMEs have $together bytes together, more than $most_together"
 printf '%d links and paths, %d faults\n' "$names" "$faults"
 ((faults == 0))
