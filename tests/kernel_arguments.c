@@ -8,6 +8,11 @@
 cleat_status __real_cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 cleat_status __wrap_cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 
+/* PoCL's headers define the names of built-in functions as macros: a parameter `length` is `_cl_length`. */
+static const char *plain_name(const char *name) {
+    return strncmp(name, "_cl_", 4) == 0 ? name + 4 : name;
+}
+
 static cleat_status compare_names(cl_kernel kernel, const cleat_launch *launch, cleat_error *error) {
     cl_uint index = 0;
     for (int i = 0; i < launch->n_args; ++i) {
@@ -20,10 +25,10 @@ static cleat_status compare_names(cl_kernel kernel, const cleat_launch *launch, 
         cl_int code = clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_NAME, sizeof name, name, NULL);
         if (code == CL_KERNEL_ARG_INFO_NOT_AVAILABLE) return CLEAT_OK;
         if (code != CL_SUCCESS) return cleat_cl_fail(error, code, "the name of argument %u", index);
-        if (strcmp(name, arg->name) != 0)
+        if (strcmp(plain_name(name), arg->name) != 0)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "kernel '%s' of %s: argument %u is '%s', but the launch names it '%s'", launch->kernel,
-                              launch->node->name, index, name, arg->name);
+                              launch->node->name, index, plain_name(name), arg->name);
         ++index;
     }
     return CLEAT_OK;
