@@ -17,7 +17,7 @@
 
 enum { HASH = 33, OPTIONS = 512 };
 
-static atomic_bool unoptimized;
+static atomic_bool unoptimized, named;
 
 typedef struct kept {
     cl_context context;
@@ -83,6 +83,10 @@ void kept_programs_optimize(bool optimize) {
     atomic_store(&unoptimized, !optimize);
 }
 
+void kept_programs_keep_names(void) {
+    atomic_store(&named, true);
+}
+
 static cleat_status find_or_build(cleat_device *device, const cleat_program_key *key, bool build, cl_program *program,
                                   bool *loaded, cleat_error *error) {
     kept wanted = {0};
@@ -101,16 +105,17 @@ static cleat_status find_or_build(cleat_device *device, const cleat_program_key 
 
 cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
                                         bool *loaded, cleat_error *error) {
-    const bool plain = atomic_load(&unoptimized) && device->facts.vendor == CLEAT_VENDOR_POCL;
+    const bool is_pocl = device->facts.vendor == CLEAT_VENDOR_POCL, plain = is_pocl && atomic_load(&unoptimized);
+    char options[OPTIONS], more[OPTIONS + 32];
+    snprintf(options, sizeof options, "%s%s", is_pocl && atomic_load(&named) ? "-cl-kernel-arg-info " : "",
+             key->options);
+    snprintf(more, sizeof more, "-cl-opt-disable %s", options);
+    const cleat_program_key optimized = {.file = key->file, .options = options, .source = key->source},
+                            other = {.file = key->file, .options = more, .source = key->source};
     *loaded = false;
     cl_program found = NULL;
-    cleat_status status = find_or_build(device, key, !plain, &found, loaded, error);
-    if (!status && !found) {
-        char options[OPTIONS];
-        snprintf(options, sizeof options, "-cl-opt-disable %s", key->options);
-        const cleat_program_key other = {.file = key->file, .options = options, .source = key->source};
-        status = find_or_build(device, &other, true, &found, loaded, error);
-    }
+    cleat_status status = find_or_build(device, &optimized, !plain, &found, loaded, error);
+    if (!status && !found) status = find_or_build(device, &other, true, &found, loaded, error);
     if (!status) *program = found;
     return status;
 }

@@ -8,5 +8,7 @@
  * as everything else of its build takes; other drivers always optimize. A program that was built with optimization is used
  * in either case. */
 void kept_programs_optimize(bool optimize);
+/* Programs of PoCL built from now on know the names of their kernels' parameters (kernel_arguments.c). */
+void kept_programs_keep_names(void);
 
 #endif

@@ -271,10 +271,11 @@ CLEAT_API void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *ten
 CLEAT_API void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements);
 /* The node's workspace from byte `offset` on (a multiple of element_size), also as two arguments. */
 CLEAT_API void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size);
-/* A scalar argument of the kernel. */
-CLEAT_API void cleat_launch_i32(cleat_binder *binder, int32_t value);
-CLEAT_API void cleat_launch_f32(cleat_binder *binder, float value);
-CLEAT_API void cleat_launch_i64(cleat_binder *binder, int64_t value);
+/* A scalar argument. `name` is that of the kernel's parameter, a static string. Arguments are set in the order of these calls;
+ * the tests compare each name with the kernel's own, so that two swapped integers fail. */
+CLEAT_API void cleat_launch_i32(cleat_binder *binder, const char *name, int32_t value);
+CLEAT_API void cleat_launch_f32(cleat_binder *binder, const char *name, float value);
+CLEAT_API void cleat_launch_i64(cleat_binder *binder, const char *name, int64_t value);
 /* Ends the launch with `groups` work-groups of facts->work_group work-items each. */
 CLEAT_API void cleat_launch_groups(cleat_binder *binder, int64_t groups);
 /* Ends the launch with explicit sizes; `global` must be a multiple of `local`. */

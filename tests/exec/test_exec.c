@@ -10,6 +10,7 @@
 
 #include "core/memory.h"
 #include "exec/exec.h"
+#include "kept_programs.h"
 #include "tiny.h"
 
 enum { N = 1000, M = 10 };
@@ -240,6 +241,9 @@ static void test_kernels_that_fail_are_named(void **state) {
     (void)state;
     expect_run_fails(TINY_MISSING_KERNEL, CLEAT_ERR_DEVICE, "tiny_nothing", "CL_INVALID_KERNEL_NAME");
     expect_run_fails(TINY_FEW_ARGUMENTS, CLEAT_ERR_ARGUMENT, "tiny_affine", "10 arguments");
+    if (cleat_device_get_facts(device)->vendor == CLEAT_VENDOR_POCL)
+        expect_run_fails(TINY_SWAPPED_ARGUMENTS, CLEAT_ERR_ARGUMENT, "tiny_affine",
+                         "argument 8 is 'n', but the launch names it 'n_bias'");
     expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_");
 }
 
@@ -353,6 +357,7 @@ static void test_marks_become_complete_in_order(void **state) {
 }
 
 int main(void) {
+    kept_programs_keep_names();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_is_allocated),
         cmocka_unit_test(test_persistent_tensors_start_at_zero),

@@ -42,7 +42,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_source(binder, node, "mine.cl", source, "apply", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i64(binder, cleat_tensor_elements(node->out[0]));
+    cleat_launch_i64(binder, "n", cleat_tensor_elements(node->out[0]));
     cleat_launch_items(binder, cleat_tensor_elements(node->out[0]));
 }
 

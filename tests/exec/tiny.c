@@ -29,17 +29,18 @@ static void bind_affine(const cleat_node *node, cleat_binder *binder) {
     const affine *attr = (const void *)node->attr;
     const char *file =
         attr->fault == TINY_MISSING_FILE || attr->fault == TINY_BROKEN_SOURCE ? files[attr->fault] : "tiny.cl";
+    const bool swapped = attr->fault == TINY_SWAPPED_ARGUMENTS;
     int64_t n = cleat_tensor_elements(node->out[0]);
     cleat_launch_kernel(binder, node, file, attr->fault == TINY_MISSING_KERNEL ? "tiny_nothing" : "tiny_affine",
                         CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, node->in[1]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_f32(binder, attr->factor);
-    cleat_launch_i32(binder, attr->delay);
-    cleat_launch_i64(binder, n);
+    cleat_launch_f32(binder, "factor", attr->factor);
+    cleat_launch_i32(binder, "delay", attr->delay);
+    cleat_launch_i64(binder, swapped ? "n_bias" : "n", n);
     if (attr->fault != TINY_FEW_ARGUMENTS)
-        cleat_launch_i64(binder, node->in[1] ? cleat_tensor_elements(node->in[1]) : 1);
+        cleat_launch_i64(binder, swapped ? "n" : "n_bias", node->in[1] ? cleat_tensor_elements(node->in[1]) : 1);
     size_t huge = (size_t)binder->facts->max_work_group * 2;
     if (attr->fault == TINY_HUGE_GROUP)
         cleat_launch_range(binder, 1, &huge, &huge);
@@ -75,12 +76,12 @@ static void bind_accumulate(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "tiny.cl", "tiny_copy", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_workspace(binder, 64, 4);
-    cleat_launch_i64(binder, n);
+    cleat_launch_i64(binder, "n", n);
     cleat_launch_items(binder, n);
     cleat_launch_kernel(binder, node, "tiny.cl", "tiny_add", CLEAT_F32);
     cleat_launch_workspace(binder, 64, 4);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i64(binder, n);
+    cleat_launch_i64(binder, "n", n);
     cleat_launch_items(binder, n);
 }
 

@@ -11,6 +11,7 @@ typedef enum tiny_fault {
     TINY_MISSING_KERNEL,
     TINY_BROKEN_SOURCE,
     TINY_FEW_ARGUMENTS,
+    TINY_SWAPPED_ARGUMENTS,
     TINY_HUGE_GROUP,
 } tiny_fault;
 

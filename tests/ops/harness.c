@@ -734,6 +734,7 @@ static void print_log(void *user, cleat_log_level level, const char *text) {
 int op_main(const op_test *tests, size_t count, const struct CMUnitTest *extra, size_t extra_count) {
     cleat_error error = {0};
     cleat_set_log(print_log, NULL, verbose() ? CLEAT_LOG_DEBUG : CLEAT_LOG_WARNING);
+    kept_programs_keep_names();
     if (cleat_device_open(setting("CLEAT_TEST_DEVICE", "auto"), &device, &error) != CLEAT_OK) {
         print_message("skipped, no device: %s\n", error.text);
         return 77;

@@ -185,16 +185,16 @@ void cleat_launch_counters(cleat_binder *binder, bool wanted) {
         cleat_launch_tensor(binder, NULL);
 }
 
-void cleat_launch_i32(cleat_binder *binder, int32_t value) {
-    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 4, .value.i32 = value});
+void cleat_launch_i32(cleat_binder *binder, const char *name, int32_t value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .name = name, .size = 4, .value.i32 = value});
 }
 
-void cleat_launch_f32(cleat_binder *binder, float value) {
-    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 4, .value.f32 = value});
+void cleat_launch_f32(cleat_binder *binder, const char *name, float value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .name = name, .size = 4, .value.f32 = value});
 }
 
-void cleat_launch_i64(cleat_binder *binder, int64_t value) {
-    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .size = 8, .value.i64 = value});
+void cleat_launch_i64(cleat_binder *binder, const char *name, int64_t value) {
+    add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .name = name, .size = 8, .value.i64 = value});
 }
 
 void cleat_launch_range(cleat_binder *binder, int dims, const size_t *global, const size_t *local) {

@@ -18,9 +18,10 @@ typedef enum cleat_arg_kind {
 
 typedef struct cleat_arg {
     cleat_arg_kind kind;
+    int32_t size;               /* scalar: 4 or 8 bytes; workspace: bytes of an element */
+    const char *name;           /* scalar: of the kernel's parameter; static string */
     const cleat_tensor *tensor; /* NULL: a null pointer */
     int64_t offset;             /* in elements of the tensor, or in bytes of the node's workspace */
-    int32_t size;               /* scalar: 4 or 8 bytes; workspace: bytes of an element */
     union {
         int32_t i32;
         float f32;

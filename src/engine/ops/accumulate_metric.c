@@ -46,14 +46,16 @@ static cleat_cost cost(const cleat_node *node) {
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
+    static const char *const places[MAX_SCALARS] = {"a_at", "b_at", "c_at", "d_at", "e_at",
+                                                    "f_at", "g_at", "h_at", "i_at", "j_at"};
     cleat_launch_kernel(binder, node, "accumulate_metric.cl", "accumulate_metric_scalars", CLEAT_F32);
     cleat_launch_tensor(binder, node->in[STATE]);
     for (int i = 0; i < MAX_SCALARS; ++i) {
         cleat_launch_tensor(binder, SCALARS + i < node->n_in ? node->in[SCALARS + i] : NULL);
-        cleat_launch_i32(binder, ((const record_attr *)node->attr)->index[i]);
+        cleat_launch_i32(binder, places[i], ((const record_attr *)node->attr)->index[i]);
     }
     cleat_launch_tensor(binder, has_total(node) ? node->out[0] : NULL);
-    cleat_launch_i32(binder, ((const record_attr *)node->attr)->total);
+    cleat_launch_i32(binder, "total_at", ((const record_attr *)node->attr)->total);
     cleat_launch_groups(binder, 1);
 }
 

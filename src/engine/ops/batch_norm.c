@@ -83,10 +83,10 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
 }
 
 static void rows_and_channels(cleat_binder *binder, const cleat_node *node, const cleat_channels *cut) {
-    cleat_launch_i32(binder, (int32_t)cut->rows);
-    cleat_launch_i32(binder, (int32_t)sample_rows(node->in[X]));
-    cleat_launch_i32(binder, (int32_t)cut->channels);
-    cleat_launch_i32(binder, (int32_t)cut->chunks);
+    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
+    cleat_launch_i32(binder, "sample_rows", (int32_t)sample_rows(node->in[X]));
+    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
+    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
 }
 
 /* Where a kernel stores the moments: into the running averages, which follow them, or as they are, into the statistics. */
@@ -97,7 +97,7 @@ static void launch_averages(cleat_binder *binder, const cleat_node *node) {
         cleat_launch_tensor(binder, node->out[NEXT_VAR]);
     else
         cleat_launch_tensor_at(binder, node->out[STATISTICS], cleat_width(node->in[X]));
-    cleat_launch_f32(binder, follows ? attr_of(node)->momentum : -1.0f);
+    cleat_launch_f32(binder, "momentum", follows ? attr_of(node)->momentum : -1.0f);
 }
 
 static void bind_statistics(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
@@ -119,7 +119,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     cleat_launch_tensor(binder, node->out[SAVED]);
     launch_averages(binder, node);
     rows_and_channels(binder, node, cut);
-    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_i32(binder, "parts", (int32_t)parts);
     cleat_launch_channel_groups(binder, cut, 1);
 }
 
@@ -134,12 +134,12 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     cleat_launch_tensor(binder, node->in[BETA]);
     cleat_launch_tensor(binder, node->in[RESIDUAL]);
     cleat_launch_tensor(binder, node->out[Y]);
-    cleat_launch_i32(binder, (int32_t)cut->rows);
-    cleat_launch_i32(binder, (int32_t)cut->channels);
-    cleat_launch_i32(binder, (int32_t)cut->chunks);
-    cleat_launch_i32(binder, attr_of(node)->relu);
-    cleat_launch_i32(binder, cleat_channels_stream(node->out[Y], binder->facts));
-    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
+    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
+    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
+    cleat_launch_i32(binder, "relu", attr_of(node)->relu);
+    cleat_launch_i32(binder, "stream", cleat_channels_stream(node->out[Y], binder->facts));
+    cleat_launch_f32(binder, "eps", attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
@@ -246,17 +246,17 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     cleat_launch_tensor(binder, node->out[DRESIDUAL]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
-    cleat_launch_i32(binder, cleat_channels_stream(node->in[G_X], binder->facts));
-    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
+    cleat_launch_f32(binder, "eps", attr_of(node)->eps);
     bind_totals(node, binder);
     cleat_launch_counters(binder, one_launch);
     cleat_launch_channel_groups(binder, cut, parts);
     if (one_launch) return;
     launch(binder, node, "batch_norm_sum_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)cut->channels);
-    cleat_launch_i32(binder, (int32_t)cut->chunks);
-    cleat_launch_i32(binder, (int32_t)parts);
+    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
+    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
+    cleat_launch_i32(binder, "parts", (int32_t)parts);
     bind_totals(node, binder);
     cleat_launch_channel_groups(binder, cut, 1);
 }
@@ -273,8 +273,8 @@ static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_bin
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
     rows_and_channels(binder, node, cut);
-    cleat_launch_i32(binder, cleat_channels_stream(node->in[G_X], binder->facts));
-    cleat_launch_f32(binder, attr_of(node)->eps);
+    cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
+    cleat_launch_f32(binder, "eps", attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
 
@@ -528,8 +528,8 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[F_STATISTICS]);
     cleat_launch_tensor(binder, node->out[MEAN]);
     cleat_launch_tensor(binder, node->out[VAR]);
-    cleat_launch_f32(binder, ((const running_attr *)node->attr)->momentum);
-    cleat_launch_i32(binder, (int32_t)channels);
+    cleat_launch_f32(binder, "momentum", ((const running_attr *)node->attr)->momentum);
+    cleat_launch_i32(binder, "channels", (int32_t)channels);
     cleat_launch_items(binder, 2 * channels);
 }
 

@@ -36,12 +36,12 @@ static cleat_cost cost(const cleat_node *node) {
 static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cleat_tensor *blocks,
                          const cleat_tensor *result) {
     const block_attr *attr = attr_of(node);
-    cleat_launch_f32(binder, attr->factor);
-    cleat_launch_i32(binder, attr->where);
-    cleat_launch_i32(binder, attr->parts);
-    cleat_launch_i32(binder, (int32_t)(blocks->shape[0] / attr->parts));
-    cleat_launch_i32(binder, (int32_t)blocks->shape[1]);
-    cleat_launch_i32(binder, (int32_t)result->shape[0]);
+    cleat_launch_f32(binder, "factor", attr->factor);
+    cleat_launch_i32(binder, "where", attr->where);
+    cleat_launch_i32(binder, "parts", attr->parts);
+    cleat_launch_i32(binder, "side", (int32_t)(blocks->shape[0] / attr->parts));
+    cleat_launch_i32(binder, "rank", (int32_t)blocks->shape[1]);
+    cleat_launch_i32(binder, "rows", (int32_t)result->shape[0]);
     cleat_launch_items(binder, result->shape[0]);
 }
 

@@ -36,7 +36,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, y);
-    cleat_launch_i64(binder, elements);
+    cleat_launch_i64(binder, "n", elements);
     cleat_launch_elementwise(binder, elements);
 }
 

@@ -41,10 +41,10 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)outer);
-    cleat_launch_i32(binder, (int32_t)a);
-    cleat_launch_i32(binder, (int32_t)b);
-    cleat_launch_i32(binder, (int32_t)width);
+    cleat_launch_i32(binder, "outer", (int32_t)outer);
+    cleat_launch_i32(binder, "a", (int32_t)a);
+    cleat_launch_i32(binder, "b", (int32_t)b);
+    cleat_launch_i32(binder, "width", (int32_t)width);
     cleat_launch_runs(binder, rows, width);
 }
 

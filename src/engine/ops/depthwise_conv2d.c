@@ -59,8 +59,10 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *kern
 }
 
 static void launch_extents(cleat_binder *binder, const cleat_tensor *x) {
-    cleat_launch_i32(binder, (int32_t)lines(x));
-    for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
+    cleat_launch_i32(binder, "rows", (int32_t)lines(x));
+    cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
+    cleat_launch_i32(binder, "C", (int32_t)x->shape[3]);
 }
 
 /* y = accum + bias + x * weight. For the gradient, x is dy, y is dx, and the kernel is rotated by 180
@@ -78,9 +80,9 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, y);
     launch_extents(binder, x);
-    cleat_launch_i32(binder, (int32_t)deep);
-    cleat_launch_i32(binder, (int32_t)strip);
-    cleat_launch_i32(binder, turned);
+    cleat_launch_i32(binder, "deep", (int32_t)deep);
+    cleat_launch_i32(binder, "strip", (int32_t)strip);
+    cleat_launch_i32(binder, "turned", turned);
     cleat_launch_runs(binder, ceil_div(lines(x), deep) * ceil_div(width, strip), x->shape[3]);
 }
 
@@ -153,7 +155,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_tensor(binder, x);
     cleat_launch_workspace(binder, 0, sizeof(float));
     launch_extents(binder, x);
-    cleat_launch_i32(binder, (int32_t)part_lines(x, facts));
+    cleat_launch_i32(binder, "deep", (int32_t)part_lines(x, facts));
     cleat_launch_runs(binder, part_count(x, facts), x->shape[3]);
 }
 
@@ -167,9 +169,9 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     cleat_launch_tensor(binder, out);
-    cleat_launch_i32(binder, (int32_t)part_count(node->in[GRAD_X], facts));
-    cleat_launch_i32(binder, (int32_t)part_elements(node));
-    cleat_launch_i32(binder, (int32_t)n);
+    cleat_launch_i32(binder, "parts", (int32_t)part_count(node->in[GRAD_X], facts));
+    cleat_launch_i32(binder, "apart", (int32_t)part_elements(node));
+    cleat_launch_i32(binder, "n", (int32_t)n);
     cleat_launch_groups(binder, ceil_div(n, columns));
 }
 

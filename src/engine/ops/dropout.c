@@ -47,11 +47,11 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[RNG]);
     cleat_launch_tensor(binder, node->n_in > ACCUM ? node->in[ACCUM] : NULL);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)attr->stream);
-    cleat_launch_i32(binder, (int32_t)(uint32_t)threshold);
-    cleat_launch_f32(binder, (float)(1.0 / (1.0 - (double)attr->rate)));
-    cleat_launch_i64(binder, attr->shared ? 0 : counters_per_sample(node->out[0]));
-    cleat_launch_i64(binder, elements);
+    cleat_launch_i32(binder, "stream", (int32_t)attr->stream);
+    cleat_launch_i32(binder, "threshold", (int32_t)(uint32_t)threshold);
+    cleat_launch_f32(binder, "scale", (float)(1.0 / (1.0 - (double)attr->rate)));
+    cleat_launch_i64(binder, "per_sample", attr->shared ? 0 : counters_per_sample(node->out[0]));
+    cleat_launch_i64(binder, "n", elements);
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
 

@@ -66,8 +66,8 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *kern
 
 static void end(cleat_binder *binder, const cleat_node *node) {
     int64_t rows = cleat_rows(node->in[X]);
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_f32(binder, attr_of(node)->positive_weight);
+    cleat_launch_i32(binder, "rows", (int32_t)rows);
+    cleat_launch_f32(binder, "positive_weight", attr_of(node)->positive_weight);
     cleat_launch_rows(binder, rows, cleat_width(node->in[X]));
 }
 

@@ -47,9 +47,9 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
     cleat_launch_tensor(binder, y);
-    cleat_launch_i32(binder, (int32_t)n);
-    cleat_launch_i32(binder, (int32_t)width);
-    cleat_launch_i32(binder, (int32_t)table->shape[0]);
+    cleat_launch_i32(binder, "n", (int32_t)n);
+    cleat_launch_i32(binder, "width", (int32_t)width);
+    cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
     cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
 }
 
@@ -160,11 +160,11 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)s.n);
-    cleat_launch_i32(binder, (int32_t)s.width);
-    cleat_launch_i32(binder, (int32_t)parts);
-    cleat_launch_i32(binder, (int32_t)length);
-    cleat_launch_i32(binder, padding_of(node));
+    cleat_launch_i32(binder, "n", (int32_t)s.n);
+    cleat_launch_i32(binder, "width", (int32_t)s.width);
+    cleat_launch_i32(binder, "parts", (int32_t)parts);
+    cleat_launch_i32(binder, "length", (int32_t)length);
+    cleat_launch_i32(binder, "padding", padding_of(node));
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_counters(binder, one_launch);
     cleat_launch_items(binder, parts * s.vectors);
@@ -173,8 +173,8 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)parts);
-    cleat_launch_i32(binder, (int32_t)s.width);
+    cleat_launch_i32(binder, "parts", (int32_t)parts);
+    cleat_launch_i32(binder, "width", (int32_t)s.width);
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, ceil_div(s.vocabulary * s.width, min(binder->facts->work_group, TOTAL_COLUMNS)));
     else
@@ -198,9 +198,9 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
-    cleat_launch_i32(binder, (int32_t)s.n);
-    cleat_launch_i32(binder, (int32_t)s.vocabulary);
-    cleat_launch_i32(binder, padding_of(node));
+    cleat_launch_i32(binder, "n", (int32_t)s.n);
+    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
+    cleat_launch_i32(binder, "padding", padding_of(node));
     cleat_launch_groups(binder, 1);
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype, s.width);
     cleat_launch_needs_values(binder); /* a list of zeros has no end */
@@ -208,8 +208,8 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, next, sizeof(int32_t));
     cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)s.width);
-    cleat_launch_i32(binder, (int32_t)s.vocabulary);
+    cleat_launch_i32(binder, "width", (int32_t)s.width);
+    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
     cleat_launch_items(binder, s.vocabulary * (ceil_div(s.vectors, EMBEDDING_STRIPE)));
 }
 
@@ -219,10 +219,10 @@ static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_tensor(binder, node->in[G_DY]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)s.n);
-    cleat_launch_i32(binder, (int32_t)s.width);
-    cleat_launch_i32(binder, (int32_t)s.vocabulary);
-    cleat_launch_i32(binder, padding_of(node));
+    cleat_launch_i32(binder, "n", (int32_t)s.n);
+    cleat_launch_i32(binder, "width", (int32_t)s.width);
+    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
+    cleat_launch_i32(binder, "padding", padding_of(node));
     cleat_launch_groups(binder, s.n);
 }
 

@@ -52,14 +52,14 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_results(node, binder);
-    cleat_launch_i64(binder, cleat_tensor_elements(node->in[0]));
+    cleat_launch_i64(binder, "n", cleat_tensor_elements(node->in[0]));
     cleat_launch_counters(binder, one_launch);
     cleat_launch_groups(binder, groups);
     if (one_launch) return;
     cleat_launch_vector_kernel(binder, node, "grad_norm.cl", "grad_norm_total", CLEAT_F32, 0);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_results(node, binder);
-    cleat_launch_i32(binder, (int32_t)groups);
+    cleat_launch_i32(binder, "parts", (int32_t)groups);
     cleat_launch_groups(binder, 1);
 }
 

@@ -58,8 +58,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     if (node->out[Y]->dtype != x->dtype) cleat_launch_define(binder, "Y_F32", 1);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < FORWARD_OUT; ++i) cleat_launch_tensor(binder, node->out[i]);
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_f32(binder, ((const layer_norm_attr *)node->attr)->eps);
+    cleat_launch_i32(binder, "rows", (int32_t)rows);
+    cleat_launch_f32(binder, "eps", ((const layer_norm_attr *)node->attr)->eps);
     cleat_launch_rows(binder, rows, width);
 }
 
@@ -122,7 +122,7 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
-    cleat_launch_i32(binder, (int32_t)groups_for(cleat_rows(node->in[0]), width, facts));
+    cleat_launch_i32(binder, "parts", (int32_t)groups_for(cleat_rows(node->in[0]), width, facts));
     cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
 
@@ -141,7 +141,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
         cleat_launch_workspace(binder, 0, sizeof(float));
     else
         cleat_launch_tensor(binder, NULL);
-    cleat_launch_i32(binder, (int32_t)rows);
+    cleat_launch_i32(binder, "rows", (int32_t)rows);
     add_parameters(node, binder);
     cleat_launch_counters(binder, has_parameters && one_launch);
     cleat_launch_groups(binder, groups);

@@ -36,8 +36,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", x->dtype, cleat_width(x));
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)cleat_rows(x));
-    cleat_launch_i32(binder, (int32_t)cleat_width(x));
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(x));
+    cleat_launch_i32(binder, "width", (int32_t)cleat_width(x));
     cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
 }
 
@@ -79,8 +79,8 @@ static void bind_dx(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[G_SCALE]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
-    cleat_launch_i32(binder, (int32_t)cleat_rows(dy));
-    cleat_launch_i32(binder, (int32_t)cleat_width(dy));
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
+    cleat_launch_i32(binder, "width", (int32_t)cleat_width(dy));
     cleat_launch_runs(binder, cleat_rows(dy), cleat_width(dy));
 }
 
@@ -93,7 +93,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DSCALE));
     cleat_launch_tensor(binder, node->out[DSCALE]);
-    cleat_launch_i32(binder, (int32_t)groups_for(node, facts));
+    cleat_launch_i32(binder, "parts", (int32_t)groups_for(node, facts));
     cleat_launch_groups(binder, ceil_div(width, columns));
 }
 
@@ -108,7 +108,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
     cleat_launch_tensor(binder, node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)cleat_rows(dy));
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     cleat_launch_groups(binder, groups_for(node, binder->facts));
     bind_total(node, binder);
 }

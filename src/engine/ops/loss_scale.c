@@ -101,7 +101,7 @@ static cleat_status infer_update(cleat_node *node, cleat_error *error) {
 
 static void bind_update(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "loss_scale_update");
-    cleat_launch_i32(binder, ((const update_attr *)node->attr)->interval);
+    cleat_launch_i32(binder, "interval", ((const update_attr *)node->attr)->interval);
     cleat_launch_groups(binder, 1);
 }
 

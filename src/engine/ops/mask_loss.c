@@ -73,12 +73,12 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_tensor(binder, node->in[X]);
     cleat_launch_tensor(binder, node->in[MASK]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)batch_of(node));
-    cleat_launch_i32(binder, (int32_t)pixels_of(node));
-    cleat_launch_i32(binder, (int32_t)parts_of(node));
-    cleat_launch_i32(binder, (int32_t)part_pixels(node, facts));
-    cleat_launch_f32(binder, spec_of(node)->positive_weight);
-    cleat_launch_f32(binder, spec_of(node)->focal_gamma);
+    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
+    cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
+    cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
+    cleat_launch_i32(binder, "each", (int32_t)part_pixels(node, facts));
+    cleat_launch_f32(binder, "positive", spec_of(node)->positive_weight);
+    cleat_launch_f32(binder, "gamma", spec_of(node)->focal_gamma);
     cleat_launch_items(binder, units * facts->work_group);
 }
 
@@ -88,9 +88,9 @@ static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_tensor(binder, node->in[SAMPLE_WEIGHT]);
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)batch_of(node));
-    cleat_launch_i32(binder, (int32_t)parts_of(node));
-    cleat_launch_f32(binder, spec_of(node)->dice_weight);
+    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
+    cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
+    cleat_launch_f32(binder, "dice_weight", spec_of(node)->dice_weight);
     cleat_launch_groups(binder, 1);
 }
 
@@ -105,11 +105,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)batch_of(node));
-    cleat_launch_i32(binder, (int32_t)pixels_of(node));
-    cleat_launch_f32(binder, spec->positive_weight);
-    cleat_launch_f32(binder, spec->focal_gamma);
-    cleat_launch_f32(binder, spec->dice_weight);
+    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
+    cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
+    cleat_launch_f32(binder, "positive", spec->positive_weight);
+    cleat_launch_f32(binder, "gamma", spec->focal_gamma);
+    cleat_launch_f32(binder, "dice_weight", spec->dice_weight);
     cleat_launch_runs(binder, batch_of(node), pixels_of(node));
 }
 

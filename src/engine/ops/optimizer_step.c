@@ -59,9 +59,9 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
     for (int i = 0; i < node->n_in; ++i)
         if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);
     const step_attr *attr = (const void *)node->attr;
-    cleat_launch_f32(binder, attr->rate);
-    cleat_launch_f32(binder, attr->decay);
-    cleat_launch_i64(binder, elements);
+    cleat_launch_f32(binder, "rate_factor", attr->rate);
+    cleat_launch_f32(binder, "decay_factor", attr->decay);
+    cleat_launch_i64(binder, "n", elements);
     cleat_launch_elementwise(binder, elements);
 }
 

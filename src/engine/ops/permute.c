@@ -64,15 +64,19 @@ static void pad(permutation *p, int count) {
 
 /* --- launches ----------------------------------------------------------------------------------------------------- */
 
+static const char *const extent_names[OUTER] = {"n0", "n1", "n2", "n3"};
+static const char *const from_names[OUTER] = {"s0", "s1", "s2", "s3"};
+static const char *const to_names[OUTER - 1] = {"t0", "t1", "t2"};
+
 static void launch_rows(cleat_binder *binder, permutation p) {
     const int64_t width = take(&p, p.count - 1).extent;
     int64_t rows = 1;
     pad(&p, OUTER);
     for (int i = 0; i < OUTER; ++i) rows *= p.d[i].extent;
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, (int32_t)width);
-    for (int i = 1; i < OUTER; ++i) cleat_launch_i32(binder, (int32_t)p.d[i].extent);
-    for (int i = 0; i < OUTER; ++i) cleat_launch_i64(binder, p.d[i].from);
+    cleat_launch_i32(binder, "rows", (int32_t)rows);
+    cleat_launch_i32(binder, "width", (int32_t)width);
+    for (int i = 1; i < OUTER; ++i) cleat_launch_i32(binder, extent_names[i], (int32_t)p.d[i].extent);
+    for (int i = 0; i < OUTER; ++i) cleat_launch_i64(binder, from_names[i], p.d[i].from);
     cleat_launch_runs(binder, rows, width);
 }
 
@@ -83,14 +87,14 @@ static void launch_tiles(cleat_binder *binder, permutation p, int inner) {
     int64_t tiles = ceil_div(down.extent, side) * ceil_div(across.extent, side);
     pad(&p, OUTER - 1);
     for (int i = 0; i < OUTER - 1; ++i) tiles *= p.d[i].extent;
-    cleat_launch_i64(binder, tiles);
-    cleat_launch_i32(binder, (int32_t)down.extent);
-    cleat_launch_i32(binder, (int32_t)across.extent);
-    for (int i = 1; i < OUTER - 1; ++i) cleat_launch_i32(binder, (int32_t)p.d[i].extent);
-    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, p.d[i].from);
-    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, p.d[i].to);
-    cleat_launch_i64(binder, down.from);
-    cleat_launch_i64(binder, across.to);
+    cleat_launch_i64(binder, "tiles", tiles);
+    cleat_launch_i32(binder, "height", (int32_t)down.extent);
+    cleat_launch_i32(binder, "width", (int32_t)across.extent);
+    for (int i = 1; i < OUTER - 1; ++i) cleat_launch_i32(binder, extent_names[i], (int32_t)p.d[i].extent);
+    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, from_names[i], p.d[i].from);
+    for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, to_names[i], p.d[i].to);
+    cleat_launch_i64(binder, "pitch", down.from);
+    cleat_launch_i64(binder, "to_pitch", across.to);
     cleat_launch_items(binder, tiles * binder->facts->work_group);
 }
 

@@ -37,7 +37,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
     cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, result->dtype, 0);
     cleat_launch_define(binder, "FUNCTION", number);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i64(binder, cleat_tensor_elements(result));
+    cleat_launch_i64(binder, "n", cleat_tensor_elements(result));
     cleat_launch_elementwise(binder, cleat_tensor_elements(result));
 }
 

@@ -53,8 +53,8 @@ static void launch(const cleat_node *node, cleat_binder *binder, const cleat_ten
     cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "batch", (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
 }
 
 /* The rows [begin, end) of sample b that the mode selects, and their weight. */

@@ -51,12 +51,12 @@ static void finish(cleat_binder *binder, const cleat_tensor *lengths, const clea
     float ratio_hi = (float)ratio;
     cleat_launch_tensor(binder, lengths);
     cleat_launch_tensor(binder, y);
-    cleat_launch_i32(binder, (int32_t)batch);
-    cleat_launch_i32(binder, (int32_t)length);
-    cleat_launch_i32(binder, (int32_t)width);
-    cleat_launch_i32(binder, (int32_t)half_width);
-    cleat_launch_f32(binder, ratio_hi);
-    cleat_launch_f32(binder, (float)(ratio - (double)ratio_hi));
+    cleat_launch_i32(binder, "batch", (int32_t)batch);
+    cleat_launch_i32(binder, "length", (int32_t)length);
+    cleat_launch_i32(binder, "width", (int32_t)width);
+    cleat_launch_i32(binder, "half_width", (int32_t)half_width);
+    cleat_launch_f32(binder, "ratio_hi", ratio_hi);
+    cleat_launch_f32(binder, "ratio_lo", (float)(ratio - (double)ratio_hi));
     if (binder->facts->work_group == 1)
         cleat_launch_items(binder, length);
     else
@@ -76,7 +76,7 @@ void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *nod
     if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
     cleat_launch_tensor(binder, tokens);
     cleat_launch_tensor(binder, table);
-    cleat_launch_i32(binder, (int32_t)table->shape[0]);
+    cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
     finish(binder, lengths, node->out[0]);
 }
 

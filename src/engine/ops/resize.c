@@ -40,9 +40,12 @@ static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor(binder, y);
-    cleat_launch_i32(binder, (int32_t)cleat_rows(y));
-    for (int i = 1; i <= 2; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
-    for (int i = 1; i <= 3; ++i) cleat_launch_i32(binder, (int32_t)y->shape[i]);
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
+    cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
+    cleat_launch_i32(binder, "P", (int32_t)y->shape[1]);
+    cleat_launch_i32(binder, "Q", (int32_t)y->shape[2]);
+    cleat_launch_i32(binder, "C", (int32_t)y->shape[3]);
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 
@@ -102,10 +105,10 @@ static cleat_cost cost_grad(const cleat_node *node) {
 /* Ends a launch that gathers, for each of `in` input rows of `width`, the `out` output rows that depend on
  * it. */
 static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t out, int64_t width) {
-    cleat_launch_i32(binder, (int32_t)(outer * in));
-    cleat_launch_i32(binder, (int32_t)in);
-    cleat_launch_i32(binder, (int32_t)out);
-    cleat_launch_i32(binder, (int32_t)width);
+    cleat_launch_i32(binder, "rows", (int32_t)(outer * in));
+    cleat_launch_i32(binder, "in", (int32_t)in);
+    cleat_launch_i32(binder, "out", (int32_t)out);
+    cleat_launch_i32(binder, "width", (int32_t)width);
     cleat_launch_runs(binder, outer * in, width);
 }
 

@@ -39,7 +39,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_tensor(binder, node->out[COORDINATES]);
     cleat_launch_tensor(binder, node->out[FRAMES]);
-    cleat_launch_i32(binder, (int32_t)steps->shape[1]);
+    cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }
 
@@ -111,7 +111,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)steps->shape[1]);
+    cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }
 

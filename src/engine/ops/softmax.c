@@ -32,7 +32,7 @@ static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *
     cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, out);
-    cleat_launch_i32(binder, (int32_t)cleat_rows(out));
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(out));
     cleat_launch_rows(binder, cleat_rows(out), cleat_width(out));
 }
 

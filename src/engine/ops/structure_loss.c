@@ -110,9 +110,9 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     start(binder, node, "structure_pack");
     for (int i = STRUCTURE_X; i <= STRUCTURE_LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)stride);
-    cleat_launch_i32(binder, (int32_t)items);
+    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "stride", (int32_t)stride);
+    cleat_launch_i32(binder, "n", (int32_t)items);
     cleat_launch_items(binder, items);
 }
 
@@ -125,29 +125,33 @@ static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[STRUCTURE_LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
-    cleat_launch_i32(binder, (int32_t)rows);
-    cleat_launch_i32(binder, term.kind);
-    cleat_launch_f32(binder, term.p0);
+    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(x));
+    cleat_launch_i32(binder, "n", (int32_t)rows);
+    cleat_launch_i32(binder, "kind", term.kind);
+    cleat_launch_f32(binder, "p0", term.p0);
     cleat_launch_groups(binder, rows);
 }
 
 static void begin_chain(cleat_binder *binder, const cleat_node *node, const char *kernel) {
+    static const char *const names[CLEAT_TRACE_TERMS][5] = {{"weight_a", "kind_a", "p0_a", "p1_a", "eps_a"},
+                                                            {"weight_b", "kind_b", "p0_b", "p1_b", "eps_b"},
+                                                            {"weight_c", "kind_c", "p0_c", "p1_c", "eps_c"},
+                                                            {"weight_d", "kind_d", "p0_d", "p1_d", "eps_d"}};
     const cleat_tensor *x = node->in[STRUCTURE_X];
     const cleat_structure_terms terms = cleat_structure_terms_of(node);
     start(binder, node, kernel);
     for (int i = STRUCTURE_X; i <= STRUCTURE_PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_i32(binder, count_of(node));
+    cleat_launch_i32(binder, "terms", count_of(node));
     for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) {
-        cleat_launch_i32(binder, terms.of[i].row);
-        cleat_launch_i32(binder, terms.of[i].kind);
-        cleat_launch_f32(binder, terms.of[i].p0);
-        cleat_launch_f32(binder, terms.of[i].p1);
-        cleat_launch_f32(binder, terms.of[i].eps);
+        cleat_launch_i32(binder, names[i][0], terms.of[i].row);
+        cleat_launch_i32(binder, names[i][1], terms.of[i].kind);
+        cleat_launch_f32(binder, names[i][2], terms.of[i].p0);
+        cleat_launch_f32(binder, names[i][3], terms.of[i].p1);
+        cleat_launch_f32(binder, names[i][4], terms.of[i].eps);
     }
-    cleat_launch_i32(binder, (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "B", (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
 }
 
 /* Computes the terms, too, where the last group of a launch can. */
@@ -205,10 +209,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[STRUCTURE_DTERM]);
     cleat_launch_tensor(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, (int32_t)cleat_trace_stride(x));
-    cleat_launch_i32(binder, term.kind);
-    cleat_launch_f32(binder, term.p0);
+    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(x));
+    cleat_launch_i32(binder, "kind", term.kind);
+    cleat_launch_f32(binder, "p0", term.p0);
     cleat_launch_groups(binder, x->shape[0] * x->shape[1]);
 }
 

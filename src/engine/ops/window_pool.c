@@ -63,11 +63,13 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
     cleat_launch_define(binder, "STRIDE", attr->stride);
     cleat_launch_define(binder, "PADDING", attr->padding);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i32(binder, (int32_t)cut.rows);
-    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)x->shape[i]);
-    for (int i = 1; i < 3; ++i) cleat_launch_i32(binder, (int32_t)y->shape[i]);
-    cleat_launch_i32(binder, (int32_t)cut.channels);
-    cleat_launch_i32(binder, (int32_t)cut.chunks);
+    cleat_launch_i32(binder, "rows", (int32_t)cut.rows);
+    cleat_launch_i32(binder, "height", (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "width", (int32_t)x->shape[2]);
+    cleat_launch_i32(binder, "out_height", (int32_t)y->shape[1]);
+    cleat_launch_i32(binder, "out_width", (int32_t)y->shape[2]);
+    cleat_launch_i32(binder, "channels", (int32_t)cut.channels);
+    cleat_launch_i32(binder, "chunks", (int32_t)cut.chunks);
     cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
 }
 

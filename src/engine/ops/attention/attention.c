@@ -74,8 +74,8 @@ static void add_lengths(cleat_binder *binder, const problem *p) {
 static void add_operands(cleat_binder *binder, const problem *p) {
     add_queries(binder, p->in);
     add_keys(binder, p, p->in);
-    cleat_launch_i32(binder, query_row(p));
-    cleat_launch_i32(binder, key_row(p));
+    cleat_launch_i32(binder, "q_row", query_row(p));
+    cleat_launch_i32(binder, "kv_row", key_row(p));
     add_lengths(binder, p);
 }
 
@@ -88,10 +88,10 @@ void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node,
 }
 
 void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->queries);
-    cleat_launch_i32(binder, (int32_t)p->keys);
-    cleat_launch_f32(binder, (float)(1 / sqrt((double)p->head)));
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->queries);
+    cleat_launch_i32(binder, "lk", (int32_t)p->keys);
+    cleat_launch_f32(binder, "softmax_scale", (float)(1 / sqrt((double)p->head)));
 }
 
 /* --- CPU ------------------------------------------------------------------------------------------------------ */
@@ -185,7 +185,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
     define_cpu(binder, &p);
     cleat_attention_sizes(binder, &p);
-    cleat_launch_i32(binder, (int32_t)split.groups);
+    cleat_launch_i32(binder, "groups", (int32_t)split.groups);
     cleat_launch_groups(binder, p.batch * p.heads * split.blocks);
 }
 
@@ -243,7 +243,7 @@ static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention.cl", "attention_plain_forward");
-    cleat_launch_i32(binder, (int32_t)p.batch);
+    cleat_launch_i32(binder, "batch", (int32_t)p.batch);
     cleat_attention_sizes(binder, &p);
     cleat_launch_items(binder, p.batch * p.heads * p.queries);
 }
@@ -293,10 +293,10 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     add_queries(binder, gradients_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_attention_sizes(binder, &p);
-    cleat_launch_i32(binder, (int32_t)parts.count);
-    cleat_launch_i32(binder, (int32_t)parts.queries);
-    cleat_launch_i32(binder, (int32_t)split_backward(&p, binder->facts).groups);
-    cleat_launch_i32(binder, (int32_t)parts.rows);
+    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
+    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
+    cleat_launch_i32(binder, "groups", (int32_t)split_backward(&p, binder->facts).groups);
+    cleat_launch_i32(binder, "rows", (int32_t)parts.rows);
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
     if (!cleat_attention_needs_dkv(node)) return;
 
@@ -306,14 +306,14 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     add_lengths(binder, &p);
     add_keys(binder, &p, accums_of(node));
     add_keys(binder, &p, gradients_of(node));
-    cleat_launch_i32(binder, key_row(&p));
-    cleat_launch_i32(binder, (int32_t)p.batch);
-    cleat_launch_i32(binder, (int32_t)p.heads);
-    cleat_launch_i32(binder, (int32_t)p.queries);
-    cleat_launch_i32(binder, (int32_t)p.keys);
-    cleat_launch_i32(binder, (int32_t)parts.count);
-    cleat_launch_i32(binder, (int32_t)parts.queries);
-    cleat_launch_i32(binder, (int32_t)parts.rows);
+    cleat_launch_i32(binder, "kv_row", key_row(&p));
+    cleat_launch_i32(binder, "batch", (int32_t)p.batch);
+    cleat_launch_i32(binder, "heads", (int32_t)p.heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p.queries);
+    cleat_launch_i32(binder, "lk", (int32_t)p.keys);
+    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
+    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
+    cleat_launch_i32(binder, "rows", (int32_t)parts.rows);
     cleat_launch_items(binder, p.batch * p.keys);
 }
 
@@ -352,9 +352,9 @@ void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node,
     cleat_launch_tensor(binder, node->in[DY]);
     cleat_launch_tensor(binder, p->lengths);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)p->batch);
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->queries);
+    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->queries);
     cleat_launch_items(binder, p->batch * p->queries * p->heads);
 }
 
@@ -394,11 +394,11 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_attention_shares(binder, node, parts);
     add_keys(binder, p, accums_of(node));
     add_keys(binder, p, gradients_of(node));
-    cleat_launch_i32(binder, key_row(p));
-    cleat_launch_i32(binder, (int32_t)p->batch);
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->keys);
-    cleat_launch_i32(binder, (int32_t)parts->count);
+    cleat_launch_i32(binder, "kv_row", key_row(p));
+    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lk", (int32_t)p->keys);
+    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
     cleat_launch_items(binder, p->batch * p->keys * p->width);
 }
 
@@ -427,9 +427,9 @@ static void launch_gradients(cleat_binder *binder, const cleat_node *node, const
     add_keys(binder, p, gradients_of(node));
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
-    cleat_launch_i32(binder, (int32_t)parts->count);
-    cleat_launch_i32(binder, (int32_t)parts->queries);
-    cleat_launch_i32(binder, (int32_t)dq_groups);
+    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
+    cleat_launch_i32(binder, "part_queries", (int32_t)parts->queries);
+    cleat_launch_i32(binder, "dq_groups", (int32_t)dq_groups);
     launch_tiles(binder, tile, dq_groups + parts->tiles * parts->count);
 }
 
@@ -447,8 +447,8 @@ static void launch_each_gradient(cleat_binder *binder, const cleat_node *node, c
     cleat_attention_begin_keys(binder, node, p, gpu_backward, "attention_gpu_keys");
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
-    cleat_launch_i32(binder, (int32_t)parts->count);
-    cleat_launch_i32(binder, (int32_t)parts->queries);
+    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
+    cleat_launch_i32(binder, "part_queries", (int32_t)parts->queries);
     launch_tiles(binder, tile, parts->tiles * parts->count);
 }
 
@@ -469,13 +469,13 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_attention_prepare_delta(binder, node, &p);
     if (cleat_attention_needs_dq(node)) {
         cleat_attention_begin_dq(binder, node, &p, "attention/attention.cl", "attention_plain_dq");
-        cleat_launch_i32(binder, (int32_t)p.batch);
+        cleat_launch_i32(binder, "batch", (int32_t)p.batch);
         cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.queries);
     }
     if (cleat_attention_needs_dkv(node)) {
         cleat_attention_begin_keys(binder, node, &p, "attention/attention.cl", "attention_plain_keys");
-        cleat_launch_i32(binder, (int32_t)p.batch);
+        cleat_launch_i32(binder, "batch", (int32_t)p.batch);
         cleat_attention_sizes(binder, &p);
         cleat_launch_items(binder, p.batch * p.heads * p.keys);
     }

@@ -205,8 +205,8 @@ static void launch_keys(cleat_binder *binder, const cleat_node *node, const clea
     cleat_attention_begin_keys(binder, node, p, from.file, from.kernel);
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, &parts);
-    cleat_launch_i32(binder, (int32_t)parts.count);
-    cleat_launch_i32(binder, (int32_t)parts.queries);
+    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
+    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
     launch_tiles(binder, p, DKV, parts.tiles * parts.count);
     if (parts.count == 1) return;
     cleat_attention_launch_sum(binder, node, p, "attention/attention_mma_sum.cl", "attention_mma_sum_keys", &parts);

@@ -52,25 +52,25 @@ static void add_parts(cleat_binder *binder, const problem *p, const cleat_tensor
 /* Adds q, k, v, q_row, lengths. */
 static void add_operands(cleat_binder *binder, const cleat_node *node, const problem *p) {
     add_parts(binder, p, node->in[CLEAT_DIS_QKV], 0, 2);
-    cleat_launch_i32(binder, (int32_t)(3 * p->width));
+    cleat_launch_i32(binder, "q_row", (int32_t)(3 * p->width));
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_LENGTHS]);
 }
 
 /* Adds front, rows, pitch. */
 static void add_tables(cleat_binder *binder, tables t) {
-    cleat_launch_i32(binder, (int32_t)t.front);
-    cleat_launch_i32(binder, (int32_t)t.rows);
-    cleat_launch_i32(binder, (int32_t)t.pitch);
+    cleat_launch_i32(binder, "front", (int32_t)t.front);
+    cleat_launch_i32(binder, "rows", (int32_t)t.rows);
+    cleat_launch_i32(binder, "pitch", (int32_t)t.pitch);
 }
 
 /* Adds span, mid, slope, shift. */
 static void add_buckets(cleat_binder *binder, const cleat_node *node, const problem *p) {
     const cleat_disentangled_buckets buckets =
         cleat_disentangled_buckets_for((const cleat_disentangled_attr *)node->attr, p->length);
-    cleat_launch_i32(binder, (int32_t)p->span);
-    cleat_launch_i32(binder, buckets.mid);
-    cleat_launch_f32(binder, buckets.slope);
-    cleat_launch_f32(binder, buckets.shift);
+    cleat_launch_i32(binder, "span", (int32_t)p->span);
+    cleat_launch_i32(binder, "mid", buckets.mid);
+    cleat_launch_f32(binder, "slope", buckets.slope);
+    cleat_launch_f32(binder, "shift", buckets.shift);
 }
 
 /* Fills the tables; rows of position queries are multiplied by query_scale. */
@@ -80,11 +80,11 @@ static void launch_expand(cleat_binder *binder, const cleat_node *node, const pr
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, l->by_distance, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->length);
     add_tables(binder, l->tables);
     add_buckets(binder, node, p);
-    cleat_launch_f32(binder, (float)query_scale);
+    cleat_launch_f32(binder, "query_scale", (float)query_scale);
     cleat_launch_items(binder, 2 * p->heads * l->tables.rows);
 }
 
@@ -103,14 +103,14 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
     cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 2));
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_tensor(binder, node->out[2]);
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->length);
     add_tables(binder, l->tables);
     add_buckets(binder, node, p);
-    cleat_launch_i32(binder, (int32_t)parts);
-    cleat_launch_i32(binder, (int32_t)pieces);
-    cleat_launch_f32(binder, (float)key_scale);
-    cleat_launch_f32(binder, (float)p->softmax_scale);
+    cleat_launch_i32(binder, "parts", (int32_t)parts);
+    cleat_launch_i32(binder, "pieces", (int32_t)pieces);
+    cleat_launch_f32(binder, "key_scale", (float)key_scale);
+    cleat_launch_f32(binder, "query_scale", (float)p->softmax_scale);
     cleat_launch_items(binder, 2 * p->span * p->heads * pieces);
 }
 
@@ -121,9 +121,9 @@ static void launch_delta(cleat_binder *binder, const cleat_node *node, const pro
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_LENGTHS]);
     cleat_launch_workspace(binder, l->delta, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)p->batch);
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
+    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->length);
     cleat_launch_items(binder, p->batch * p->length * p->heads);
 }
 
@@ -141,10 +141,10 @@ static void begin_form(cleat_binder *binder, const cleat_node *node, const probl
 
 /* Adds batch, heads, lq, softmax_scale, front, rows, pitch. */
 static void add_sizes(cleat_binder *binder, const problem *p, const layout *l) {
-    cleat_launch_i32(binder, (int32_t)p->batch);
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
-    cleat_launch_f32(binder, (float)p->softmax_scale);
+    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    cleat_launch_f32(binder, "softmax_scale", (float)p->softmax_scale);
     add_tables(binder, l->tables);
 }
 
@@ -279,12 +279,12 @@ static void launch_columns(cleat_binder *binder, const cleat_node *node, const p
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, c->l.columns, sizeof(float));
-    cleat_launch_i32(binder, (int32_t)p->heads);
-    cleat_launch_i32(binder, (int32_t)p->length);
-    cleat_launch_i32(binder, (int32_t)c->l.tables.front);
-    cleat_launch_i32(binder, (int32_t)c->column_pitch);
+    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    cleat_launch_i32(binder, "front", (int32_t)c->l.tables.front);
+    cleat_launch_i32(binder, "column_pitch", (int32_t)c->column_pitch);
     add_buckets(binder, node, p);
-    cleat_launch_f32(binder, (float)(p->softmax_scale * log2_e));
+    cleat_launch_f32(binder, "query_scale", (float)(p->softmax_scale * log2_e));
     cleat_launch_items(binder, 2 * ceil_div(c->column_pitch, 2 * (int64_t)binder->facts->vector_width));
 }
 
@@ -302,11 +302,11 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_i32(binder, (int32_t)p.heads);
-    cleat_launch_i32(binder, (int32_t)p.length);
-    cleat_launch_f32(binder, (float)p.softmax_scale);
-    cleat_launch_i32(binder, (int32_t)c.l.tables.front);
-    cleat_launch_i32(binder, (int32_t)c.column_pitch);
+    cleat_launch_i32(binder, "heads", (int32_t)p.heads);
+    cleat_launch_i32(binder, "lq", (int32_t)p.length);
+    cleat_launch_f32(binder, "softmax_scale", (float)p.softmax_scale);
+    cleat_launch_i32(binder, "front", (int32_t)c.l.tables.front);
+    cleat_launch_i32(binder, "column_pitch", (int32_t)c.column_pitch);
     cleat_launch_groups(binder, p.batch * p.heads * ceil_div(p.length, 2 * (int64_t)binder->facts->vector_width));
 }
 
@@ -332,9 +332,9 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, c.l.dtables, sizeof(float));
     cleat_launch_workspace(binder, c.l.keys, sizeof(float));
     add_sizes(binder, &p, &c.l);
-    cleat_launch_i32(binder, (int32_t)c.column_pitch);
-    cleat_launch_i32(binder, (int32_t)c.key_rows);
-    cleat_launch_i32(binder, (int32_t)c.part_samples);
+    cleat_launch_i32(binder, "column_pitch", (int32_t)c.column_pitch);
+    cleat_launch_i32(binder, "key_rows", (int32_t)c.key_rows);
+    cleat_launch_i32(binder, "part_samples", (int32_t)c.part_samples);
     cleat_launch_groups(binder, c.parts * p.heads);
     /* The kernel has multiplied the queries by softmax_scale. */
     if (needs_positions(node)) launch_reduce(binder, node, &p, &c.l, c.parts, 1);
@@ -431,7 +431,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     define_gpu(binder, &p);
     cleat_launch_workspace(binder, l.dtables, sizeof(float));
     add_sizes(binder, &p, &l);
-    cleat_launch_i32(binder, (int32_t)part_samples);
+    cleat_launch_i32(binder, "part_samples", (int32_t)part_samples);
     launch_tiles(binder, parts * p.heads * distance_tiles(&p));
     launch_reduce(binder, node, &p, &l, parts, p.softmax_scale);
 }

@@ -33,7 +33,9 @@ extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
 /* The definition of the three ops (cleat_op.define); conv_define.c. */
 cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
 
-/* Appends the eleven integers of the kernels' GEOMETRY (cl/conv/conv.clh). */
+/* Appends the seven integers of the convolution's tensors: B, H, W, C, P, Q, N. */
+void cleat_conv_launch_extents(cleat_binder *binder, const cleat_conv *conv);
+/* Appends the eleven integers of the kernels' GEOMETRY (cl/conv/conv.clh): the extents, R, S, stride, padding. */
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *conv);
 
 /* Adds the define for an f32 result of half operands to the current launch, if it applies

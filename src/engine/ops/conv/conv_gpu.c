@@ -82,7 +82,7 @@ void cleat_conv_gemm_end(cleat_binder *binder, const cleat_node *node, const cle
     launch_tensors(binder, c, tiling, reduced);
     cleat_conv_launch_geometry(binder, c);
     const int64_t step = cleat_tile_step(tiling.kind, c->x->dtype, binder->facts);
-    cleat_launch_i32(binder, (int32_t)ceil_div(tiling.k.depth, step));
+    cleat_launch_i32(binder, "split_steps", (int32_t)ceil_div(tiling.k.depth, step));
     cleat_launch_counters(binder, reduced);
     cleat_launch_groups(binder, tiling.tiles * tiling.k.count);
     if (tiling.k.count == 1 || reduced) return;

@@ -10,11 +10,22 @@ enum {
     SPLIT_DEPTH_MIN = 512, /* minimum number of pixels per part of a split sum */
 };
 
-/* GEOMETRY of cl/conv/conv.cl. */
+void cleat_conv_launch_extents(cleat_binder *binder, const cleat_conv *c) {
+    cleat_launch_i32(binder, "B", (int32_t)c->batch);
+    cleat_launch_i32(binder, "H", (int32_t)c->height);
+    cleat_launch_i32(binder, "W", (int32_t)c->width);
+    cleat_launch_i32(binder, "C", (int32_t)c->channels);
+    cleat_launch_i32(binder, "P", (int32_t)c->rows);
+    cleat_launch_i32(binder, "Q", (int32_t)c->columns);
+    cleat_launch_i32(binder, "N", (int32_t)c->features);
+}
+
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
-    const int64_t numbers[] = {c->batch,    c->height,      c->width,          c->channels, c->rows,   c->columns,
-                               c->features, c->kernel_rows, c->kernel_columns, c->stride,   c->padding};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
+    cleat_conv_launch_extents(binder, c);
+    cleat_launch_i32(binder, "R", (int32_t)c->kernel_rows);
+    cleat_launch_i32(binder, "S", (int32_t)c->kernel_columns);
+    cleat_launch_i32(binder, "stride", (int32_t)c->stride);
+    cleat_launch_i32(binder, "padding", (int32_t)c->padding);
 }
 
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
@@ -136,8 +147,8 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_tensor(binder, c->accum);
     cleat_launch_tensor(binder, forward ? c->y : c->x);
     cleat_conv_launch_geometry(binder, c);
-    cleat_launch_i32(binder, (int32_t)s.rows);
-    cleat_launch_i32(binder, (int32_t)s.panels);
+    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
+    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
     cleat_launch_groups(binder, s.items);
 }
 
@@ -209,9 +220,9 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     launch_cpu(binder, node, c, "conv_cpu_filters", &s);
     cleat_conv_launch_filters(binder, c, s.splits);
     cleat_conv_launch_geometry(binder, c);
-    cleat_launch_i32(binder, (int32_t)s.rows);
-    cleat_launch_i32(binder, (int32_t)s.panels);
-    cleat_launch_i32(binder, (int32_t)s.split_depth);
+    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
+    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
+    cleat_launch_i32(binder, "split_depth", (int32_t)s.split_depth);
     cleat_launch_groups(binder, s.items);
     cleat_conv_launch_reduces(binder, node, c, s.splits);
 }

@@ -131,9 +131,9 @@ static void bind_weights(cleat_binder *binder, const cleat_node *node, const cle
     begin_pixels(binder, node, c, "conv_winograd_weights", s);
     cleat_launch_tensor(binder, c->weight);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_i32(binder, (int32_t)c->features);
-    cleat_launch_i32(binder, (int32_t)c->channels);
-    cleat_launch_i64(binder, s->pitch);
+    cleat_launch_i32(binder, "N", (int32_t)c->features);
+    cleat_launch_i32(binder, "C", (int32_t)c->channels);
+    cleat_launch_i64(binder, "pitch", s->pitch);
     const int64_t of_phase = work_of(c).channels;
     cleat_launch_groups(binder,
                         s->all_panels * (work_of(c).depth / of_phase) * ceil_div(of_phase, WINOGRAD_WEIGHT_ROWS));
@@ -154,10 +154,18 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_tensor(binder, c->bias);
     cleat_launch_tensor(binder, c->accum);
     cleat_launch_tensor(binder, forward ? c->y : c->x);
-    const int64_t numbers[] = {c->batch,   w.height, w.width,  w.channels, w.rows,  w.columns,
-                               w.features, w.to,     w.origin, s.tiles,    s.panels};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
-    cleat_launch_i64(binder, s.pitch);
+    cleat_launch_i32(binder, "images", (int32_t)c->batch);
+    cleat_launch_i32(binder, "height", (int32_t)w.height);
+    cleat_launch_i32(binder, "width", (int32_t)w.width);
+    cleat_launch_i32(binder, "channels", (int32_t)w.channels);
+    cleat_launch_i32(binder, "rows", (int32_t)w.rows);
+    cleat_launch_i32(binder, "columns", (int32_t)w.columns);
+    cleat_launch_i32(binder, "features", (int32_t)w.features);
+    cleat_launch_i32(binder, "to", (int32_t)w.to);
+    cleat_launch_i32(binder, "origin", (int32_t)w.origin);
+    cleat_launch_i32(binder, "block_tiles", (int32_t)s.tiles);
+    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
+    cleat_launch_i64(binder, "points_pitch", s.pitch);
     cleat_launch_groups(binder, s.items);
 }
 
@@ -196,9 +204,11 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     cleat_conv_launch_filters(binder, c, s.splits);
     const tile_work w = work_of(c);
-    const int64_t numbers[] = {c->batch,    c->height, c->width, c->channels, c->rows,      c->columns,
-                               c->features, w.to,      w.origin, s.rows,      s.split_tiles};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) cleat_launch_i32(binder, (int32_t)numbers[i]);
+    cleat_conv_launch_extents(binder, c);
+    cleat_launch_i32(binder, "to", (int32_t)w.to);
+    cleat_launch_i32(binder, "origin", (int32_t)w.origin);
+    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
+    cleat_launch_i32(binder, "split_tiles", (int32_t)s.split_tiles);
     cleat_launch_groups(binder, s.items);
     cleat_conv_launch_reduces(binder, node, c, s.splits);
 }

@@ -23,6 +23,6 @@ void cleat_launch_row_loss_total(cleat_binder *binder, const cleat_node *node, i
     cleat_launch_kernel(binder, node, "row_loss.cl", "row_loss_total", CLEAT_F32);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i64(binder, rows);
+    cleat_launch_i64(binder, "n", rows);
     cleat_launch_groups(binder, 1);
 }

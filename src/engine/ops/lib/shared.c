@@ -36,7 +36,7 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
     const cleat_tensor *result = tensors[count - 1];
     cleat_launch_vector_kernel(binder, node, file, kernel, result->dtype, 0);
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i64(binder, cleat_tensor_elements(result));
+    cleat_launch_i64(binder, "n", cleat_tensor_elements(result));
     cleat_launch_elementwise(binder, cleat_tensor_elements(result));
 }
 

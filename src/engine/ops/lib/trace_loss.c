@@ -49,13 +49,14 @@ void cleat_trace_launch_tensors(cleat_binder *binder, cleat_tensor *const *tenso
 
 void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *x,
                               const cleat_tensor *sample_weight, const int32_t *terms, int count, int64_t rows) {
+    static const char *const weights[CLEAT_TRACE_TERMS] = {"weight_a", "weight_b", "weight_c", "weight_d"};
     cleat_launch_kernel(binder, node, "structure_loss.cl", "structure_total", CLEAT_F32);
     cleat_launch_workspace(binder, rows, 4);
     cleat_launch_tensor(binder, sample_weight);
     cleat_trace_launch_tensors(binder, node->out, count);
-    for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) cleat_launch_i32(binder, i < count ? terms[i] : 0);
+    for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) cleat_launch_i32(binder, weights[i], i < count ? terms[i] : 0);
     cleat_launch_tensor(binder, node->out[count]);
-    cleat_launch_i32(binder, (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, (int32_t)x->shape[1]);
+    cleat_launch_i32(binder, "B", (int32_t)x->shape[0]);
+    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
     cleat_launch_groups(binder, count);
 }

@@ -44,8 +44,8 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, saved);
     cleat_launch_tensor(binder, out);
-    cleat_launch_i64(binder, elements);
-    cleat_launch_i32(binder, (int32_t)count);
+    cleat_launch_i64(binder, "n", elements);
+    cleat_launch_i32(binder, "splits", (int32_t)count);
     cleat_launch_items(binder, ceil_div(elements, binder->facts->vector_width));
 }
 
@@ -75,9 +75,9 @@ static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s,
         cleat_launch_tensor(binder, NULL);
     else
         cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_i32(binder, (int32_t)p->m);
-    cleat_launch_i32(binder, (int32_t)p->n);
-    cleat_launch_i32(binder, (int32_t)p->k);
+    cleat_launch_i32(binder, "M", (int32_t)p->m);
+    cleat_launch_i32(binder, "N", (int32_t)p->n);
+    cleat_launch_i32(binder, "K", (int32_t)p->k);
 }
 
 /* Launches the kernels that add up the parts if k is split. */
@@ -108,9 +108,9 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
         cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
     else
         cleat_launch_tensor(binder, p->sums);
-    cleat_launch_i32(binder, (int32_t)p->k);
-    cleat_launch_i32(binder, (int32_t)p->m);
-    cleat_launch_i32(binder, (int32_t)s.depth);
+    cleat_launch_i32(binder, "rows", (int32_t)p->k);
+    cleat_launch_i32(binder, "N", (int32_t)p->m);
+    cleat_launch_i32(binder, "depth", (int32_t)s.depth);
     cleat_launch_items(binder, s.count * ceil_div(p->m, binder->facts->vector_width));
     if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_accum, p->sums, s.count);
 }
@@ -231,8 +231,8 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
         cleat_launch_tensor(binder, p.bias);
         cleat_launch_tensor(binder, p.accum);
         cleat_launch_tensor(binder, sum_of(&p));
-        cleat_launch_i64(binder, p.m);
-        cleat_launch_i32(binder, (int32_t)p.n);
+        cleat_launch_i64(binder, "M", p.m);
+        cleat_launch_i32(binder, "N", (int32_t)p.n);
         cleat_launch_items(binder, p.m * ceil_div(p.n, binder->facts->vector_width));
     }
     for (int64_t i = 0; i < split_rows(&p).count; ++i) {
@@ -267,8 +267,8 @@ static bool aligned4(const cleat_gemm *p) {
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s) {
     const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles - s.whole);
     operands(binder, p, s.k, reduced);
-    cleat_launch_i32(binder, (int32_t)s.k.depth);
-    cleat_launch_i32(binder, (int32_t)s.whole);
+    cleat_launch_i32(binder, "split_depth", (int32_t)s.k.depth);
+    cleat_launch_i32(binder, "whole", (int32_t)s.whole);
     cleat_launch_counters(binder, reduced);
     cleat_launch_groups(binder, cleat_tiling_groups(s));
     if (!reduced) launch_reduces(binder, node, p, s.k);
@@ -385,9 +385,9 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     operands(binder, &p, s.k, false);
-    cleat_launch_i32(binder, (int32_t)s.rows);
-    cleat_launch_i32(binder, (int32_t)s.panels);
-    cleat_launch_i32(binder, (int32_t)s.k.depth);
+    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
+    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
+    cleat_launch_i32(binder, "split_depth", (int32_t)s.k.depth);
     cleat_launch_groups(binder, s.items * s.k.count);
     launch_reduces(binder, node, &p, s.k);
 }
@@ -410,10 +410,10 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, p.bias);
     cleat_launch_tensor(binder, p.accum);
     cleat_launch_tensor(binder, p.c);
-    cleat_launch_i32(binder, (int32_t)p.m);
-    cleat_launch_i32(binder, (int32_t)p.n);
-    cleat_launch_i32(binder, (int32_t)p.k);
-    cleat_launch_i32(binder, NARROW_ROWS);
+    cleat_launch_i32(binder, "M", (int32_t)p.m);
+    cleat_launch_i32(binder, "N", (int32_t)p.n);
+    cleat_launch_i32(binder, "K", (int32_t)p.k);
+    cleat_launch_i32(binder, "block_rows", NARROW_ROWS);
     cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
 }
 
@@ -428,13 +428,13 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, p.accum);
     cleat_launch_tensor(binder, p.saved);
     cleat_launch_tensor(binder, p.c);
-    cleat_launch_i64(binder, p.m);
-    cleat_launch_i32(binder, (int32_t)p.n);
-    cleat_launch_i32(binder, (int32_t)p.k);
-    cleat_launch_i64(binder, p.trans_a ? 1 : p.k);
-    cleat_launch_i64(binder, p.trans_a ? p.m : 1);
-    cleat_launch_i64(binder, p.trans_b ? p.k : 1);
-    cleat_launch_i64(binder, p.trans_b ? 1 : p.n);
+    cleat_launch_i64(binder, "M", p.m);
+    cleat_launch_i32(binder, "N", (int32_t)p.n);
+    cleat_launch_i32(binder, "K", (int32_t)p.k);
+    cleat_launch_i64(binder, "a_m", p.trans_a ? 1 : p.k);
+    cleat_launch_i64(binder, "a_k", p.trans_a ? p.m : 1);
+    cleat_launch_i64(binder, "b_n", p.trans_b ? p.k : 1);
+    cleat_launch_i64(binder, "b_k", p.trans_b ? 1 : p.n);
     cleat_launch_items(binder, p.m * p.n);
     if (p.sums) launch_sums(binder, node, &p, -1);
 }

@@ -14,8 +14,8 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
 }
 
 static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
-    cleat_launch_i32(binder, (int32_t)s->batch);
-    cleat_launch_i32(binder, (int32_t)s->length);
+    cleat_launch_i32(binder, "batch", (int32_t)s->batch);
+    cleat_launch_i32(binder, "length", (int32_t)s->length);
 }
 
 /* Adds gates, h, cells. */
@@ -38,8 +38,12 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_workspace(binder, p->offset, FLOAT_BYTES);
     cleat_launch_tensor(binder, accum);
     cleat_launch_tensor(binder, node->out[i]);
-    const int64_t sizes[] = {p->count, p->part, p->height, p->rows, p->width, p->pitch};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; ++k) cleat_launch_i32(binder, (int32_t)sizes[k]);
+    cleat_launch_i32(binder, "count", (int32_t)p->count);
+    cleat_launch_i32(binder, "part", (int32_t)p->part);
+    cleat_launch_i32(binder, "height", (int32_t)p->height);
+    cleat_launch_i32(binder, "rows", (int32_t)p->rows);
+    cleat_launch_i32(binder, "width", (int32_t)p->width);
+    cleat_launch_i32(binder, "pitch", (int32_t)p->pitch);
     cleat_launch_runs(binder, 4 * p->height, p->width);
 }
 
@@ -167,7 +171,7 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_sh
 static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
     add_sizes(binder, &size);
-    cleat_launch_i32(binder, (int32_t)s->rows);
+    cleat_launch_i32(binder, "rows", (int32_t)s->rows);
     cleat_launch_groups(binder, s->items);
 }
 
@@ -329,7 +333,7 @@ static void launch_gpu_pack(cleat_binder *binder, const cleat_node *node, const 
     begin_gpu(binder, node, s, "lstm_gpu_pack");
     cleat_launch_tensor(binder, node->in[forward ? CLEAT_LSTM_WEIGHT : CLEAT_LSTM_GRAD_WEIGHT]);
     cleat_launch_workspace(binder, forward ? 0 : spare_bytes(node), FLOAT_BYTES);
-    cleat_launch_i32(binder, forward);
+    cleat_launch_i32(binder, "own_first", forward);
     cleat_launch_items(binder, s->packed / FLOAT_BYTES);
 }
 
@@ -351,9 +355,9 @@ static void launch_weight(cleat_binder *binder, const cleat_node *node, const gp
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
-    cleat_launch_i32(binder, (int32_t)(size.batch * size.length));
-    cleat_launch_i32(binder, (int32_t)size.length);
-    cleat_launch_i32(binder, (int32_t)s->depth);
+    cleat_launch_i32(binder, "steps", (int32_t)(size.batch * size.length));
+    cleat_launch_i32(binder, "length", (int32_t)size.length);
+    cleat_launch_i32(binder, "split_steps", (int32_t)s->depth);
     cleat_launch_groups(binder, s->tiles * s->splits);
     launch_total(binder, node, cleat_accum(node, CLEAT_LSTM_GRAD_IN, CLEAT_LSTM_DWEIGHT_HH), CLEAT_LSTM_DWEIGHT_HH,
                  &(weight_parts){.offset = spare_bytes(node),
@@ -460,7 +464,7 @@ static int64_t plain_grad_workspace(const cleat_node *node, const cleat_device_f
 
 static void end_plain(cleat_binder *binder, const cleat_lstm_size *s, int64_t items) {
     add_sizes(binder, s);
-    cleat_launch_i32(binder, (int32_t)s->hidden);
+    cleat_launch_i32(binder, "hidden", (int32_t)s->hidden);
     cleat_launch_items(binder, items);
 }
 
