@@ -121,7 +121,7 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
         floatv sum[ALL_VECTORS], squared[ALL_VECTORS];
         FOR_VECTOR sum[v] = squared[v] = (floatv)(0.0f);
         for (int i = 0; i < n; ++i, row += (ulong)ROW_STEP * channels) FOR_VECTOR {
-                CHANNELS_SOON(row + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(row + CHANNEL(v) + ahead);
                 floatv d = channels_load(row, CHANNEL(v), channels) - base[v] - shift[v];
                 sum[v] += d;
                 squared[v] = fma(d, d, squared[v]);
@@ -190,8 +190,8 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), T
     for (int row = own.at; row < own.end; row += ROW_STEP) {
         const ulong at = (ulong)row * channels;
         FOR_VECTOR {
-            CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
-            if (HAS(residual)) CHANNELS_SOON(AT(residual) + at + CHANNEL(v) + ahead);
+            PREFETCH_CHANNELS(AT(x) + at + CHANNEL(v) + ahead);
+            if (HAS(residual)) PREFETCH_CHANNELS(AT(residual) + at + CHANNEL(v) + ahead);
             floatv value = fma(channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], scale[v], bias[v]);
             if (HAS(residual)) value += channels_load(AT(residual) + at, CHANNEL(v), channels);
             channels_stream(relu ? relu_of(value) : value, AT(y) + at, CHANNEL(v), channels, stream);
@@ -295,9 +295,9 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
         FOR_VECTOR {
             floatv d = (floatv)(0.0f);
             if (row < counted) {
-                CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
-                CHANNELS_SOON(AT(dy) + at + CHANNEL(v) + ahead);
-                if (HAS(y)) CHANNELS_SOON(AT(y) + at + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(AT(x) + at + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(AT(dy) + at + CHANNEL(v) + ahead);
+                if (HAS(y)) PREFETCH_CHANNELS(AT(y) + at + CHANNEL(v) + ahead);
                 const floatv centred = channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v];
                 d = channels_load(AT(dy) + at, CHANNEL(v), channels);
                 d = PASSED(d, centred, at, CHANNEL(v), scale[v], bias[v]);
@@ -363,8 +363,8 @@ __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TEN
             const int c = CHANNEL(v);
             floatv g = (floatv)(0.0f);
             if (row < counted) {
-                CHANNELS_SOON(AT(x) + at + c + ahead);
-                CHANNELS_SOON(AT(dy) + at + c + ahead);
+                PREFETCH_CHANNELS(AT(x) + at + c + ahead);
+                PREFETCH_CHANNELS(AT(dy) + at + c + ahead);
                 const floatv centred = channels_load(AT(x) + at, c, channels) - mean[v];
                 floatv d = channels_load(AT(dy) + at, c, channels);
                 d = PASSED(d, centred, at, c, scale[v], bias[v]);

@@ -64,10 +64,10 @@ __kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TEN
         const int row = base + sub, b = row / length, l = row % length;
         if (!OWNS(row, rows)) continue;
         const pooled p = pooled_rows(LENGTHS, b, length);
-        const bool takes = l >= p.begin && l < p.end;
+        const bool is_pooled = l >= p.begin && l < p.end;
         const ulong at = (ulong)row * WIDTH;
         for (int k = 0; k < PARTS; ++k) {
-            floatv d = takes ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
+            floatv d = is_pooled ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
             if (HAS(accum)) d += row_load(AT(accum) + at, COLUMN(k));
             row_store(d, AT(dx) + at, COLUMN(k));
         }

@@ -151,11 +151,11 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
-/* grown[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES,
+/* sums[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES,
  * PITCH]. */
-static inline void grow(__global float *grown, const floatv *weight, const floatv *rows, bool first) {
+static inline void add_outer_products(__global float *sums, const floatv *weight, const floatv *rows, bool first) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
-        __global float *at = grown + w * VEC;
+        __global float *at = sums + w * VEC;
         tile c = fill_tile(0.0f, 0.0f);
         if (!first)
 #pragma unroll
@@ -198,8 +198,8 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
         store_tile(g->dquery + d * 2, c);
     }
     for (int j = 0; j < m; j += TILE) {
-        grow(dv + j * PITCH, weight + j * 2, g->dy, first);
-        grow(dk + j * PITCH, dscore + j * 2, g->q, first);
+        add_outer_products(dv + j * PITCH, weight + j * 2, g->dy, first);
+        add_outer_products(dk + j * PITCH, dscore + j * 2, g->q, first);
     }
 }
 

@@ -199,7 +199,8 @@ static inline void add_product(floatv *sums, const floatv *rows, const float *sc
     }
 }
 /* The same for sums in global memory. */
-static inline void grow(__global float *sums, const floatv *rows, const float *scalars, int row, int step, int depth) {
+static inline void add_outer_products(__global float *sums, const floatv *rows, const float *scalars, int row, int step,
+                                      int depth) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
         __global float *at = sums + w * VEC;
         tile c = fill_tile(0.0f, 0.0f);
@@ -252,10 +253,10 @@ static inline void add_to_rows(const known *g, const block *s, floatv *dq, __glo
                     SCORE_PITCH + 1, -SCORE_PITCH, whole + TILE - 1);
     }
     for (int j = 0; j < whole; j += TILE) {
-        grow(dk + j * PITCH, g->q, dscore + j * SCORE_PITCH, SCORE_PITCH, 1, QUERIES);
-        grow(dk + j * PITCH, s->c + (whole - j - TILE + 1) * ROW_VECTORS, dscore + j * SCORE_PITCH - (TILE - 1),
-             SCORE_PITCH + 1, 1, QUERIES + TILE - 1);
-        grow(dv + j * PITCH, g->dy, (const float *)(s->weight + j * 2), QUERIES, 1, QUERIES);
+        add_outer_products(dk + j * PITCH, g->q, dscore + j * SCORE_PITCH, SCORE_PITCH, 1, QUERIES);
+        add_outer_products(dk + j * PITCH, s->c + (whole - j - TILE + 1) * ROW_VECTORS,
+                           dscore + j * SCORE_PITCH - (TILE - 1), SCORE_PITCH + 1, 1, QUERIES + TILE - 1);
+        add_outer_products(dv + j * PITCH, g->dy, (const float *)(s->weight + j * 2), QUERIES, 1, QUERIES);
     }
 }
 
@@ -265,10 +266,10 @@ static inline void add_to_tables(const known *g, const block *s, __global float 
     for (int t = -whole; t < QUERIES; t += TILE) {
         const int i = max(0, t), last_i = min(QUERIES, whole + t + TILE - 1);
         const int j = max(0, 1 - t - TILE), last_j = min(whole, QUERIES - t);
-        grow(da + (t + whole) * PITCH, g->q + i * ROW_VECTORS, dscore + (i - t) * SCORE_PITCH + i, -SCORE_PITCH,
-             SCORE_PITCH + 1, last_i - i);
-        grow(dc + (t + whole) * PITCH, s->k + j * ROW_VECTORS, dscore + j * SCORE_PITCH + j + t, 1, SCORE_PITCH + 1,
-             last_j - j);
+        add_outer_products(da + (t + whole) * PITCH, g->q + i * ROW_VECTORS, dscore + (i - t) * SCORE_PITCH + i,
+                           -SCORE_PITCH, SCORE_PITCH + 1, last_i - i);
+        add_outer_products(dc + (t + whole) * PITCH, s->k + j * ROW_VECTORS, dscore + j * SCORE_PITCH + j + t, 1,
+                           SCORE_PITCH + 1, last_j - j);
     }
 }
 

@@ -157,19 +157,19 @@ static inline void filters_load(__global const T *weight, grid g, int down, int 
 
 /* Prefetches part `i` of `parts` of what filters_load loads next; its pieces are too short for the hardware
  * prefetcher. */
-static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
-                                int n, int cols, int i, int parts) {
+static inline void filters_prefetch(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
+                                    int n, int cols, int i, int parts) {
 #if CONV_KIND == CONV_FORWARD
     __global const T *from = weight + (long)n * R * S * C + k;
     for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
-        for (int at = 0; at < depth; at += LINE) SOON(from + (long)row * R * S * C + at);
+        for (int at = 0; at < depth; at += LINE) PREFETCH(from + (long)row * R * S * C + at);
 #else
     for (int row = k + depth * i / parts, row_end = k + depth * (i + 1) / parts; row < row_end;) {
         const int tap = row / N, first = row % N, here = min(N - first, row_end - row);
         __global const T *from =
             filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n;
         for (int j = 0; j < here; ++j)
-            for (int at = 0; at < cols; at += LINE) SOON(from + (long)j * R * S * C + at);
+            for (int at = 0; at < cols; at += LINE) PREFETCH(from + (long)j * R * S * C + at);
         row += here;
     }
 #endif
@@ -227,9 +227,9 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
                 floatv *kept = sums + (p * BLOCK_ROWS + m) * TILE_VECS;
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
-                filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
-                             next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
-                             m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
+                filters_prefetch(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride,
+                                 padding, next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
+                                 m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
 #if FROM_REGISTERS
                 floatv sum[TILE_ROWS][TILE_VECS];
                 piece_begin(first ? 0 : kept, sum);
@@ -305,9 +305,9 @@ OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(cons
                 const long at = (long)(n0 + r) * elements + e;
 #pragma unroll
                 for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, r, i, rows);
-                rows_soon(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
-                          p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
-                if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
+                rows_prefetch(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
+                              p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
+                if (last && !part && HAS(accum)) tile_prefetch(AT(accum) + at, elements);
 #if FROM_REGISTERS
                 floatv sum[TILE_ROWS][TILE_VECS];
                 piece_begin(first ? 0 : kept, sum);

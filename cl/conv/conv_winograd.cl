@@ -68,14 +68,15 @@ static inline int weight_rows(int C, int k, int K) {
 }
 
 /* Prefetches part `i` of `parts` of what points_of_weights reads: lines too far apart for the hardware to anticipate. */
-static inline void weights_soon(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i, int parts) {
+static inline void weights_prefetch(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i,
+                                    int parts) {
     const int kernels = TURNED ? rows : cols, length = TURNED ? cols : rows, taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
     const int phase = WINOGRAD_STRIDE == 1 ? 0 : (TURNED ? n0 : k0) / C, c0 = (TURNED ? n0 : k0) - phase * C;
     for (int n = kernels * taps * i / parts, end = kernels * taps * (i + 1) / parts; n < end; ++n) {
         const int r = place_of_tap(n % taps / WINOGRAD_TAPS, phase / WINOGRAD_STRIDE, TURNED);
         const int s = place_of_tap(n % WINOGRAD_TAPS, phase % WINOGRAD_STRIDE, TURNED);
         const long pixel = (long)((TURNED ? k0 : n0) + n / taps) * KERNEL_PIXELS + r * KERNEL_SIDE + s;
-        for (int at = 0; at < length && r >= 0 && s >= 0; at += LINE) SOON(weight + pixel * C + c0 + at);
+        for (int at = 0; at < length && r >= 0 && s >= 0; at += LINE) PREFETCH(weight + pixel * C + c0 + at);
     }
 }
 
@@ -113,15 +114,15 @@ static inline bool result_exists(const result_corner corner, int i, int j, int r
 
 /* Prefetches part `i` of `parts` of the results of `tiles` tiles that will be stored, columns [n, n + cols): all of them are
  * stored at once, after the products. */
-static inline void results_soon(__global T *result, int rows, int columns, int features, int origin,
-                                const tile_place *places, int tiles, int n, int cols, int i, int parts) {
+static inline void results_prefetch(__global T *result, int rows, int columns, int features, int origin,
+                                    const tile_place *places, int tiles, int n, int cols, int i, int parts) {
     const int blocks = tiles * (WINOGRAD_SIDE * WINOGRAD_SIDE);
     for (int b = blocks * i / parts, end = blocks * (i + 1) / parts; b < end; ++b)
         for (int c = 0; c < cols; c += LINE) {
             const tile_place place = places[b / (WINOGRAD_SIDE * WINOGRAD_SIDE)];
             const int h = b / WINOGRAD_SIDE % WINOGRAD_SIDE, w = b % WINOGRAD_SIDE;
             const result_corner corner = corner_of(place, n + c, rows, columns, features, origin);
-            if (result_exists(corner, h, w, rows, columns)) SOON_STORED(result + corner.at + RESULT_AT(h, w));
+            if (result_exists(corner, h, w, rows, columns)) PREFETCH_WRITE(result + corner.at + RESULT_AT(h, w));
         }
 }
 
@@ -161,8 +162,8 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
         points_of_patches(x, to, places, tiles, k, depth, v, CHUNK, V_PITCH);
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, panel_cols = min(TILE_COLS, N - n);
-            const live_points live =
-                TURNED ? points_that_live(features, n, panel_cols, true) : points_that_live(channels, k, depth, false);
+            const nonzero_points nonzero = TURNED ? nonzero_points_of(features, n, panel_cols, true)
+                                                  : nonzero_points_of(channels, k, depth, false);
 #if GLOBAL_PANELS
             const long pitch = points_pitch;
             panel_pointer u = AT(points) + (long)(n / TILE_COLS) * WINOGRAD_POINTS * pitch + (long)k * TILE_COLS;
@@ -183,19 +184,19 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
                     floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + m * TILE_VECS;
 #pragma unroll
                     for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
-                    patches_soon(x, to, next_k ? places : next_places, next_k ? tiles : next_tiles, next_k,
-                                 min(CHUNK, K - next_k), call, calls);
+                    patches_prefetch(x, to, next_k ? places : next_places, next_k ? tiles : next_tiles, next_k,
+                                     min(CHUNK, K - next_k), call, calls);
                     if (!next_k)
-                        results_soon(AT(result), rows, columns, features, result_origin, places, tiles, n0, cols, call,
-                                     calls);
+                        results_prefetch(AT(result), rows, columns, features, result_origin, places, tiles, n0, cols,
+                                         call, calls);
                     ++call;
 #if !GLOBAL_PANELS
-                    weights_soon(AT(weight), kernel_channels, weights_k, weights_rows, weights_n,
-                                 min(TILE_COLS, N - weights_n), point * row_tiles + m / TILE_ROWS,
-                                 WINOGRAD_POINTS * row_tiles);
+                    weights_prefetch(AT(weight), kernel_channels, weights_k, weights_rows, weights_n,
+                                     min(TILE_COLS, N - weights_n), point * row_tiles + m / TILE_ROWS,
+                                     WINOGRAD_POINTS * row_tiles);
 #endif
-                    if (k > 0 && !point_lives(live, point)) continue;
-                    tile_add(row, 1, u + point * pitch, point_lives(live, point) ? depth : 0, k == 0, kept);
+                    if (k > 0 && !point_is_nonzero(nonzero, point)) continue;
+                    tile_add(row, 1, u + point * pitch, point_is_nonzero(nonzero, point) ? depth : 0, k == 0, kept);
                 }
         }
     }

@@ -75,22 +75,22 @@ OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
 #endif
                 const int next_depth = min(CHUNK, k_end - next_k), next_cols = min(TILE_COLS, N - next_n);
 #if TRANS_A
-                lines soon[2] = {lines_of(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles),
-                                 lines_of(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK), rows,
-                                          p * row_tiles + r / TILE_ROWS, panels * row_tiles)};
+                prefetch_list ahead[2] = {prefetch_list_of(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles),
+                                          prefetch_list_of(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK),
+                                                           rows, p * row_tiles + r / TILE_ROWS, panels * row_tiles)};
 #else
-                panel_soon(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles);
+                panel_prefetch(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles);
 #if !PACKS_A
-                tile_rows_soon(a_part, lda, depth, r + TILE_ROWS, rows);
+                tile_rows_prefetch(a_part, lda, depth, r + TILE_ROWS, rows);
 #endif
 #endif
-                if (last && HAS(accum) && AT(accum) != AT(c)) tile_soon(AT(accum) + at, N);
-                if (last && !part) tile_soon_stored(AT(c) + at, N);
+                if (last && HAS(accum) && AT(accum) != AT(c)) tile_prefetch(AT(accum) + at, N);
+                if (last && !part) tile_prefetch_write(AT(c) + at, N);
 #if EPILOGUE != EPILOGUE_NONE
-                if (last && HAS(saved)) tile_soon(AT(saved) + at, N);
+                if (last && HAS(saved)) tile_prefetch(AT(saved) + at, N);
 #endif
 #if TRANS_A
-                tile_add_soon(row, VEC, panel, depth, first, kept, soon);
+                tile_add_prefetch(row, VEC, panel, depth, first, kept, ahead);
 #else
                 tile_add(row, ROW_STEP(lda), panel, depth, first, kept);
 #endif
