@@ -100,9 +100,7 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
                               const int sample_rows, const int channels, const int chunks, TENSOR(float, saved),
                               TENSOR(float, means), TENSOR(float, variances), const float momentum,
                               TENSOR(int, counters)) {
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(all_means);
     VECTOR_SCRATCH(all_squares);
@@ -143,13 +141,11 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
             channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
         }
     }
-#if LAST_GROUP
     const int parts = (int)get_num_groups(0) / chunks;
     const averages running = AVERAGES;
-    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, before))
         join_parts(AT(partial), AT(saved), running, counted_rows(SAMPLES, rows, sample_rows), channels, first, spans,
                    parts, counts, all_means, all_squares);
-#endif
 }
 
 __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
@@ -275,9 +271,7 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
                                   const int chunks, const int stream, const float eps, TENSOR(float, total),
                                   TENSOR(const float, gamma_accum), TENSOR(float, dgamma),
                                   TENSOR(const float, beta_accum), TENSOR(float, dbeta), TENSOR(int, counters)) {
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     VECTOR_SCRATCH(sums);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
     const int counted = counted_rows(SAMPLES, rows, sample_rows);
@@ -320,11 +314,9 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
             channels_store_f32(product[v], mine + channels, CHANNEL(v), channels);
         }
     }
-#if LAST_GROUP
     const int parts = (int)get_num_groups(0) / chunks;
-    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, before))
         SUM_PARTS(AT(partial), parts);
-#endif
 }
 
 __kernel void batch_norm_sum_join(TENSOR(const float, partial), const int channels, const int chunks, const int parts,
