@@ -100,9 +100,7 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
                               const int sample_rows, const int channels, const int chunks, TENSOR(float, saved),
                               TENSOR(float, means), TENSOR(float, variances), const float momentum,
                               TENSOR(int, counters)) {
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     GROUP_SCRATCH(counts);
     VECTOR_SCRATCH(all_means);
     VECTOR_SCRATCH(all_squares);
@@ -121,7 +119,7 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
         floatv sum[ALL_VECTORS], squared[ALL_VECTORS];
         FOR_VECTOR sum[v] = squared[v] = (floatv)(0.0f);
         for (int i = 0; i < n; ++i, row += (ulong)ROW_STEP * channels) FOR_VECTOR {
-                CHANNELS_SOON(row + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(row + CHANNEL(v) + ahead);
                 floatv d = channels_load(row, CHANNEL(v), channels) - base[v] - shift[v];
                 sum[v] += d;
                 squared[v] = fma(d, d, squared[v]);
@@ -143,13 +141,11 @@ __kernel void batch_norm_part(TENSOR(const T, x), TENSOR(const int, samples), TE
             channels_store_f32(squares[v], mine + channels, CHANNEL(v), channels);
         }
     }
-#if LAST_GROUP
     const int parts = (int)get_num_groups(0) / chunks;
     const averages running = AVERAGES;
-    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, before))
         join_parts(AT(partial), AT(saved), running, counted_rows(SAMPLES, rows, sample_rows), channels, first, spans,
                    parts, counts, all_means, all_squares);
-#endif
 }
 
 __kernel void batch_norm_join(TENSOR(const float, partial), TENSOR(const int, samples), TENSOR(float, saved),
@@ -190,8 +186,8 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), T
     for (int row = own.at; row < own.end; row += ROW_STEP) {
         const ulong at = (ulong)row * channels;
         FOR_VECTOR {
-            CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
-            if (HAS(residual)) CHANNELS_SOON(AT(residual) + at + CHANNEL(v) + ahead);
+            PREFETCH_CHANNELS(AT(x) + at + CHANNEL(v) + ahead);
+            if (HAS(residual)) PREFETCH_CHANNELS(AT(residual) + at + CHANNEL(v) + ahead);
             floatv value = fma(channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v], scale[v], bias[v]);
             if (HAS(residual)) value += channels_load(AT(residual) + at, CHANNEL(v), channels);
             channels_stream(relu ? relu_of(value) : value, AT(y) + at, CHANNEL(v), channels, stream);
@@ -275,9 +271,7 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
                                   const int chunks, const int stream, const float eps, TENSOR(float, total),
                                   TENSOR(const float, gamma_accum), TENSOR(float, dgamma),
                                   TENSOR(const float, beta_accum), TENSOR(float, dbeta), TENSOR(int, counters)) {
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     VECTOR_SCRATCH(sums);
     const int first = own_channel(chunks), spans = own_spans(first, channels);
     const int counted = counted_rows(SAMPLES, rows, sample_rows);
@@ -295,9 +289,9 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
         FOR_VECTOR {
             floatv d = (floatv)(0.0f);
             if (row < counted) {
-                CHANNELS_SOON(AT(x) + at + CHANNEL(v) + ahead);
-                CHANNELS_SOON(AT(dy) + at + CHANNEL(v) + ahead);
-                if (HAS(y)) CHANNELS_SOON(AT(y) + at + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(AT(x) + at + CHANNEL(v) + ahead);
+                PREFETCH_CHANNELS(AT(dy) + at + CHANNEL(v) + ahead);
+                if (HAS(y)) PREFETCH_CHANNELS(AT(y) + at + CHANNEL(v) + ahead);
                 const floatv centred = channels_load(AT(x) + at, CHANNEL(v), channels) - mean[v];
                 d = channels_load(AT(dy) + at, CHANNEL(v), channels);
                 d = PASSED(d, centred, at, CHANNEL(v), scale[v], bias[v]);
@@ -320,11 +314,9 @@ __kernel void batch_norm_sum_part(TENSOR(const T, dy), TENSOR(const T, x), TENSO
             channels_store_f32(product[v], mine + channels, CHANNEL(v), channels);
         }
     }
-#if LAST_GROUP
     const int parts = (int)get_num_groups(0) / chunks;
-    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, &before))
+    if (HAS(counters) && is_last_group(AT(counters) + (int)get_group_id(0) % chunks, parts, before))
         SUM_PARTS(AT(partial), parts);
-#endif
 }
 
 __kernel void batch_norm_sum_join(TENSOR(const float, partial), const int channels, const int chunks, const int parts,
@@ -363,8 +355,8 @@ __kernel void batch_norm_grad_apply(TENSOR(const T, dy), TENSOR(const T, x), TEN
             const int c = CHANNEL(v);
             floatv g = (floatv)(0.0f);
             if (row < counted) {
-                CHANNELS_SOON(AT(x) + at + c + ahead);
-                CHANNELS_SOON(AT(dy) + at + c + ahead);
+                PREFETCH_CHANNELS(AT(x) + at + c + ahead);
+                PREFETCH_CHANNELS(AT(dy) + at + c + ahead);
                 const floatv centred = channels_load(AT(x) + at, c, channels) - mean[v];
                 floatv d = channels_load(AT(dy) + at, c, channels);
                 d = PASSED(d, centred, at, c, scale[v], bias[v]);

@@ -29,9 +29,7 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
                                            TENSOR(float, total), TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
@@ -66,11 +64,9 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
             AT(statistics)[rows + row] = 1.0f / sums.x;
         }
     }
-#if LAST_GROUP
-    if (!HAS(counters) || !is_last_group(AT(counters), get_num_groups(0), &before)) return;
+    if (!HAS(counters) || !is_last_group(AT(counters), get_num_groups(0), before)) return;
     float sum_of_losses = sum_by_group(AT(losses), rows, scratch_a);
     if (get_local_id(0) == 0) *AT(total) = sum_of_losses;
-#endif
 }
 
 /* dx may be x or the accum. */

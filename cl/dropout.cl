@@ -98,13 +98,10 @@ __kernel void dropout_elements(TENSOR(const T, x), TENSOR(const uint, rng), TENS
                                const ulong n) {
     const ulong start = AT(rng)[3] * per_sample;
     ulong chunks = (n + SIDE * CHUNK - 1) / (SIDE * CHUNK) * SIDE, item = get_global_id(0), items = get_global_size(0);
-#if WG == 1
-    ulong each = (chunks + items - 1) / items, step = 1;
-    ulong chunk = min(item * each, chunks), end = min(item * each + each, chunks);
-#else
-    ulong chunk = item, end = chunks, step = items;
-#endif
-    for (; chunk < end; chunk += step) {
+    ulong each = (chunks + items - 1) / items; /* on a CPU, of consecutive chunks */
+    ulong begin = WG == 1 ? min(item * each, chunks) : item, step = WG == 1 ? 1 : items;
+    ulong end = WG == 1 ? min(item * each + each, chunks) : chunks;
+    for (ulong chunk = begin; chunk < end; chunk += step) {
         ulong at = chunk / SIDE * (SIDE * CHUNK) + chunk % SIDE * VEC;
         floatv factor[4];
         dropout_factors(start + at / 4, stream, AT(rng), threshold, scale, factor);

@@ -146,9 +146,7 @@ static inline void add_parts(__global const float *partial, __global float *dtab
 __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, dy), TENSOR(float, partial),
                                     const uint n, const uint width, const uint parts, const uint length,
                                     const int padding, TENSOR(float, dtable), TENSOR(int, counters)) {
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     uint vectors = (width + VEC - 1) / VEC;
     uint3 own = own_units(parts * vectors);
     for (uint unit = own.x; unit < own.y; unit += own.z) {
@@ -167,10 +165,8 @@ __kernel void embedding_few_partial(TENSOR(const int, tokens), TENSOR(const T, d
         for (int v = 0; v < VOCABULARY; ++v)
             run_store_f32(sum[v], AT(partial) + (ulong)(part * VOCABULARY + v) * width, at, width);
     }
-#if LAST_GROUP
-    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
+    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), before))
         add_parts(AT(partial), AT(dtable), parts, width, (uint3)(get_local_id(0), VOCABULARY * vectors, WG));
-#endif
 }
 
 __kernel void embedding_few_total(TENSOR(const float, partial), TENSOR(float, dtable), const uint parts,

@@ -41,9 +41,7 @@ static inline void norm_of(__global const float *partial, int parts, __global fl
 __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), TENSOR(float, norm), SCALING,
                                 const ulong n, TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch);
-#if LAST_GROUP
-    __local int before;
-#endif
+    LAST_GROUP_SCRATCH(before);
     floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
     int filled = 0;
     FOR_VECTORS(s, n) {
@@ -61,10 +59,8 @@ __kernel void grad_norm_partial(TENSOR(const float, x), TENSOR(float, partial), 
     }
     float total = group_sum(sumv(sum + block), scratch);
     if (get_local_id(0) == 0) AT(partial)[get_group_id(0)] = total;
-#if LAST_GROUP
-    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), &before))
+    if (HAS(counters) && is_last_group(AT(counters), get_num_groups(0), before))
         norm_of(AT(partial), get_num_groups(0), AT(norm), PASS_SCALING, scratch);
-#endif
 }
 
 __kernel void grad_norm_total(TENSOR(const float, partial), TENSOR(float, norm), SCALING, const int parts) {

@@ -29,9 +29,9 @@ static inline pooled pooled_rows(__global const int *lengths, int b, int length)
 /* x T [batch, length, WIDTH], lengths i32 [batch] (may be NULL) -> y T [batch, WIDTH]. */
 __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSOR(T, y), const int batch,
                            const int length) {
-    const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
 #if WG > 1 /* a group adds ROW_ITEMS columns of vectors, ROWS_AT_ONCE positions at a time */
     VECTOR_SCRATCH(room);
+    const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     for (int unit = get_group_id(0); unit < batch * PARTS; unit += (int)get_num_groups(0)) {
         const int b = unit / PARTS, c = COLUMN(unit % PARTS);
         const pooled p = pooled_rows(LENGTHS, b, length);
@@ -42,6 +42,7 @@ __kernel void pool_forward(TENSOR(const T, x), TENSOR(const int, lengths), TENSO
         if (sub == 0) row_store(sum * p.scale, AT(y) + (ulong)b * WIDTH, c);
     }
 #else
+    const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS;
     FOR_ROWS(batch) {
         const int b = base + sub;
         if (!OWNS(b, batch)) continue;
@@ -64,10 +65,10 @@ __kernel void pool_backward(TENSOR(const T, dy), TENSOR(const int, lengths), TEN
         const int row = base + sub, b = row / length, l = row % length;
         if (!OWNS(row, rows)) continue;
         const pooled p = pooled_rows(LENGTHS, b, length);
-        const bool takes = l >= p.begin && l < p.end;
+        const bool is_pooled = l >= p.begin && l < p.end;
         const ulong at = (ulong)row * WIDTH;
         for (int k = 0; k < PARTS; ++k) {
-            floatv d = takes ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
+            floatv d = is_pooled ? row_load(AT(dy) + (ulong)b * WIDTH, COLUMN(k)) * p.scale : (floatv)(0.0f);
             if (HAS(accum)) d += row_load(AT(accum) + at, COLUMN(k));
             row_store(d, AT(dx) + at, COLUMN(k));
         }

@@ -30,14 +30,6 @@ static inline void pair_multiply(floatv *hi, floatv *lo, floatv b_hi, floatv b_l
     *hi = sum;
 }
 
-static inline floatv from_lanes(const float *lane) {
-#if VEC == 1
-    return lane[0];
-#else
-    return CAT(vload, VEC)(0, lane);
-#endif
-}
-
 /* Turns per position of VEC columns from `at` on: ratio^(c / 2) / 2 pi, by repeated squaring; ratio =
  * 10000^(-2/half_width). Columns from `half_width` on start again at 0. */
 static inline void frequencies(uint at, uint half_width, float ratio_hi, float ratio_lo, floatv *hi, floatv *lo) {
@@ -71,7 +63,7 @@ static inline floatv sinusoid(floatv l, floatv hi, floatv lo) {
     for (int k = 0; k < VEC; ++k) quarter[k] = k % 2 ? 0.25f : 0.0f;
     floatv p = l * hi;
     floatv e = fma(l, lo, fma(l, hi, -p));
-    floatv r = (p - rint(p)) + e + from_lanes(quarter);
+    floatv r = (p - rint(p)) + e + vector_of(quarter);
     r = r - rint(r);
     r = fabs(r) > (floatv)(0.25f) ? copysign((floatv)(0.5f), r) - r : r;
     floatv s = r * r, y = (floatv)(-0x1.cc9b60p+3f);
@@ -88,7 +80,7 @@ static inline floatv column_position(uint at, uint half_width, float l, float ba
     float lane[VEC];
 #pragma unroll
     for (int k = 0; k < VEC; ++k) lane[k] = at + k < half_width ? l : back;
-    return from_lanes(lane);
+    return vector_of(lane);
 }
 
 /* VEC elements of x at position `position` of the batch from column `at` on. */

@@ -38,10 +38,10 @@ __kernel void select_marked_backward(TENSOR(const T, dy), TENSOR(const int, mark
         __global const int *own = AT(marks) + (ulong)b * length;
         int before = 0;
         for (int i = 0; i < l; ++i) before += own[i] >= 0;
-        const bool takes = own[l] >= 0 && before < count;
+        const bool is_selected = own[l] >= 0 && before < count;
         for (int k = 0; k < PARTS; ++k) {
             floatv d = (floatv)(0.0f);
-            if (takes) d = row_load(AT(dy) + ((ulong)b * count + before) * WIDTH, COLUMN(k));
+            if (is_selected) d = row_load(AT(dy) + ((ulong)b * count + before) * WIDTH, COLUMN(k));
             if (HAS(accum)) d += row_load(AT(accum) + (ulong)row * WIDTH, COLUMN(k));
             row_store(d, AT(dx) + (ulong)row * WIDTH, COLUMN(k));
         }

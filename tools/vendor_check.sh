@@ -64,11 +64,77 @@ lint_file() {
     "$(files_of "$1" clh | while read -r f; do printf 's|^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"||;' "${f#"$1"/}"; done)" <<<"$source"
 }
 
+# FILE:FUNCTION of those that do not follow the rule `shape` yet. Lines leave this list, none are added.
+unshaped='
+  attention/attention_mma_columns_forward.cl:attention_mma_columns_forward
+  attention/attention_mma_forward.cl:attention_mma_forward
+  attention/attention_mma_rows_forward.cl:finish_rows
+  attention/attention_mma_rows_forward.cl:attention_mma_rows_forward
+  attention/disentangled.cl:disentangled_reduce
+  conv/conv_gpu.cl:conv_gpu
+  conv/conv_mma.cl:conv_mma
+  conv/conv_winograd_dw.cl:filters_block
+  depthwise_conv2d.cl:convolve
+  depthwise_conv2d.cl:correlate
+  embedding.cl:embedding_gather
+  finite_check.cl:finite_check_scan
+  lib/mma_probe.cl:mma_probe
+  linear/linear.cl:narrow_rows
+  linear/linear.cl:linear_gpu
+  linear/linear_mma.cl:linear_mma
+  lstm/lstm.cl:lstm_plain_forward
+  permute.cl:permute_tiles
+  positional_encoding.cl:positional_encoding_add
+  resize.cl:resize_forward'
+
+most_lines=70
+
+# A function has at most $most_lines lines and control structures at most four deep; the body of a kernel, which may be a function that it
+# calls (OUTLINED), has no preprocessor conditionals, or is two bodies: #if, #else, #endif and nothing outside.
+lint_shape() {
+  strip_comments "$2" | awk -v most=$most_lines -v file="${2#"$1"/}" -v unshaped=" $(echo $unshaped) " '
+    function report(why) { if (index(unshaped, " " file ":" name " ")) print "excused " file ":" name; else printf "%s:%d: shape: %s: %s\n", file, begin, name, why }
+    body && /^}/ {
+      lines = NR - begin + 1
+      if (lines > most) report(lines " lines, at most " most)
+      else if (depth > 4) report(depth " levels, at most 4")
+      else if (kernel && conditionals && !(conditionals == 2 && last_line ~ /^#endif/ && opens == begin_of_body)) report("conditionals in the body of a kernel")
+      body = begin = 0
+      next
+    }
+    body {
+      if (match($0, /^ +(} )?(for|if|else|while|do|switch)([^A-Za-z_0-9]|$)/) && match($0, /[^ ]/) && (RSTART - 1) / 4 > depth) depth = (RSTART - 1) / 4
+      if ($0 ~ /^ *# *(if|else|elif)/ && ++conditionals == 1) opens = NR
+      last_line = $0
+      next
+    }
+    /^[#}]/ || /^ *$/ || /[;}] *$/ || /\\$/ { begin = 0; next }
+    !/^ / && !begin { begin = NR; head = "" }
+    begin { head = head " " $0 }
+    begin && /{ *$/ {
+      if (head ~ /\)[^)]*{ *$/) {
+        body = 1; begin_of_body = NR + 1; depth = conditionals = 0; kernel = head ~ /__kernel|OUTLINED/
+        gsub(/__attribute__ *\(\(([^()]|\([^()]*\))*\)\)/, "", head)
+        name = head; sub(/\(.*/, "", name); sub(/ *$/, "", name); sub(/.* \**/, "", name)
+      } else body = begin = 0
+    }'
+}
+
 # files_of FOLDER ENDING...: the files below it with one of the endings
 files_of() {
   local folder=$1 ending
   shift
   for ending in "$@"; do find "$folder" -type f -name "*.$ending"; done | sort
+}
+
+# Every name of the list must be needed.
+lint_shapes() {
+  local f found name
+  found=$(files_of "$1" cl clh | while read -r f; do lint_shape "$1" "$f"; done)
+  grep -v '^excused ' <<<"$found" || true
+  for name in $unshaped; do
+    [ "$1" != "$root/cl" ] || grep -q "^excused $name\$" <<<"$found" || echo "tools/vendor_check.sh: shape: $name has the wanted shape: take it off the list"
+  done
 }
 
 # NAME FILE of every kernel below a folder
@@ -92,13 +158,14 @@ lint_names() {
 lint_folder() {
   local f
   while read -r f; do lint_file "$1" "$f"; done < <(files_of "$1" cl clh)
+  lint_shapes "$1"
   lint_names "$1"
 }
 
 # Every rule must find the slip that was made for it.
 lint_itself() {
   local found slips=$root/tests/vendor/slips wanted
-  found=$(lint_folder "$slips")
+  found=$(most_lines=10; lint_folder "$slips")
   while IFS='|' read -r wanted; do
     grep -qF "$wanted" <<<"$found" || { echo "vendor_check: the rules do not detect the violation '$wanted' in $slips"; return 1; }
   done < <(sed -n 's/.*SLIP: //p' "$slips"/*.cl)

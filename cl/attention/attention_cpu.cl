@@ -23,27 +23,6 @@
 
 /* --- forward -------------------------------------------------------------------------------------------- */
 
-/* Up to QUERIES queries and their outputs so far. Queries are multiplied by softmax_scale * log2(e), so that
- * scores are in base 2. */
-typedef struct queries {
-    floatv query[PITCH * 2], out[PITCH * 2]; /* [PITCH, QUERIES] */
-    floatv top[2], sum[2];                   /* weights are 2^(score - top); sum of the weights */
-} queries;
-
-/* How far (in base 2) a score may exceed `top` before it replaces it. Weights, their sum over 2^20 keys and
- * the outputs stay far from overflow, and no significant weight is lost to underflow. */
-#define HEADROOM 32.0f
-
-static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float softmax_scale) {
-    floatv packed[QUERIES * ROW_VECTORS];
-    pack(packed, q, q_row, n, 1.0f);
-    clear(packed + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
-    columns_of(g->query, packed, softmax_scale);
-    clear(g->out, PITCH * 2);
-    g->top[0] = g->top[1] = -1e30f;
-    g->sum[0] = g->sum[1] = 0.0f;
-}
-
 /* Raises `top` to the maximum of itself and the scores of m keys, rounded up to whole tiles. */
 static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     floatv top0 = g->top[0], top1 = g->top[1];
@@ -56,9 +35,7 @@ static inline void raise_top(queries *g, const floatv *packed_k, int m) {
             top1 = larger(top1, score.at[i][1]);
         }
     }
-    const floatv shrink0 = exp2v(g->top[0] - top0), shrink1 = exp2v(g->top[1] - top1);
-    for (int d = 0; d < DEPTH; ++d) g->out[d * 2] *= shrink0, g->out[d * 2 + 1] *= shrink1;
-    g->sum[0] *= shrink0, g->sum[1] *= shrink1;
+    shrink_sums(g, exp2v(g->top[0] - top0), exp2v(g->top[1] - top1));
     g->top[0] = top0, g->top[1] = top1;
 }
 
@@ -96,21 +73,7 @@ static inline void attend(queries *g, const floatv *packed_k, const floatv *pack
         weigh(g, packed_k, m, HEADROOM, weight, sum);
     }
     g->sum[0] = sum[0], g->sum[1] = sum[1];
-    for (int d = 0; d < DEPTH; d += TILE) {
-        tile c = load_tile(g->out + d * 2);
-        c = multiply(c, 2, weight, 2, (const float *)packed_v + d, 1, PITCH, IN_FOURS(m));
-        store_tile(g->out + d * 2, c);
-    }
-}
-
-static inline void finish_queries(queries *g, __global T *y, int y_row, __global float *lse, int n) {
-    floatv packed[QUERIES * ROW_VECTORS];
-    const floatv share0 = 1.0f / g->sum[0], share1 = 1.0f / g->sum[1];
-    for (int d = 0; d < DH; ++d) g->out[d * 2] *= share0, g->out[d * 2 + 1] *= share1;
-    rows_of(packed, g->out, 1.0f);
-    unpack(y, 0, y_row, packed, n);
-    const floatv logs[2] = {(g->top[0] + log2(g->sum[0])) * LN2, (g->top[1] + log2(g->sum[1])) * LN2};
-    for (int r = 0; r < n; ++r) lse[r] = ((const float *)logs)[r];
+    add_values(g, weight, packed_v, m);
 }
 
 /* A work-item processes `groups` groups of queries; its index is (b * heads + h) * blocks + block. */
@@ -126,7 +89,7 @@ OUTLINED void attention_block(TENSOR(const T, q), TENSOR(const T, k), TENSOR(con
     queries group[FORWARD_GROUPS];
     floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
     for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
-        begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), softmax_scale * LOG2E);
+        begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), softmax_scale * LOG2E, -1e30f);
     for (int j0 = 0; j0 < (n > 0 ? keys : 0); j0 += KEYS) {
         const int m = min(KEYS, keys - j0);
         pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
@@ -151,11 +114,11 @@ __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENS
 
 /* --- backward ------------------------------------------------------------------------------------------- */
 
-/* grown[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES,
+/* sums[i, :] (+)= sum over r of weight[i, r] * rows[r, :] for TILE keys i: [KEYS, QUERIES] by [QUERIES,
  * PITCH]. */
-static inline void grow(__global float *grown, const floatv *weight, const floatv *rows, bool first) {
+static inline void add_outer_products(__global float *sums, const floatv *weight, const floatv *rows, bool first) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
-        __global float *at = grown + w * VEC;
+        __global float *at = sums + w * VEC;
         tile c = fill_tile(0.0f, 0.0f);
         if (!first)
 #pragma unroll
@@ -198,8 +161,8 @@ static inline void differentiate(known *g, const floatv *packed_k, const floatv 
         store_tile(g->dquery + d * 2, c);
     }
     for (int j = 0; j < m; j += TILE) {
-        grow(dv + j * PITCH, weight + j * 2, g->dy, first);
-        grow(dk + j * PITCH, dscore + j * 2, g->q, first);
+        add_outer_products(dv + j * PITCH, weight + j * 2, g->dy, first);
+        add_outer_products(dk + j * PITCH, dscore + j * 2, g->q, first);
     }
 }
 

@@ -107,7 +107,7 @@ INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float,
         for (int i = 0; i < OWN_ROWS; ++i)
 #pragma unroll
             for (int j = 0; j < OWN_COLS; ++j) {
-                const float p = weight_of(s.at[i][j] - logs[i]);
+                const float p = WEIGHT_OF(s.at[i][j] - logs[i]);
                 store_weight(dscore, i, j, p * (ds.at[i][j] - deltas[i]));
             }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -216,7 +216,7 @@ INLINED void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(con
             if (!HAS(y) && c < m) d = LSE_AT(delta, b, i0, h)[c];
 #pragma unroll
             for (int i = 0; i < OWN_ROWS; ++i) {
-                const float p = weight_of(s.at[i][j] - log_sum);
+                const float p = WEIGHT_OF(s.at[i][j] - log_sum);
                 store_weight(weight, i, j, p);
                 store_weight(dscore, i, j, p * (ds.at[i][j] - d));
             }

@@ -59,32 +59,12 @@ static inline tile add_scores(tile c, const floatv *query, const floatv *packed_
 
 /* --- forward -------------------------------------------------------------------------------------------- */
 
-/* How far (in base 2) a score may exceed `top` before it replaces it. */
-#define HEADROOM 32.0f
-
-/* Up to QUERIES queries and their outputs so far, as in attention_cpu.cl. */
-typedef struct queries {
-    floatv query[PITCH * 2], out[PITCH * 2]; /* [PITCH, QUERIES] */
-    floatv top[2], sum[2];
-} queries;
-
-static inline void begin_queries(queries *g, __global const T *q, int q_row, int n, float softmax_scale) {
-    floatv packed[QUERIES * ROW_VECTORS];
-    pack(packed, q, q_row, n, 1.0f);
-    clear(packed + n * ROW_VECTORS, (QUERIES - n) * ROW_VECTORS);
-    columns_of(g->query, packed, softmax_scale);
-    clear(g->out, PITCH * 2);
-    g->top[0] = g->top[1] = g->sum[0] = g->sum[1] = 0.0f;
-}
-
 /* Raises `top` by high, and lowers the scores of m keys relative to it. */
 static inline void raise_top(queries *g, floatv *score, int m, const floatv *high, bool first) {
     for (int j = 0; j < m; ++j) score[j * 2] -= high[0], score[j * 2 + 1] -= high[1];
     g->top[0] += high[0], g->top[1] += high[1];
     if (first) return; /* out and sum are 0, and high may be negative */
-    const floatv shrink0 = exp2v(-high[0]), shrink1 = exp2v(-high[1]);
-    for (int d = 0; d < DEPTH; ++d) g->out[d * 2] *= shrink0, g->out[d * 2 + 1] *= shrink1;
-    g->sum[0] *= shrink0, g->sum[1] *= shrink1;
+    shrink_sums(g, exp2v(-high[0]), exp2v(-high[1]));
 }
 
 /* Online softmax over m <= KEYS more keys. */
@@ -112,21 +92,7 @@ static inline void attend(queries *g, const floatv *packed_k, const floatv *pack
         store_tile(weight + j * 2, c);
     }
     g->sum[0] = sum0, g->sum[1] = sum1;
-    for (int d = 0; d < DEPTH; d += TILE) {
-        tile c = load_tile(g->out + d * 2);
-        c = multiply(c, 2, weight, 2, (const float *)packed_v + d, 1, PITCH, IN_FOURS(m));
-        store_tile(g->out + d * 2, c);
-    }
-}
-
-static inline void finish_queries(queries *g, __global T *y, int y_row, __global float *lse, int n) {
-    floatv packed[QUERIES * ROW_VECTORS];
-    const floatv share0 = 1.0f / g->sum[0], share1 = 1.0f / g->sum[1];
-    for (int d = 0; d < DH; ++d) g->out[d * 2] *= share0, g->out[d * 2 + 1] *= share1;
-    rows_of(packed, g->out, 1.0f);
-    unpack(y, 0, y_row, packed, n);
-    const floatv logs[2] = {(g->top[0] + log2(g->sum[0])) * LN2, (g->top[1] + log2(g->sum[1])) * LN2};
-    for (int r = 0; r < n; ++r) lse[r] = ((const float *)logs)[r];
+    add_values(g, weight, packed_v, m);
 }
 
 /* A work-item processes one group of queries; its index is (b * heads + h) * groups + group. */
@@ -141,7 +107,7 @@ OUTLINED void disentangled_block(TENSOR(const T, q), TENSOR(const T, k), TENSOR(
 
     queries g;
     floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
-    if (n > 0) begin_queries(&g, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
+    if (n > 0) begin_queries(&g, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E, 0.0f);
     for (int j0 = 0; j0 < (n > 0 ? keys : 0); j0 += KEYS) {
         const int m = min(KEYS, keys - j0);
         pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
@@ -199,7 +165,8 @@ static inline void add_product(floatv *sums, const floatv *rows, const float *sc
     }
 }
 /* The same for sums in global memory. */
-static inline void grow(__global float *sums, const floatv *rows, const float *scalars, int row, int step, int depth) {
+static inline void add_outer_products(__global float *sums, const floatv *rows, const float *scalars, int row, int step,
+                                      int depth) {
     for (int w = 0; w < ROW_VECTORS; w += ROW_WIDTH) {
         __global float *at = sums + w * VEC;
         tile c = fill_tile(0.0f, 0.0f);
@@ -252,10 +219,10 @@ static inline void add_to_rows(const known *g, const block *s, floatv *dq, __glo
                     SCORE_PITCH + 1, -SCORE_PITCH, whole + TILE - 1);
     }
     for (int j = 0; j < whole; j += TILE) {
-        grow(dk + j * PITCH, g->q, dscore + j * SCORE_PITCH, SCORE_PITCH, 1, QUERIES);
-        grow(dk + j * PITCH, s->c + (whole - j - TILE + 1) * ROW_VECTORS, dscore + j * SCORE_PITCH - (TILE - 1),
-             SCORE_PITCH + 1, 1, QUERIES + TILE - 1);
-        grow(dv + j * PITCH, g->dy, (const float *)(s->weight + j * 2), QUERIES, 1, QUERIES);
+        add_outer_products(dk + j * PITCH, g->q, dscore + j * SCORE_PITCH, SCORE_PITCH, 1, QUERIES);
+        add_outer_products(dk + j * PITCH, s->c + (whole - j - TILE + 1) * ROW_VECTORS,
+                           dscore + j * SCORE_PITCH - (TILE - 1), SCORE_PITCH + 1, 1, QUERIES + TILE - 1);
+        add_outer_products(dv + j * PITCH, g->dy, (const float *)(s->weight + j * 2), QUERIES, 1, QUERIES);
     }
 }
 
@@ -265,10 +232,10 @@ static inline void add_to_tables(const known *g, const block *s, __global float 
     for (int t = -whole; t < QUERIES; t += TILE) {
         const int i = max(0, t), last_i = min(QUERIES, whole + t + TILE - 1);
         const int j = max(0, 1 - t - TILE), last_j = min(whole, QUERIES - t);
-        grow(da + (t + whole) * PITCH, g->q + i * ROW_VECTORS, dscore + (i - t) * SCORE_PITCH + i, -SCORE_PITCH,
-             SCORE_PITCH + 1, last_i - i);
-        grow(dc + (t + whole) * PITCH, s->k + j * ROW_VECTORS, dscore + j * SCORE_PITCH + j + t, 1, SCORE_PITCH + 1,
-             last_j - j);
+        add_outer_products(da + (t + whole) * PITCH, g->q + i * ROW_VECTORS, dscore + (i - t) * SCORE_PITCH + i,
+                           -SCORE_PITCH, SCORE_PITCH + 1, last_i - i);
+        add_outer_products(dc + (t + whole) * PITCH, s->k + j * ROW_VECTORS, dscore + j * SCORE_PITCH + j + t, 1,
+                           SCORE_PITCH + 1, last_j - j);
     }
 }
 

@@ -52,10 +52,9 @@ static inline patch patch_at(grid g, int b, int u, int v) {
 /* Finds the patches of results m .. m + count of a grid: numbered image after image, or at one position in all images after
  * another. */
 static inline void patches_find(grid g, int images, int m, int count, patch *found) {
-#if BY_POSITION
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; BY_POSITION && i < count; ++i)
         found[i] = patch_at(g, (m + i) % images, (m + i) / images / g.columns, (m + i) / images % g.columns);
-#else
+    if (BY_POSITION) return;
     int v = m % g.columns, u = m / g.columns % g.rows, b = m / g.columns / g.rows;
     for (int i = 0; i < count; ++i) {
         found[i] = patch_at(g, b, u, v);
@@ -65,10 +64,8 @@ static inline void patches_find(grid g, int images, int m, int count, patch *fou
         u = 0;
         ++b;
     }
-#endif
 }
 
-#if BY_POSITION
 /* Whether the pixel that tap `tap` takes of a patch lies in the image. */
 static inline bool is_inside(grid g, int tap, patch p) {
     const int row = p.top + tap / g.taps_along, column = p.left + tap % g.taps_along;
@@ -82,7 +79,6 @@ static inline void depths_find(grid g, int tap, int depth, const patch *patches,
         depths[i / TILE_ROWS] = depth && (before || is_inside(g, tap, patches[i])) ? depth : 0;
     }
 }
-#endif
 
 /* Copies whole vectors: up to VEC - 1 floats past `count` are also written. `end` is the end of the source;
  * nothing is read past it. */
@@ -130,6 +126,55 @@ static inline void patches_load(__global const T *source, grid g, int images, co
     }
 }
 
+/* --- tiles ---------------------------------------------------------------------------------------------- */
+
+/* Where the results of a tile are stored (write_sum), and how many of its rows and columns exist. Row i begins at pixel `to` of
+ * its patch (y, dx) or at element `at` + i * ld (dw), where ld is the length of the result's rows; n: column of the bias. */
+typedef struct tile_results {
+    __global float *part;
+    __global const float *bias;
+    __global const TC *accum;
+    __global TC *result;
+    const patch *patches;
+    long at, ld;
+    int n, rows, cols;
+} tile_results;
+
+INLINED void result_write(const tile_results *t, floatv sum, int i, int v, int cols) {
+    const long at = TRANS_A ? t->at + i * t->ld : t->patches[i].to * t->ld + t->n;
+    write_sum(sum, t->part, t->bias, t->accum, 0, t->result, at + v * VEC, t->n + v * VEC, cols);
+}
+INLINED void results_write(const tile_results *t, const floatv *kept) {
+    for (int i = 0; i < min(TILE_ROWS, t->rows); ++i)
+        for (int v = 0; v * VEC < t->cols; ++v) result_write(t, kept[i * TILE_VECS + v], i, v, t->cols - v * VEC);
+}
+
+/* kept (first: 0) + the product of a tile to kept, or (last) to the result. */
+#if FROM_REGISTERS
+INLINED void tile_finish(const row_pointer row[TILE_ROWS], long step, const float *panel, int depth, bool first,
+                         bool last, floatv *kept, const tile_results *t) {
+    floatv sum[TILE_ROWS][TILE_VECS];
+    piece_begin(first ? 0 : kept, sum);
+    piece_multiply(row, step, panel, depth, sum);
+    if (last && t->cols == TILE_COLS && t->rows >= TILE_ROWS) {
+#pragma unroll
+        for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+            for (int v = 0; v < TILE_VECS; ++v) result_write(t, sum[i][v], i, v, VEC);
+        }
+        return;
+    }
+    piece_keep(sum, kept);
+    if (last) results_write(t, kept);
+}
+#else
+INLINED void tile_finish(const row_pointer row[TILE_ROWS], long step, const float *panel, int depth, bool first,
+                         bool last, floatv *kept, const tile_results *t) {
+    tile_add(row, step, panel, depth, first, kept);
+    if (last) results_write(t, kept);
+}
+#endif
+
 #if !TRANS_A /* --- y and dx: results are pixels ---------------------------------------------------------- */
 
 /* Row (tap, n) of B: the weight of filter n for tap `tap` of a phase, in the order of the patches of dy. */
@@ -143,36 +188,36 @@ static inline __global const T *filter_row(__global const T *weight, grid g, int
 /* panel = rows [k, k + depth) and columns [n, n + cols) of B. */
 static inline void filters_load(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
                                 int n, int cols, float *panel) {
-#if CONV_KIND == CONV_FORWARD
-    panel_load(weight + (long)n * R * S * C + k, (long)R * S * C, depth, cols, panel);
-#else
+    if (CONV_KIND == CONV_FORWARD) {
+        panel_load(weight + (long)n * R * S * C + k, (long)R * S * C, depth, cols, panel);
+        return;
+    }
     for (int done = 0; done < depth;) {
         const int tap = (k + done) / N, first = (k + done) % N, here = min(N - first, depth - done);
         panel_load(filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n,
                    (long)R * S * C, here, cols, panel + done * TILE_COLS);
         done += here;
     }
-#endif
 }
 
 /* Prefetches part `i` of `parts` of what filters_load loads next; its pieces are too short for the hardware
  * prefetcher. */
-static inline void filters_soon(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
-                                int n, int cols, int i, int parts) {
-#if CONV_KIND == CONV_FORWARD
-    __global const T *from = weight + (long)n * R * S * C + k;
-    for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
-        for (int at = 0; at < depth; at += LINE) SOON(from + (long)row * R * S * C + at);
-#else
+static inline void filters_prefetch(__global const T *weight, grid g, int down, int along, GEOMETRY, int k, int depth,
+                                    int n, int cols, int i, int parts) {
+    if (CONV_KIND == CONV_FORWARD) {
+        __global const T *from = weight + (long)n * R * S * C + k;
+        for (int row = cols * i / parts; row < cols * (i + 1) / parts; ++row)
+            for (int at = 0; at < depth; at += LINE) PREFETCH(from + (long)row * R * S * C + at);
+        return;
+    }
     for (int row = k + depth * i / parts, row_end = k + depth * (i + 1) / parts; row < row_end;) {
         const int tap = row / N, first = row % N, here = min(N - first, row_end - row);
         __global const T *from =
             filter_row(weight, g, down, along, B, H, W, C, P, Q, N, R, S, stride, padding, tap, first) + n;
         for (int j = 0; j < here; ++j)
-            for (int at = 0; at < cols; at += LINE) SOON(from + (long)j * R * S * C + at);
+            for (int at = 0; at < cols; at += LINE) PREFETCH(from + (long)j * R * S * C + at);
         row += here;
     }
-#endif
 }
 
 /* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with most taps last: their
@@ -186,11 +231,9 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
     const int phases = CONV_KIND == CONV_FORWARD ? 1 : stride * stride;
     const int phase = phases - 1 - group % phases, item = group / phases;
     const int n0 = item % across * width, cols = min(width, to_channels - n0), block = item / across;
-#if CONV_KIND == CONV_FORWARD
-    const grid g = grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding);
-#else
-    const grid g = grid_phase(phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding);
-#endif
+    const grid g = CONV_KIND == CONV_FORWARD
+                       ? grid_forward(B, H, W, C, P, Q, N, R, S, stride, padding)
+                       : grid_phase(phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding);
     const int rows = min(block_rows, B * g.rows * g.columns - block * block_rows);
     if (rows <= 0) return;
     const int K = g.taps_down * g.taps_along * g.channels;
@@ -200,9 +243,7 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
     floatv sums[BLOCK_PANELS * BLOCK_ROWS * TILE_VECS]; /* [panel][row][TILE_VECS], between chunks */
     float *panel = (float *)panel_vectors, *copy = (float *)copy_vectors;
     if (cols % TILE_COLS) panel_clear(panel);
-#if BY_POSITION
     int depths[(BLOCK_ROWS + TILE_ROWS - 1) / TILE_ROWS];
-#endif
     patches_find(g, B, block * block_rows, rows, patches);
 
     int k = 0;
@@ -210,12 +251,8 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
         const int depth = min(CHUNK, K - k);
         const bool first = k == 0, last = k + CHUNK >= K;
         patches_load(AT(source), g, B, patches, rows, k, depth, copy, CHUNK);
-#if BY_POSITION /* a chunk has channels of one tap */
-        depths_find(g, K ? k / g.channels : 0, depth, patches, rows, depths);
-#define DEPTH(m) depths[(m) / TILE_ROWS]
-#else
-#define DEPTH(m) depth
-#endif
+        if (BY_POSITION) /* a chunk has channels of one tap */
+            depths_find(g, K ? k / g.channels : 0, depth, patches, rows, depths);
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, to_channels - n);
             const bool more = (p + 1) * TILE_COLS < cols;
@@ -224,34 +261,14 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
                          depth, n, here, panel);
             for (int m = 0; m < rows; m += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
-                floatv *kept = sums + (p * BLOCK_ROWS + m) * TILE_VECS;
-#pragma unroll
-                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, CHUNK, m, i, rows);
-                filters_soon(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride, padding,
-                             next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
-                             m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
-#if FROM_REGISTERS
-                floatv sum[TILE_ROWS][TILE_VECS];
-                piece_begin(first ? 0 : kept, sum);
-                piece_multiply(row, 1, panel, DEPTH(m), sum);
-                if (last && here == TILE_COLS && m + TILE_ROWS <= rows) {
-#pragma unroll
-                    for (int i = 0; i < TILE_ROWS; ++i) {
-#pragma unroll
-                        for (int v = 0; v < TILE_VECS; ++v)
-                            write_row(sum[i][v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
-                                      (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, VEC);
-                    }
-                    continue;
-                }
-                piece_keep(sum, kept);
-#else
-                tile_add(row, 1, panel, DEPTH(m), first, kept);
-#endif
-                for (int i = 0; last && i < min(TILE_ROWS, rows - m); ++i)
-                    for (int v = 0; v * VEC < here; ++v)
-                        write_row(kept[i * TILE_VECS + v], OR_NULL(bias), OR_NULL(accum), 0, AT(result),
-                                  (long)patches[m + i].to * to_channels + n + v * VEC, n + v * VEC, here - v * VEC);
+                const tile_results to = {
+                    0, OR_NULL(bias), OR_NULL(accum), AT(result), patches + m, 0, to_channels, n, rows - m, here};
+                tile_rows(copy, CHUNK, m, rows, row);
+                filters_prefetch(AT(weight), g, phase / stride, phase % stride, B, H, W, C, P, Q, N, R, S, stride,
+                                 padding, next_k, min(CHUNK, K - next_k), next_n, min(TILE_COLS, to_channels - next_n),
+                                 m / TILE_ROWS, (rows + TILE_ROWS - 1) / TILE_ROWS);
+                tile_finish(row, 1, panel, BY_POSITION ? depths[m / TILE_ROWS] : depth, first, last,
+                            sums + (p * BLOCK_ROWS + m) * TILE_VECS, &to);
             }
         }
         k += CHUNK;
@@ -301,42 +318,18 @@ OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(cons
             const float *panel = panels + p * TILE_COLS;
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
-                floatv *kept = kept_sums + (p * BLOCK_ROWS + r) * TILE_VECS;
                 const long at = (long)(n0 + r) * elements + e;
-#pragma unroll
-                for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(copy, 0, r, i, rows);
-                rows_soon(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
-                          p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
-                if (last && !part && HAS(accum)) tile_soon(AT(accum) + at, elements);
-#if FROM_REGISTERS
-                floatv sum[TILE_ROWS][TILE_VECS];
-                piece_begin(first ? 0 : kept, sum);
-                piece_multiply(row, VEC, panel, depth, sum);
-                if (last && here == TILE_COLS && r + TILE_ROWS <= rows) { /* directly from the registers */
-#pragma unroll
-                    for (int i = 0; i < TILE_ROWS; ++i) {
-#pragma unroll
-                        for (int v = 0; v < TILE_VECS; ++v)
-                            write_sum(sum[i][v], part, 0, OR_NULL(accum), 0, AT(dw), at + (long)i * elements + v * VEC,
-                                      0, VEC);
-                    }
-                    continue;
-                }
-                piece_keep(sum, kept);
-#else
-                tile_add(row, VEC, panel, depth, first, kept);
-#endif
-                for (int i = 0; last && i < min(TILE_ROWS, rows - r); ++i)
-                    for (int v = 0; v * VEC < here; ++v)
-                        write_sum(kept[i * TILE_VECS + v], part, 0, OR_NULL(accum), 0, AT(dw),
-                                  at + (long)i * elements + v * VEC, 0, here - v * VEC);
+                const tile_results to = {part, 0, OR_NULL(accum), AT(dw), 0, at, elements, 0, rows - r, here};
+                tile_rows(copy, 0, r, rows, row);
+                rows_prefetch(AT(dy) + (long)(m + CHUNK) * N + n0, N, min(CHUNK, m_end - m - CHUNK), rows,
+                              p * row_tiles + r / TILE_ROWS, (cols + TILE_COLS - 1) / TILE_COLS * row_tiles);
+                if (last && !part && HAS(accum)) tile_prefetch(AT(accum) + at, elements);
+                tile_finish(row, VEC, panel, depth, first, last, kept_sums + (p * BLOCK_ROWS + r) * TILE_VECS, &to);
             }
         }
     }
     if (HAS(sums) && e0 == 0)
-        for (int n = 0; n < rows; ++n)
-            STOREF((HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n], AT(sums),
-                   (long)split * N + n0 + n);
+        row_sums_store(row_sums, rows, HAS(sums_accum) ? AT(sums_accum) + n0 : 0, AT(sums) + (long)split * N + n0);
 }
 
 __kernel void conv_cpu_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),

@@ -68,14 +68,15 @@ static inline int weight_rows(int C, int k, int K) {
 }
 
 /* Prefetches part `i` of `parts` of what points_of_weights reads: lines too far apart for the hardware to anticipate. */
-static inline void weights_soon(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i, int parts) {
+static inline void weights_prefetch(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i,
+                                    int parts) {
     const int kernels = TURNED ? rows : cols, length = TURNED ? cols : rows, taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
     const int phase = WINOGRAD_STRIDE == 1 ? 0 : (TURNED ? n0 : k0) / C, c0 = (TURNED ? n0 : k0) - phase * C;
     for (int n = kernels * taps * i / parts, end = kernels * taps * (i + 1) / parts; n < end; ++n) {
         const int r = place_of_tap(n % taps / WINOGRAD_TAPS, phase / WINOGRAD_STRIDE, TURNED);
         const int s = place_of_tap(n % WINOGRAD_TAPS, phase % WINOGRAD_STRIDE, TURNED);
         const long pixel = (long)((TURNED ? k0 : n0) + n / taps) * KERNEL_PIXELS + r * KERNEL_SIDE + s;
-        for (int at = 0; at < length && r >= 0 && s >= 0; at += LINE) SOON(weight + pixel * C + c0 + at);
+        for (int at = 0; at < length && r >= 0 && s >= 0; at += LINE) PREFETCH(weight + pixel * C + c0 + at);
     }
 }
 
@@ -113,16 +114,101 @@ static inline bool result_exists(const result_corner corner, int i, int j, int r
 
 /* Prefetches part `i` of `parts` of the results of `tiles` tiles that will be stored, columns [n, n + cols): all of them are
  * stored at once, after the products. */
-static inline void results_soon(__global T *result, int rows, int columns, int features, int origin,
-                                const tile_place *places, int tiles, int n, int cols, int i, int parts) {
+static inline void results_prefetch(__global T *result, int rows, int columns, int features, int origin,
+                                    const tile_place *places, int tiles, int n, int cols, int i, int parts) {
     const int blocks = tiles * (WINOGRAD_SIDE * WINOGRAD_SIDE);
     for (int b = blocks * i / parts, end = blocks * (i + 1) / parts; b < end; ++b)
         for (int c = 0; c < cols; c += LINE) {
             const tile_place place = places[b / (WINOGRAD_SIDE * WINOGRAD_SIDE)];
             const int h = b / WINOGRAD_SIDE % WINOGRAD_SIDE, w = b % WINOGRAD_SIDE;
             const result_corner corner = corner_of(place, n + c, rows, columns, features, origin);
-            if (result_exists(corner, h, w, rows, columns)) SOON_STORED(result + corner.at + RESULT_AT(h, w));
+            if (result_exists(corner, h, w, rows, columns)) PREFETCH_WRITE(result + corner.at + RESULT_AT(h, w));
         }
+}
+
+/* A work-item's block: of tiles and of columns; next: the tiles of the next block where that reads other patches. `origin`: of
+ * the blocks of the result. */
+typedef struct block {
+    block_images x;
+    __global const T *weight;
+    __global const float *points, *bias;
+    __global const T *accum;
+    __global T *result;
+    long points_pitch;
+    int to, rows, columns, features, origin, K, kernel_channels, n0, cols, tiles, next_tiles;
+    const tile_place *places, *next_places;
+} block;
+
+/* The points of the kernel's rows [k, k + depth) and columns [n, n + cols): those of conv_winograd_weights, or u, which are
+ * computed here. */
+#if GLOBAL_PANELS
+#define U_FLOATS VEC
+INLINED panel_pointer panel_points(const block *b, int k, int depth, int n, int cols, float *u) {
+    return b->points + (long)(n / TILE_COLS) * WINOGRAD_POINTS * b->points_pitch + (long)k * TILE_COLS;
+}
+#else
+#define U_FLOATS (WINOGRAD_POINTS * U_PITCH)
+INLINED panel_pointer panel_points(const block *b, int k, int depth, int n, int cols, float *u) {
+    for (int i = 0, some; i < depth; i += some) {
+        some = weight_rows(b->kernel_channels, k + i, k + depth);
+        points_of_weights(b->weight, b->kernel_channels, k + i, some, n, cols, u + i * TILE_COLS, U_PITCH);
+    }
+    return u;
+}
+#endif
+
+/* Prefetches part `call` of `calls` of the patches from next_k on, or of the next block and of the results. */
+INLINED void next_prefetch(const block *b, int next_k, int call, int calls) {
+    patches_prefetch(b->x, b->to, next_k ? b->places : b->next_places, next_k ? b->tiles : b->next_tiles, next_k,
+                     min(CHUNK, b->K - next_k), call, calls);
+    if (!next_k)
+        results_prefetch(b->result, b->rows, b->columns, b->features, b->origin, b->places, b->tiles, b->n0, b->cols,
+                         call, calls);
+}
+
+/* m [points][tiles] (+)= v u for rows [k, k + depth) of panel p of the columns. */
+INLINED void panel_multiply(const block *b, int k, int depth, int p, float *v, float *u_floats, floatv *m_vectors) {
+    const int N = RESULT_STRIDE * RESULT_STRIDE * b->features, n = b->n0 + p * TILE_COLS;
+    const int cols = min(TILE_COLS, N - n), next_k = k + CHUNK < b->K ? k + CHUNK : 0;
+    const int row_tiles = (b->tiles + TILE_ROWS - 1) / TILE_ROWS, panels = (b->cols + TILE_COLS - 1) / TILE_COLS;
+    const nonzero_points nonzero =
+        TURNED ? nonzero_points_of(b->features, n, cols, true) : nonzero_points_of(b->x.channels, k, depth, false);
+    const bool more = p + 1 < panels;
+    const int weights_n = more ? n + TILE_COLS : b->n0, weights_k = more ? k : k + CHUNK;
+    const int weights_rows = clamp(b->K - weights_k, 0, CHUNK), weights_cols = min(TILE_COLS, N - weights_n);
+    const long pitch = GLOBAL_PANELS ? b->points_pitch : U_PITCH;
+    panel_pointer u = panel_points(b, k, depth, n, cols, u_floats);
+    int call = p * WINOGRAD_POINTS * row_tiles;
+    for (int point = 0, part = 0; point < WINOGRAD_POINTS; ++point)
+        for (int t = 0; t < b->tiles; t += TILE_ROWS) {
+            row_pointer row[TILE_ROWS];
+            floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + t * TILE_VECS;
+            tile_rows(v + point * V_PITCH, CHUNK, t, b->tiles, row);
+            next_prefetch(b, next_k, call++, panels * WINOGRAD_POINTS * row_tiles);
+            if (!GLOBAL_PANELS)
+                weights_prefetch(b->weight, b->kernel_channels, weights_k, weights_rows, weights_n, weights_cols,
+                                 part++, WINOGRAD_POINTS * row_tiles);
+            if (k > 0 && !point_is_nonzero(nonzero, point)) continue;
+            tile_add(row, 1, u + point * pitch, point_is_nonzero(nonzero, point) ? depth : 0, k == 0, kept);
+        }
+}
+
+/* The results of tile t, columns [n, n + VEC) of the block. */
+INLINED void results_store(const block *b, int t, int n, const floatv *m_vectors) {
+    const int p = n / TILE_COLS;
+    const floatv *m = m_vectors + p * WINOGRAD_POINTS * (M_PITCH / VEC) + t * TILE_VECS + n % TILE_COLS / VEC;
+#define PRODUCT(i, j) m[((i)*WINOGRAD_PATCH + (j)) * (M_PITCH / VEC)]
+    const int rows = b->rows, columns = b->columns, features = b->features;
+    const result_corner corner = corner_of(b->places[t], b->n0 + n, rows, columns, features, b->origin);
+    floatv tile[WINOGRAD_SIDE * WINOGRAD_SIDE];
+#define TO_RESULT(i, j, value) tile[(i)*WINOGRAD_SIDE + (j)] = value
+    BOTH_DIMENSIONS(tile_results, WINOGRAD_PATCH, WINOGRAD_SIDE, PRODUCT, TO_RESULT);
+#pragma nounroll
+    for (int r = 0; r < WINOGRAD_SIDE * WINOGRAD_SIDE; ++r) { /* unrolled, it takes a third longer to compile */
+        const int i = r / WINOGRAD_SIDE, j = r % WINOGRAD_SIDE;
+        if (result_exists(corner, i, j, rows, columns))
+            write_row(tile[r], b->bias, b->accum, 0, b->result, corner.at + RESULT_AT(i, j), b->n0 + n, b->cols - n);
+    }
 }
 
 /* result = accum + bias + the convolution of source with the kernel of U. A work-item processes (block of tiles,
@@ -132,91 +218,45 @@ OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TEN
                            const int height, const int width, const int channels, const int rows, const int columns,
                            const int features, const int to, const int origin, const int block_tiles,
                            const int block_panels, const long points_pitch, const int group) {
-    const block_images x = {AT(source), height, width, channels, SOURCE_STRIDE, TURNED ? 0 : origin};
-    const int K = SOURCE_STRIDE * SOURCE_STRIDE * channels, N = RESULT_STRIDE * RESULT_STRIDE * features;
-    const int result_origin = TURNED ? origin : 0, kernel_channels = TURNED ? features : channels;
-    const int down = BLOCKS_ALONG(rows, RESULT_STRIDE, result_origin),
-              along = BLOCKS_ALONG(columns, RESULT_STRIDE, result_origin);
+    const int N = RESULT_STRIDE * RESULT_STRIDE * features, result_origin = TURNED ? origin : 0;
     const int block_columns = block_panels * TILE_COLS, across = (N + block_columns - 1) / block_columns;
-    const int n0 = group % across * block_columns, cols = min(block_columns, N - n0);
-    const int first_tile = group / across * block_tiles;
-    const int all_tiles = images * TILES_ALONG(down) * TILES_ALONG(along);
-    const int tiles = min(block_tiles, all_tiles - first_tile), row_tiles = (tiles + TILE_ROWS - 1) / TILE_ROWS;
-    const int panels = (cols + TILE_COLS - 1) / TILE_COLS, calls = panels * WINOGRAD_POINTS * row_tiles;
-    /* The next work-item reads other patches if this one has the last columns. */
-    const int next_tile = first_tile + block_tiles,
-              next_tiles = n0 + block_columns < N ? 0 : clamp(all_tiles - next_tile, 0, block_tiles);
+    const int n0 = group % across * block_columns, first_tile = group / across * block_tiles;
+    const int down = BLOCKS_ALONG(rows, RESULT_STRIDE, result_origin);
+    const int along = BLOCKS_ALONG(columns, RESULT_STRIDE, result_origin);
+    const int all_tiles = images * TILES_ALONG(down) * TILES_ALONG(along), next_tile = first_tile + block_tiles;
     tile_place places[BLOCK_ROWS], next_places[BLOCK_ROWS];
+    const block b = {.x = {AT(source), height, width, channels, SOURCE_STRIDE, TURNED ? 0 : origin},
+                     .weight = AT(weight),
+                     .points = OR_NULL(points),
+                     .bias = OR_NULL(bias),
+                     .accum = OR_NULL(accum),
+                     .result = AT(result),
+                     .points_pitch = points_pitch,
+                     .to = to,
+                     .rows = rows,
+                     .columns = columns,
+                     .features = features,
+                     .origin = result_origin,
+                     .K = SOURCE_STRIDE * SOURCE_STRIDE * channels,
+                     .kernel_channels = TURNED ? features : channels,
+                     .n0 = n0,
+                     .cols = min(block_columns, N - n0),
+                     .tiles = min(block_tiles, all_tiles - first_tile),
+                     .next_tiles = n0 + block_columns < N ? 0 : clamp(all_tiles - next_tile, 0, block_tiles),
+                     .places = places,
+                     .next_places = next_places};
     floatv v_vectors[WINOGRAD_POINTS * V_PITCH / VEC], m_vectors[BLOCK_PANELS * WINOGRAD_POINTS * M_PITCH / VEC];
-    float *v = (float *)v_vectors;
-#if !GLOBAL_PANELS
-    floatv u_vectors[WINOGRAD_POINTS * U_PITCH / VEC];
-#endif
-    tiles_find(down, along, first_tile, tiles, places);
-    tiles_find(down, along, next_tile, next_tiles, next_places);
-
-    for (int k = 0; k < K; k += CHUNK) {
-        const int depth = min(CHUNK, K - k), next_k = k + CHUNK < K ? k + CHUNK : 0;
-        int call = 0;
-        points_of_patches(x, to, places, tiles, k, depth, v, CHUNK, V_PITCH);
-        for (int p = 0; p * TILE_COLS < cols; ++p) {
-            const int n = n0 + p * TILE_COLS, panel_cols = min(TILE_COLS, N - n);
-            const live_points live =
-                TURNED ? points_that_live(features, n, panel_cols, true) : points_that_live(channels, k, depth, false);
-#if GLOBAL_PANELS
-            const long pitch = points_pitch;
-            panel_pointer u = AT(points) + (long)(n / TILE_COLS) * WINOGRAD_POINTS * pitch + (long)k * TILE_COLS;
-#else
-            const long pitch = U_PITCH;
-            float *u = (float *)u_vectors;
-            for (int i = 0, some; i < depth; i += some) {
-                some = weight_rows(kernel_channels, k + i, k + depth);
-                points_of_weights(AT(weight), kernel_channels, k + i, some, n, panel_cols, u + i * TILE_COLS, pitch);
-            }
-            const bool more = p + 1 < panels;
-            const int weights_n = more ? n + TILE_COLS : n0, weights_k = more ? k : k + CHUNK;
-            const int weights_rows = clamp(K - weights_k, 0, CHUNK);
-#endif
-            for (int point = 0; point < WINOGRAD_POINTS; ++point)
-                for (int m = 0; m < tiles; m += TILE_ROWS) {
-                    row_pointer row[TILE_ROWS];
-                    floatv *kept = m_vectors + (p * WINOGRAD_POINTS + point) * (M_PITCH / VEC) + m * TILE_VECS;
-#pragma unroll
-                    for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(v + point * V_PITCH, CHUNK, m, i, tiles);
-                    patches_soon(x, to, next_k ? places : next_places, next_k ? tiles : next_tiles, next_k,
-                                 min(CHUNK, K - next_k), call, calls);
-                    if (!next_k)
-                        results_soon(AT(result), rows, columns, features, result_origin, places, tiles, n0, cols, call,
-                                     calls);
-                    ++call;
-#if !GLOBAL_PANELS
-                    weights_soon(AT(weight), kernel_channels, weights_k, weights_rows, weights_n,
-                                 min(TILE_COLS, N - weights_n), point * row_tiles + m / TILE_ROWS,
-                                 WINOGRAD_POINTS * row_tiles);
-#endif
-                    if (k > 0 && !point_lives(live, point)) continue;
-                    tile_add(row, 1, u + point * pitch, point_lives(live, point) ? depth : 0, k == 0, kept);
-                }
-        }
+    floatv u_vectors[U_FLOATS / VEC];
+    tiles_find(down, along, first_tile, b.tiles, places);
+    tiles_find(down, along, next_tile, b.next_tiles, next_places);
+    for (int k = 0; k < b.K; k += CHUNK) {
+        const int depth = min(CHUNK, b.K - k);
+        points_of_patches(b.x, to, places, b.tiles, k, depth, (float *)v_vectors, CHUNK, V_PITCH);
+        for (int p = 0; p * TILE_COLS < b.cols; ++p)
+            panel_multiply(&b, k, depth, p, (float *)v_vectors, (float *)u_vectors, m_vectors);
     }
-
-    for (int t = 0; t < tiles; ++t)
-        for (int n = 0; n < cols; n += VEC) {
-            const int p = n / TILE_COLS, here = cols - n;
-            const floatv *m = m_vectors + p * WINOGRAD_POINTS * (M_PITCH / VEC) + t * TILE_VECS + n % TILE_COLS / VEC;
-#define PRODUCT(i, j) m[((i)*WINOGRAD_PATCH + (j)) * (M_PITCH / VEC)]
-            const result_corner corner = corner_of(places[t], n0 + n, rows, columns, features, result_origin);
-            floatv tile[WINOGRAD_SIDE * WINOGRAD_SIDE];
-#define TO_RESULT(i, j, value) tile[(i)*WINOGRAD_SIDE + (j)] = value
-            BOTH_DIMENSIONS(tile_results, WINOGRAD_PATCH, WINOGRAD_SIDE, PRODUCT, TO_RESULT);
-#pragma nounroll
-            for (int r = 0; r < WINOGRAD_SIDE * WINOGRAD_SIDE; ++r) { /* unrolled, it takes a third longer to compile */
-                const int i = r / WINOGRAD_SIDE, j = r % WINOGRAD_SIDE;
-                if (result_exists(corner, i, j, rows, columns))
-                    write_row(tile[r], OR_NULL(bias), OR_NULL(accum), 0, AT(result), corner.at + RESULT_AT(i, j),
-                              n0 + n, here);
-            }
-        }
+    for (int t = 0; t < b.tiles; ++t)
+        for (int n = 0; n < b.cols; n += VEC) results_store(&b, t, n, m_vectors);
 }
 
 __kernel void conv_winograd_pixels(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, points),

@@ -81,15 +81,14 @@ OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(cons
         for (int point = 0; point < WINOGRAD_POINTS; ++point)
             for (int p = 0; p * TILE_COLS < cols; ++p) {
                 const int of_panel = min(TILE_COLS, cols - p * TILE_COLS);
-                const live_points live = points_that_live(C, k0 + p * TILE_COLS, of_panel, false);
+                const nonzero_points nonzero = nonzero_points_of(C, k0 + p * TILE_COLS, of_panel, false);
                 for (int r = 0; r < rows; r += TILE_ROWS) {
                     row_pointer row[TILE_ROWS];
                     floatv *kept = m_vectors + point * M_PITCH + (p * BLOCK_ROWS + r) * TILE_VECS;
-#pragma unroll
-                    for (int i = 0; i < TILE_ROWS; ++i) row[i] = ROW_AT(y_points + point * Y_PITCH, 0, r, i, rows);
-                    patches_soon(gradients, 0, next_places, next_tiles, n0, rows, call, calls);
-                    patches_soon(source, to, next_places, next_tiles, k0, cols, call++, calls);
-                    if (!point_lives(live, point)) continue;
+                    tile_rows(y_points + point * Y_PITCH, 0, r, rows, row);
+                    patches_prefetch(gradients, 0, next_places, next_tiles, n0, rows, call, calls);
+                    patches_prefetch(source, to, next_places, next_tiles, k0, cols, call++, calls);
+                    if (!point_is_nonzero(nonzero, point)) continue;
                     tile_add(row, VEC, x_points + point * X_PITCH + p * TILE_COLS, tiles, t == first, kept);
                 }
             }
@@ -113,9 +112,7 @@ OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(cons
             }
         }
     if (HAS(sums) && k0 == 0)
-        for (int n = 0; n < rows; ++n)
-            STOREF((HAS(sums_accum) ? AT(sums_accum)[n0 + n] : 0.0f) + ((const float *)row_sums)[n], AT(sums),
-                   (long)split * N + n0 + n);
+        row_sums_store(row_sums, rows, HAS(sums_accum) ? AT(sums_accum) + n0 : 0, AT(sums) + (long)split * N + n0);
 }
 
 __kernel void conv_winograd_filters(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),

@@ -54,14 +54,14 @@ __kernel void lstm_plain_backward(TENSOR(const T, dy), TENSOR(const T, gates), T
                 float x[4];
                 for (int g = 0; g < 4; ++g) x[g] = LOAD(AT(gates), (at * 4 + g) * hidden + j);
                 const float c = tanh(LOAD(AT(cells), at * hidden + j));
-                const float before = t ? LOAD(AT(cells), (at - 1) * hidden + j) : 0.0f;
-                const float arrives = dh[j] + LOAD(AT(dy), at * hidden + j);
-                const float down = dc[j] + arrives * x[3] * (1.0f - c * c);
-                d[j] = down * x[2] * x[0] * (1.0f - x[0]);
-                d[hidden + j] = down * before * x[1] * (1.0f - x[1]);
-                d[2 * hidden + j] = down * x[0] * (1.0f - x[2] * x[2]);
-                d[3 * hidden + j] = arrives * c * x[3] * (1.0f - x[3]);
-                dc[j] = down * x[1];
+                const float c_prev = t ? LOAD(AT(cells), (at - 1) * hidden + j) : 0.0f;
+                const float dh_t = dh[j] + LOAD(AT(dy), at * hidden + j);
+                const float dc_t = dc[j] + dh_t * x[3] * (1.0f - c * c);
+                d[j] = dc_t * x[2] * x[0] * (1.0f - x[0]);
+                d[hidden + j] = dc_t * c_prev * x[1] * (1.0f - x[1]);
+                d[2 * hidden + j] = dc_t * x[0] * (1.0f - x[2] * x[2]);
+                d[3 * hidden + j] = dh_t * c * x[3] * (1.0f - x[3]);
+                dc[j] = dc_t * x[1];
                 for (int g = 0; g < 4; ++g) STORE(d[g * hidden + j], AT(dproducts), (at * 4 + g) * hidden + j);
             }
             for (int j = 0; t && j < hidden; ++j) {

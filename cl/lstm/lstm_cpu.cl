@@ -237,9 +237,9 @@ typedef struct step_rows {
 /* Prefetches the products of the tile that begins with sample `first` and unit `unit`. Samples are far apart, at
  * distances that may be multiples of a power of two, so that the caches hold one tile of lines, but not those of a
  * block. */
-static inline void products_soon(const step_rows *s, int first, int unit, int n) {
+static inline void products_prefetch(const step_rows *s, int first, int unit, int n) {
     for (int i = 0; i < TILE; ++i)
-        for (int w = 0; w < 4; ++w) SOON(s->products + min(first + i, n - 1) * s->gate_row + w * WIDTH + unit);
+        for (int w = 0; w < 4; ++w) PREFETCH(s->products + min(first + i, n - 1) * s->gate_row + w * WIDTH + unit);
 }
 
 /* The pre-activations of a tile, without the recurrent part. Samples past the last one repeat it. */
@@ -268,9 +268,9 @@ static inline void tile_begin(floatv z[TILE][4], const step_rows *s, const_vecto
     }
     products_load(z, s, first, u * VEC, n);
     if (first + TILE < n)
-        products_soon(s, first + TILE, u * VEC, n);
+        products_prefetch(s, first + TILE, u * VEC, n);
     else if (u + 1 < UNITS)
-        products_soon(s, 0, (u + 1) * VEC, n);
+        products_prefetch(s, 0, (u + 1) * VEC, n);
 }
 
 /* One step of n samples: updates c in place, and computes h in `next` from the first `depth` elements of each row of
@@ -397,16 +397,16 @@ static inline void cell_backward(const back_rows *s, int r, const_vectors dh, ve
         const int at = u * VEC;
         const floatv i = row_load(gates, at), f = row_load(gates + WIDTH, at);
         const floatv g = row_load(gates + 2 * WIDTH, at), o = row_load(gates + 3 * WIDTH, at);
-        const floatv before = s->first ? (floatv)(0.0f) : row_load(s->cells_before + r * s->cell_row, at);
+        const floatv c_prev = s->first ? (floatv)(0.0f) : row_load(s->cells_before + r * s->cell_row, at);
         const floatv c = tanh_of(row_load(s->cells + r * s->cell_row, at));
-        const floatv arrives = dh[u] + row_load(s->dy + r * s->unit_row, at);
-        const floatv down = fma(arrives * o, fma(-c, c, (floatv)(1.0f)), dc[u]);
+        const floatv dh_t = dh[u] + row_load(s->dy + r * s->unit_row, at);
+        const floatv dc_t = fma(dh_t * o, fma(-c, c, (floatv)(1.0f)), dc[u]);
         floatv slope[4];
-        slope[0] = down * g * i * (1.0f - i);
-        slope[1] = down * before * f * (1.0f - f);
-        slope[2] = down * i * fma(-g, g, (floatv)(1.0f));
-        slope[3] = arrives * c * o * (1.0f - o);
-        dc[u] = down * f;
+        slope[0] = dc_t * g * i * (1.0f - i);
+        slope[1] = dc_t * c_prev * f * (1.0f - f);
+        slope[2] = dc_t * i * fma(-g, g, (floatv)(1.0f));
+        slope[3] = dh_t * c * o * (1.0f - o);
+        dc[u] = dc_t * f;
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             d[k * UNITS + u] = slope[k];
@@ -421,20 +421,20 @@ static inline void cell_backward(const back_rows *s, int r, const_vectors dh, ve
 #else
 #define LINE 32
 #endif
-static inline void row_soon(__global const T *row, int width) {
-    for (int at = 0; at < width; at += LINE) SOON_L2(row + at);
+static inline void row_prefetch(__global const T *row, int width) {
+    for (int at = 0; at < width; at += LINE) PREFETCH_L2(row + at);
 }
 
 /* Prefetches part `i` of `parts` of what a step of n samples reads. A quarter of a sample's rows at a time, so that memory is
  * busy all the time while another step is multiplied, and never too busy for the multiplication. */
-static inline void step_soon(const back_rows *s, int n, int i, int parts) {
+static inline void step_prefetch(const back_rows *s, int n, int i, int parts) {
     for (int q = 4 * n * i / parts; q < 4 * n * (i + 1) / parts; ++q) {
         const long row = q / 4 * s->unit_row, saved = q / 4 * s->cell_row;
-        row_soon(s->gates + 4 * saved + q % 4 * WIDTH, WIDTH);
-        if (q % 4 == 0) row_soon(s->dy + row, WIDTH);
-        if (q % 4 == 1) row_soon(s->cells_before + saved, WIDTH);
-        if (q % 4 == 2) row_soon(s->h_before + row, WIDTH);
-        if (q % 4 == 3 && s->x) row_soon(s->x + q / 4 * s->input_row, INPUTS);
+        row_prefetch(s->gates + 4 * saved + q % 4 * WIDTH, WIDTH);
+        if (q % 4 == 0) row_prefetch(s->dy + row, WIDTH);
+        if (q % 4 == 1) row_prefetch(s->cells_before + saved, WIDTH);
+        if (q % 4 == 2) row_prefetch(s->h_before + row, WIDTH);
+        if (q % 4 == 3 && s->x) row_prefetch(s->x + q / 4 * s->input_row, INPUTS);
     }
 }
 
@@ -448,7 +448,8 @@ static inline void step_backward(const_vectors packed, const_vectors d, vectors 
             for (int i = 0; i < tiles; ++i) {
                 vectors at = drows + i * TILE * OPERAND_PITCH + p * COLUMNS;
                 floatv sum[TILE][4];
-                if (next) step_soon(next, n, ((p - from) * chunks + c) * tiles + i, (PANELS - from) * chunks * tiles);
+                if (next)
+                    step_prefetch(next, n, ((p - from) * chunks + c) * tiles + i, (PANELS - from) * chunks * tiles);
                 tile_load(sum, COLUMNS, c ? at : 0, OPERAND_PITCH, 1);
                 multiply(sum, COLUMNS, (scalars)(d + i * TILE * GATE_PITCH) + c * CHUNK, GATE_PITCH * VEC, 1, panel,
                          COLUMNS, min(CHUNK, GATE_ROWS - c * CHUNK));

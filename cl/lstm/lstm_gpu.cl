@@ -134,9 +134,9 @@ MANY_REGISTERS __kernel GROUP void lstm_gpu_backward(TENSOR(const T, dy), TENSOR
                 carried[i] = SAMPLE(dc[block], i);
                 if (first + i < batch && unit < HIDDEN) {
                     const float c = LOAD(AT(cells), at * HIDDEN + unit);
-                    const float before = t ? LOAD(AT(cells), (at - 1) * HIDDEN + unit) : 0.0f;
+                    const float c_prev = t ? LOAD(AT(cells), (at - 1) * HIDDEN + unit) : 0.0f;
                     slope = cell_backward(load_gates(AT(gates) + at * 4 * HIDDEN + unit), tanh_of((float4)(c)).x,
-                                          before, SAMPLE(dh[block], i) + LOAD(AT(dy), at * HIDDEN + unit), &carried[i]);
+                                          c_prev, SAMPLE(dh[block], i) + LOAD(AT(dy), at * HIDDEN + unit), &carried[i]);
                     store_gates(slope, AT(dproducts) + at * 4 * HIDDEN + unit);
                 }
                 slopes[lane * SAMPLES + vec4 * VEC4 + i] = slope;

@@ -20,3 +20,30 @@ __attribute__((reqd_work_group_size(WG, 1, 1))) __kernel void
 slip_name_longer(int x) {}
 __kernel void slip_twice(int x) {} // SLIP: kernel slip_twice is in slips.cl too
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void slip_twice(int x) {}
+__kernel void shape_of_body(int x) { // SLIP: slips.cl:23: shape
+#if X
+    x = 1;
+#endif
+    x = 2;
+}
+static void shape_of_loops(int x) { // SLIP: slips.cl:29: shape
+    if (x)
+        for (;;)
+            while (x) {
+                if (x) {
+                    do x = 2;
+                    while (x);
+                }
+            }
+}
+static void shape_of_length(int x) { // SLIP: slips.cl:39: shape
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+    x = 1;
+}
