@@ -1,5 +1,6 @@
 /* The self-check by a reference training, and a training's own: the former passes for every model type and precision on a device that computes correctly, its
  * result is cached, and it refuses a device whose kernels compute incorrectly. */
+/* ctest: device slow cost=17 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
