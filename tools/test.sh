@@ -77,7 +77,7 @@ build() {
     local name=$1 folder=$builds/$1 log=$builds/$1.log targets
     read -ra targets <<<"$2"
     shift 2
-    if cmake -S "$top" -B "$folder" -G Ninja -DCLEAT_TEST_CACHE="$builds/cache" "$@" >"$log" 2>&1 </dev/null &&
+    if cmake -S "$top" -B "$folder" -G Ninja -DCLEAT_VIRTUAL_CARDS=ON -DCLEAT_TEST_CACHE="$builds/cache" "$@" >"$log" 2>&1 </dev/null &&
         cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}" >>"$log" 2>&1 </dev/null; then
         return
     fi
