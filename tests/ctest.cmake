@@ -12,9 +12,10 @@
 # Labels: quick (no device, or seconds on one; all of them within two minutes), device (runs kernels), slow (minutes on a CPU), oclgrind, valgrind,
 # long (not run on every change, as slow ones).
 
-# What the sanitizers are told. The OpenCL drivers and the LLVM inside them are not ours: their leaks are suppressed, and LeakSanitizer keeps
+# What tests and sanitizers are told. The OpenCL drivers and the LLVM inside them are not ours: their leaks are suppressed, and LeakSanitizer keeps
 # out of thread-local memory, where it now and then crashes on PoCL's threads. Tests make allocations that must fail.
 set(test_environment
+    CLEAT_SOURCE_DIR=${CMAKE_SOURCE_DIR} # source_path.h
     CLEAT_CACHE_DIR=${CLEAT_TEST_CACHE}/cleat
     POCL_CACHE_DIR=${CLEAT_TEST_CACHE}/pocl
     "ASAN_OPTIONS=allocator_may_return_null=1:strict_string_checks=1:detect_stack_use_after_return=1"
