@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Finds an implementation of OpenCL and prints the environment, VARIABLE=VALUE a line, in which programs see it and no other one.
 #   opencl.sh NAME BUILD FOLDER
-# NAME: pocl, intel (Intel's runtime for CPUs), rusticl (Mesa, on llvmpipe), virtual-CARD. BUILD: a build of cleat, for the virtual cards.
+# NAME: pocl, intel (Intel's runtime for CPUs), rusticl (Mesa, on llvmpipe), virtual-CARD. BUILD: a build of cleat, for virtual cards with -DCLEAT_VIRTUAL_CARDS=ON.
 # FOLDER: of this script, for lists of drivers; Intel's runtime is installed there from PyPI where `CLEAT_TEST_OPENCL` names it.
 # Exits with 77 and a reason on stderr where it is not installed.
 set -euo pipefail
@@ -61,7 +61,7 @@ find_intel() {
 }
 
 find_virtual() {
-    grep -q '^VIRTUAL_CLANG:INTERNAL=.' "$build/CMakeCache.txt" || missing "no clang with libclc (tools/setup.sh --tests)"
+    grep -q '^VIRTUAL_CLANG:INTERNAL=.' "$build/CMakeCache.txt" || missing "no virtual cards (-DCLEAT_VIRTUAL_CARDS=ON), or no clang with libclc (tools/setup.sh --tests)"
     mkdir -p "$folder/virtual_card"
     printf '%s\n' "OCL_ICD_VENDORS=$build/virtual_card/" "CLEAT_VIRTUAL_CARD=${name#virtual-}" CLEAT_VIRTUAL_CARD_STRICT=1 \
         CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu "CLEAT_VIRTUAL_CARD_CACHE=$folder/virtual_card"

@@ -36,8 +36,9 @@ def list_programs(build, folder):
         (path for path in pathlib.Path(build).rglob("list_programs") if path.is_file()), None)
     if not lister:
         raise Missing(f"no list_programs in {build} (ninja -C {build} list_programs)")
+    root = pathlib.Path(__file__).resolve().parent.parent
     done = subprocess.run([lister, folder], capture_output=True, text=True,
-                          env=dict(os.environ, CLEAT_KERNEL_DIR=str(pathlib.Path(__file__).parent.parent / "cl")))
+                          env=dict(os.environ, CLEAT_SOURCE_DIR=str(root), CLEAT_KERNEL_DIR=str(root / "cl")))
     if done.returncode:
         raise Missing(f"list_programs: {done.stderr.strip()}")
     rows = [line.split("\t") for line in (folder / "programs.tsv").read_text().splitlines()]

@@ -11,9 +11,9 @@ A WORKLOAD is an operation with its sizes, or a group of them:
   conv:BATCH,HEIGHT,CHANNELS,FEATURES,KERNEL,STRIDE  also conv_dx, conv_dw
   w1       the products and the attention of a layer of W1 (width 256, 4 heads, 512 of 1024 rows); takes minutes
   small    one tile: what changes when a kernel changes; takes seconds
-It needs the build of `ninja -C build virtual_card run_op`, and the clang that CMake found. Registers, spills and SASS
-need ptxas and nvdisasm (PTXAS=, NVDISASM=, PATH, /usr/local/cuda/bin, or the packages triton or nvidia-cuda-nvdisasm
-of this Python); what is missing is said, and its columns show "-".
+It needs a build with -DCLEAT_VIRTUAL_CARDS=ON (`ninja -C build virtual_card run_op`), and the clang that CMake found.
+Registers, spills and SASS need ptxas and nvdisasm (PTXAS=, NVDISASM=, PATH, /usr/local/cuda/bin, or the packages triton
+or nvidia-cuda-nvdisasm of this Python); what is missing is said, and its columns show "-".
 
 Every row is a kernel with one set of options. Columns:
   mix       useful instructions (fma, or mma where there are any) of all that were issued, whole launch
@@ -151,7 +151,7 @@ def count(arguments, operation, sizes, folder):
     runner = next(iter(build.rglob("run_op")), None)
     card = build / "virtual_card"
     if not runner or not (card / "libcleat_virtual_card.so").exists():
-        stop(77, f"no virtual card in {build} (ninja -C {build} virtual_card run_op)")
+        stop(77, f"no virtual card in {build} (cmake -B {build} -DCLEAT_VIRTUAL_CARDS=ON && ninja -C {build} virtual_card run_op)")
     environment = dict(os.environ, OCL_ICD_VENDORS=f"{card}/", CLEAT_VIRTUAL_CARD=arguments.card,
                        CLEAT_VIRTUAL_CARD_REPORT=str(report), CLEAT_VIRTUAL_CARD_STRICT="1",
                        CLEAT_VIRTUAL_CARD_RACES="0")

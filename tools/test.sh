@@ -15,7 +15,7 @@
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` where CLEAT_TEST_OPENCL is set
-#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words
+#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words; commits
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
@@ -77,7 +77,7 @@ build() {
     local name=$1 folder=$builds/$1 log=$builds/$1.log targets
     read -ra targets <<<"$2"
     shift 2
-    if cmake -S "$top" -B "$folder" -G Ninja -DCLEAT_TEST_CACHE="$builds/cache" "$@" >"$log" 2>&1 </dev/null &&
+    if cmake -S "$top" -B "$folder" -G Ninja -DCLEAT_VIRTUAL_CARDS=ON -DCLEAT_TEST_CACHE="$builds/cache" "$@" >"$log" 2>&1 </dev/null &&
         cmake --build "$folder" --parallel "$jobs" --target "${targets[@]}" >>"$log" 2>&1 </dev/null; then
         return
     fi
@@ -311,12 +311,25 @@ step_roots() {
     done
 }
 
+# Subjects, bodies and sizes of commits.
+check_history() {
+    local log=$builds/history.log status=0
+    "$top/tests/history.sh" >"$log" 2>&1 </dev/null || status=$?
+    case $status in
+    0) pass ;;
+    77) skip "commits: $(tail -n 1 "$log")" ;;
+    *) flunk "commits" "$log" ;;
+    esac
+    check "commits, self-test" "$top/tests/history.sh" --self-test || true
+}
+
 # Releases of clang-format differ in what they write: the one of Debian 12 decides.
 step_format() {
     local program
     check "opening lines of source files" "$top/tests/opening_lines.sh" || true
     check "READMEs" "$top/tests/readmes.sh" || true
     check "files at the top" "$top/tests/top_level.sh" || true
+    check_history
     check "numbers that kernels and the host share" "$top/tests/shared_numbers.sh" || true
     if command -v python3 >/dev/null; then
         check "names of types" "$top/tests/type_names.py" || true

@@ -217,7 +217,7 @@ mkdir -p "$keep"
 keep=$(cd "$keep" && pwd)
 cmake --build "$build" --target list_programs >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; die "list_programs was not built"; }
 lister=$(find "$build" -type f -name list_programs -perm -u+x | head -1)
-CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
+CLEAT_SOURCE_DIR=$root CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
 
 # Options of Intel's own (256 registers a thread) are for its compiler alone: clang, which reads each program first, knows none of them.
 # Drivers define the macro of loads of blocks, which every card of Intel's has; ocloc does not.

@@ -97,7 +97,7 @@ CLEAT_API void cleat_clean_text(char *text);
  * if none is near. Points into `names`. */
 CLEAT_API const char *cleat_nearest_name(const char *name, const char *const *names, size_t count);
 
-/* The version of the running library, "0.1.0", which may be newer than this header. Static string. */
+/* The version of the running library, "0.2.0", which may be newer than this header. Static string. */
 CLEAT_API const char *cleat_version(void);
 
 #ifdef __cplusplus

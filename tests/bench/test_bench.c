@@ -1,6 +1,7 @@
 /* Benchmarks: the arithmetic of comparisons and the parsing of command output, on made-up numbers; and on a
  * device, that every workload runs, alone, beside a command, and from a profile. Until the last test nothing
  * opens OpenCL in this process, because the others fork. */
+/* ctest: device slow cost=71 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* How much of a card the products of a training step keep busy: the groups of each launch, as the plan has them, are given to
  * the card's compute units one after the other, and the unit that is ready last ends the product. A model beside that of tiles.c:
  * it shares the tiles' speeds, how many a unit holds and the costs of a group, but gives out group by group. Plans and launches are data: no device. */
+/* ctest: quick no-memcheck */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

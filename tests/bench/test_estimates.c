@@ -1,5 +1,6 @@
 /* Estimates of cleat plan against the steps that were timed on a card: the benchmark workloads on an NVIDIA H200
  * (27 November 2026, driver 580.159.04, cleat efdff57; cleat bench, medians). Plans need no device. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* The batch finder: which micro-batches it tries, its handling of children that are killed, crash, hang, or
  * report nothing or nonsense, and its evaluation of a curve; and on a device, that a plan bounds the runs. No
  * test opens OpenCL in this process, because it forks. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The worker finder: the choice and the verdict from given numbers; and measurements with samples that sleep. */
+/* ctest: device cost=11 with=slow_samples.c wrap=cleat_dataset_fill */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* The search for CLBlast's parameters: the combination chosen from measured times, and on a device, that it
  * ends with valid parameters or none, and does not affect the calling process. No test opens OpenCL in this
  * process before it forks. CLBlast compiles four times (half a minute in all with PoCL, once). */
+/* ctest: device slow cost=37 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Card files: every file of the library is valid and is found by its own device names; invalid files are
  * refused with file, line and a remedy; a file truncated or damaged at any byte is either read or refused. */
+/* ctest: quick */
 #include "card/file.h"
 #include "core/memory.h"
 

@@ -3,6 +3,7 @@
  *
  * The library's file-system calls go through the functions below, which count them and make the n-th one fail
  * or kill the process. */
+/* ctest: quick */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/write.h"
 #include "core/files.h"

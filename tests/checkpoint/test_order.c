@@ -3,6 +3,7 @@
  * it gets its name; `best` is replaced before `last`; older checkpoints are removed at the end.
  *
  * The library's calls go through the functions below, which record them and can damage what is written. */
+/* ctest: quick */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/write.h"
 #include "core/files.h"

@@ -2,6 +2,7 @@
 # `cleat bench`: the list, table and JSON output, comparison with a command, devices, profiles, and invalid
 # command lines. Needs a device.
 #   test_bench.sh CLEAT SOURCE_DIR
+# ctest: device quick cost=12
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a finished run is good for: predictions of longer and other inputs, a resume.
 #   test_checkpoint.sh CLEAT SOURCE_DIR
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Kernels that helper processes compile before the first step: the same bits as without them, whatever becomes of them.
 #   test_compile.sh CLEAT SOURCE_DIR
+# ctest: device cost=40
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

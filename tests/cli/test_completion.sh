@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shell completions and manual pages, which the program prints from its tables of options. Needs no device.
 #   test_completion.sh CLEAT
+# ctest: quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # cleat devices: what is not usable, and why; and the warning of a run that falls on the CPU while a card is installed.
 # The machines are folders (CLEAT_SYSTEM_ROOT).
 #   test_devices.sh CLEAT SOURCE STUB_DRIVER
+# ctest: device quick
 set -euo pipefail
 cleat=$1 source=$2 stub=$3
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # cleat doctor: exit codes, text and JSON; and that a device that is missing is reported before anything is read.
 #   test_doctor.sh CLEAT SOURCE
+# ctest: device quick
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

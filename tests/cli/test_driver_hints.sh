@@ -2,6 +2,7 @@
 # tools/driver_hints.sh: which driver package a card needs; on every distribution the same as `cleat doctor` says.
 # The machines are folders (CLEAT_SYSTEM_ROOT).
 #   test_driver_hints.sh CLEAT SOURCE
+# ctest: quick
 set -euo pipefail
 cleat=$1 hints=$2/tools/driver_hints.sh
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # EmberFormer from a run of masks_finetune.ini, and from the published SegFormer that this run began with: what is taken, what
 # is new, what contradicts the profile.
 #   test_ember_init.sh CLEAT SOURCE_DIR
+# ctest: device cost=48
 set -euo pipefail
 cleat=$1 source_dir=$2
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # Evaluation of a time series on the training file and on other files: shorter, longer, too short, with row
 # counts and with fractions.
 #   test_eval.sh CLEAT
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # `cleat export`: a run, a checkpoint without its run and data, what is printed, and what is refused. What the files contain is tested by
 # onnx.export and onnx.onnxruntime.
 #   test_export.sh CLEAT
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The worker finder of the program: table, JSON, --write (one line of the profile differs), refusals. Needs a device.
 #   test_find_workers.sh CLEAT SOURCE_DIR
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # Messages and exit statuses for values that are not finite: a value in the validation rows that f16 cannot
 # hold, and a kernel that computes incorrectly. Also the settings a run refuses before any lengthy work.
 #   test_finite.sh CLEAT SOURCE_DIR
+# ctest: device
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

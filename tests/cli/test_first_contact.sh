@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/first_contact.sh: one text file, whatever fails; no names, no folders; the passport at its end as tools/passport_merge.py reads it.
 #   test_first_contact.sh CLEAT SOURCE_DIR [real]      without `real`, a script takes the place of cleat
+# ctest: quick
 set -euo pipefail
 cleat=$1
 source=$2

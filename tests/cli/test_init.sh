@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `--init`: what is said about weights that do not quite fit the profile.
 #   test_init.sh CLEAT SOURCE_DIR
+# ctest: device quick cost=10
 set -euo pipefail
 cleat=$1 source_dir=$2
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Inputs of predictions: plain lines, standard input, folders and files of images, images that cannot be read.
 #   test_inputs.sh CLEAT SOURCE_DIR
+# ctest: device quick cost=13
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Masks of classes, from PNG files to a report: training, evaluation, prediction, examples; masks that are wrong.
 #   tests/cli/test_mask_classes.sh CLEAT
+# ctest: device cost=11
 set -uo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # Training on matrix units: reference trajectories of a text classifier and of a residual network on the
 # emulated units, with the kernel shapes of GPUs. Needs a device.
 #   test_matrix.sh CLEAT SOURCE_DIR
+# ctest: device cost=48
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # `cleat monitor` on the records of a run in monitor_run/: the text at two widths, running, ended and killed runs, the
 # terminal is left as it was. No device.
 #   test_monitor.sh CLEAT SOURCE_DIR
+# ctest: quick
 set -euo pipefail
 cleat=$1
 fixture=$2/tests/cli/monitor_run

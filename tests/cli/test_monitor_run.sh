@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The records of a run that is killed, and continued: every line is complete, `cleat monitor` tells what happened.
 #   test_monitor_run.sh CLEAT SOURCE_DIR
+# ctest: device
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

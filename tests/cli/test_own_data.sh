@@ -2,6 +2,7 @@
 # The examples with own data of README.md and profiles/README.md: their commands run as written,
 # on little data and for one epoch.
 #   test_own_data.sh CLEAT SOURCE_DIR
+# ctest: device
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The passport of a device: its form, its size, that it tells nobody's name, and the card file made of it.
 #   test_passport.sh CLEAT SOURCE_DIR STUB_DRIVER
+# ctest: device cost=66
 set -euo pipefail
 cleat=$1
 merge=$2/tools/passport_merge.py

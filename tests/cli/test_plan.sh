@@ -2,6 +2,7 @@
 # `cleat plan`: every shipped profile on absent cards (needs no device and no OpenCL platform); with a third
 # argument on the available device.
 #   test_plan.sh CLEAT SOURCE_DIR [device]
+# ctest: quick cost=12
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `cleat plan --devices`: several cards and a network, on paper (needs no device and no OpenCL platform).
 #   test_plan_devices.sh CLEAT SOURCE_DIR
+# ctest: quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

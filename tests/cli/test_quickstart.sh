@@ -2,6 +2,7 @@
 # What tools/quickstart.sh shows at its end is what README.md says: the same lines, figures of the same form and nearly the same value; a
 # second call shows it again. The program is the one of the tests: the script's own steps `packages` and `build` are left out.
 #   test_quickstart.sh CLEAT SOURCE_DIR
+# ctest: device slow cost=33
 set -euo pipefail
 program=$1
 source=$2

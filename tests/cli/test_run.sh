@@ -2,6 +2,7 @@
 # The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and
 # the exit statuses for an absent device and for a model that does not fit.
 #   test_run.sh CLEAT SOURCE_DIR
+# ctest: device quick cost=11
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tools/setup.sh on machines of made-up packages: what it would install, and what it says is left out.
-#   test_setup.sh SOURCE
+#   test_setup.sh CLEAT SOURCE_DIR
+# ctest: quick
 set -euo pipefail
-setup=$1/tools/setup.sh
+setup=$2/tools/setup.sh
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 mkdir "$scratch/bin"

@@ -2,6 +2,7 @@
 # A training run that is asked to stop, or whose output is lost: a checkpoint and the exit status of an interruption;
 # before the first step, an end within seconds.
 #   test_stopping.sh CLEAT SOURCE_DIR
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

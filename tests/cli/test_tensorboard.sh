@@ -2,6 +2,7 @@
 # Event files of runs: equal to metrics.jsonl in a run that ends, in one that is killed and resumed several times,
 # and in one that had none before it was resumed. read_events.py compares them, and has its own reader.
 #   test_tensorboard.sh CLEAT SOURCE_DIR
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # What `cleat train` writes to a terminal: a bar and colours, no colours with NO_COLOR, lines with TERM=dumb and in a
 # notebook, what --progress asks for, and only warnings with --quiet. `script` makes the terminal.
 #   test_terminal.sh CLEAT SOURCE_DIR
+# ctest: device quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # The tracer of the program: tables, trace and summary agree, a slow kernel is found, schedules are checked. Needs a
 # device and Python 3.
 #   test_trace.sh CLEAT SOURCE_DIR
+# ctest: device
 set -euo pipefail
 cleat=$1
 source_dir=$2

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The tables "trained on": their rows are well formed, and a merge of passports rewrites them in place.
-#   test_trained_on.sh SOURCE_DIR
+#   test_trained_on.sh CLEAT SOURCE_DIR
+# ctest: quick
 set -euo pipefail
-source=$1
+source=$2
 merge=$source/tools/passport_merge.py
 passport=$source/tests/cli/passport/xeon.txt # of the machine on which the tests of this repository ran
 # shellcheck source=tests/cli/checks.sh

@@ -2,6 +2,7 @@
 # The kernel tuner of the program: its output, its tuning file, and that plans and runs report the table they
 # use. Needs a device.
 #   test_tune.sh CLEAT SOURCE_DIR
+# ctest: device cost=52
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

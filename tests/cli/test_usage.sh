@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Messages for invalid command lines and profiles, and the output of --help. Needs no device.
 #   test_usage.sh CLEAT
+# ctest: quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -3,6 +3,7 @@
 # is wrong by as many units in the last place as the specification allows, always upwards, and results that are denormal are 0.
 # NVIDIA's ex2.approx and AMD's v_exp are better. A coarser error must be noticed.
 #   test_worst_math.sh CLEAT SOURCE_DIR
+# ctest: device slow cost=71
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,4 +1,5 @@
 /* Limits of control groups, read from kernel files under folders created by the test. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Child processes: what the caller is told of one that answers, crashes, hangs, or stops in the middle of an answer. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
 /* Options of a run's command line that other commands repeat. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The core room: error text, random numbers, files, hashes, memory and half-precision conversion. */
+/* ctest: quick wrap=read,write */
 #include <errno.h>
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 /* The number of CPUs available to this thread. */
+/* ctest: quick */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* Locks between processes: one holder at a time, and a process that has ended leaves none behind. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

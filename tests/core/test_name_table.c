@@ -1,4 +1,5 @@
 /* The table of names: what is added is found, at any size, and nothing else. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Words of shell commands: what a shell makes of them is the word, and reading them gives the word back. */
+/* ctest: quick */
 #include "core/shell.h"
 
 #include <setjmp.h>

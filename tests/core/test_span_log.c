@@ -1,4 +1,5 @@
 /* The span log: what is recorded between start and stop, by which thread, while others add. */
+/* ctest: quick */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Image augmentation: the crop of a sample against a plain reference implementation, and the range of the
  * random choices. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Batches: every sample exactly once, an order that depends on (seed, epoch) only; global batches independent
  * of their division into micro-batches; bucket lengths against exhaustive search; the dataset interface. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

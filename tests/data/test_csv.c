@@ -1,4 +1,5 @@
 /* The RFC 4180 reader, number parsing, and input that is refused because it is not text. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Multi-threaded encoding of texts, and the cache file of the result. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* ESRI ASCII grids: every accepted form of the header, and a message with place and remedy for every invalid
  * one. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

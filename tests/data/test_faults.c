@@ -1,5 +1,6 @@
 /* Bad rows and files of every reader: one error names the first five and counts all, without faults that only follow
  * from another. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

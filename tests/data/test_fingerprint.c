@@ -1,4 +1,5 @@
 /* The fingerprint of a dataset: equal for equal data, other for other names, lengths, values, bytes of the file. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Image classification datasets in files of all images: IDX, CIFAR. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The cache of images: it counts the bytes of their pixels, keeps what fits, and reads the rest each time. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

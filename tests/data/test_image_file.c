@@ -1,4 +1,5 @@
 /* Image files: every kind of PNG, JPEG, damaged files; and the cache of decoded images. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Image classification datasets: class folders; splits, classes, means, samples; and refusals. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

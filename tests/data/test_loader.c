@@ -1,5 +1,6 @@
 /* The loader: the same bytes in the same order for any number of threads, errors in the order of the batches,
  * and termination at any moment. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Maps over time: samples, splits, patches, means and masks of daily grids and of NPY stacks; and that
  * invalid folders are refused with a place and a remedy. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

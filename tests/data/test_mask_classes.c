@@ -1,4 +1,5 @@
 /* Masks of classes: ids of every kind of PNG file, unlabelled pixels, names, counts; values that are no class. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Images with masks: pairs, splits, means, identical augmentation of both; mismatched pairs are refused. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

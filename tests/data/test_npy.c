@@ -1,4 +1,5 @@
 /* NPY files: data written by NumPy are read exactly; invalid files are refused with a remedy. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* sequences.csv, labels.csv and FASTA: accepted files, and the messages of refusals. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

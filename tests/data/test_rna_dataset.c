@@ -1,4 +1,5 @@
 /* Samples of the RNA dataset: fields, crops of long chains, pairs; and opening under allocation failures. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* The RNA generator: its geometry is A-form and right-handed, its files are deterministic and can be read
  * back, and its pairs are detected. Also tests the writers, by reading back their output. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

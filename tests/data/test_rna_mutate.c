@@ -1,5 +1,6 @@
 /* Augmentation of RNA training samples: pairs stay pairs, crops stay crops, and the same RNG key gives the
  * same sample. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* PDB files: irregularities of real files, damaged files, and agreement with the tables of the shared set. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Samples of a time series: windows, splits, resampling, standardised values, baselines; and that no sample
  * depends on data after its last known row. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Time series files: accepted files, messages of refusals, and the effect of each policy for gaps and missing
  * cells. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Numbers of time series: marks between thousands, decimal marks, and values far outside of all others. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Repair of bytes that are not UTF-8: each becomes U+FFFD, and all others stay. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

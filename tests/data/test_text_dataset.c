@@ -1,5 +1,6 @@
 /* Datasets of texts and tagged words: fields, token positions, splits, labels, the fitted preprocessor and
  * its reuse; and the shared tweets, if available. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Datasets of texts with published tokenizers: pairs of texts, tagged words, the fitted state; and the files that a
  * tokenizer writes for others. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

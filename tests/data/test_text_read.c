@@ -1,4 +1,5 @@
 /* Tables and CoNLL files: accepted files, selection of the files of a folder, and messages of refusals. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

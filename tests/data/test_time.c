@@ -1,4 +1,5 @@
 /* Times as text: the forms that are read, and every day of eight centuries there and back. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The binary cache: hits, misses, and invalid entries. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

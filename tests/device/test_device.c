@@ -1,4 +1,5 @@
 /* An open device: facts, buffers, errors. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

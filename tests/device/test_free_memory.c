@@ -1,4 +1,5 @@
 /* Free memory of a card as read from kernel files, under folders created by the test. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Kernel sources and program builds. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

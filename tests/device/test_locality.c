@@ -1,4 +1,5 @@
 /* The list of CPUs local to a card: complete, or absent; and its PCI address. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Matrix units: the candidates of a card, the probe on the available device, and the result cached on
  * disk. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,6 +3,7 @@
  * PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides (WMMA of
  * gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are 16-bit
  * integers. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* Concurrent first starts of several processes on one device: one probes the matrix unit, the others wait for
  * its result, and only a process that no longer exists counts as crashed. Every start is a child process with
  * a new image, because OpenCL does not survive a fork. */
+/* ctest: device */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* Arrays in memory in the PTX of kernels for matrix units. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Device selection, on made-up lists of cards. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Memory that compilers leave behind goes back to the system, and compiling works afterwards. */
+/* ctest: device */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* The doctor on machines made of files and stub drivers: every fault gets its code and no other, and nothing is
  * reported on machines without a fault. */
+/* ctest: quick no-memcheck */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

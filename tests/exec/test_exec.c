@@ -1,4 +1,5 @@
 /* Plans bound to a device: allocation, execution, and error messages. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

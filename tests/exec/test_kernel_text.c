@@ -1,5 +1,6 @@
 /* Operations whose kernel source is supplied by the caller (cleat_launch_source), using only the public
  * header. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

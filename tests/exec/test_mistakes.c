@@ -1,4 +1,5 @@
 /* Mistakes of a program that uses the public headers: each is an error that says what was wrong. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

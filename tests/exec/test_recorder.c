@@ -1,4 +1,5 @@
 /* The recorder: every command is recorded once, in order, with times that fit the host's; results do not change. */
+/* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

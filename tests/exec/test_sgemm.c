@@ -1,5 +1,6 @@
 /* CLBlast inside a plan: its workspace is planned, is large enough for any tuning of CLBlast, and is the only
  * memory it uses. */
+/* ctest: device slow */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

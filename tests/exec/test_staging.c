@@ -1,4 +1,5 @@
 /* Uploads through staging buffers: contents, order, and refusals. */
+/* ctest: device quick */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Global batches and micro-batches of length buckets: as equal as possible, no larger than requested, and of
  * minimal number. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

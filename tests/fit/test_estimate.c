@@ -1,4 +1,5 @@
 /* Time estimates, for made-up cards. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

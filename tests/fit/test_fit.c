@@ -1,4 +1,5 @@
 /* The search for micro-batch sizes, on made-up cards. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

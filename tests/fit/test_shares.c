@@ -1,4 +1,5 @@
 /* Shares of a global batch against all partitions and all choices of ranks; ties; 64 ranks; invalid arguments. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

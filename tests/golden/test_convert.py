@@ -7,6 +7,7 @@ Files of the old format of every family are made of those of the repository, who
 The shared ones are converted without a remark. Files that the converter does not understand are refused with the reason, and so are
 files of the old format by `cleat verify`, which names the converter.
 """
+# ctest: device
 import json
 import os
 import pathlib

@@ -1,5 +1,6 @@
 /* Properties of offset assignment over random sets of blocks: no overlaps, every block within its slab,
  * little waste. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

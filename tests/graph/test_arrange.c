@@ -1,4 +1,5 @@
 /* Stores whose parameters are not all trained alike: places in the flat buffers, gradients, and what a plan saves. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Fusion of nodes: when a producer may be fused with its consumer, and the resulting graph. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* The graph builder and autodiff: sticky errors, shared parameters, and gradients, which a small interpreter
  * of the graph compares with finite differences. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

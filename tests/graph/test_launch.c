@@ -1,4 +1,5 @@
 /* The build options of launches. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Memory profiles of planned graphs: values counted by hand for small graphs, and invariants for any
  * graph. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

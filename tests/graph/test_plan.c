@@ -1,5 +1,6 @@
 /* Properties of memory plans: live tensors are never overwritten, little memory is wasted, and the error
  * names what does not fit. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

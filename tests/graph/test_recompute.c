@@ -1,5 +1,6 @@
 /* Gradient checkpointing: which nodes are recomputed, the memory this saves, and, with an interpreter that
  * runs planned graphs in host memory, that no bit of a result changes. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

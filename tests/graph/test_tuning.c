@@ -1,4 +1,5 @@
 /* Tuning tables: keys, selection of variants, text format; and nodes extracted from their graphs. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

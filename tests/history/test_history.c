@@ -1,4 +1,5 @@
 /* Reading a run's folder: records as columns, whatever a kill or another version left in the files. */
+/* ctest: quick */
 #include "cleat/history.h"
 
 #include "core/files.h"

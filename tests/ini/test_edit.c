@@ -1,4 +1,5 @@
 /* Changing one value in the text of an INI file: every other byte stays. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

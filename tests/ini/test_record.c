@@ -1,5 +1,6 @@
 /* INI records with a test schema: features that profiles do not use (sizes in bytes, required keys). The
  * features that profiles use are tested in tests/profile. */
+/* ctest: quick */
 #include "ini/record.h"
 
 #include "core/memory.h"

@@ -1,4 +1,5 @@
 /* The warnings about classes that are rare, or absent from a split. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Examples of an evaluation: strings, numbers, images and the document, with a family made for it. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

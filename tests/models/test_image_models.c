@@ -1,5 +1,6 @@
 /* SegFormer and ResNet: the published parameter counts, shapes for images of any size, and clear refusal of
  * images that are too small. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

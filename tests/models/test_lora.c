@@ -1,4 +1,5 @@
 /* Low-rank adapters: which layers have them, gradients against finite differences, and merged weights. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

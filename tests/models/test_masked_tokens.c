@@ -1,4 +1,5 @@
 /* Tokens found at masked places: which rows are read, order and probabilities, what is not finite, and both outputs. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* Depths of parameters in every model family, and what frozen parameters do to graphs. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

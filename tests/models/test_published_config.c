@@ -1,5 +1,6 @@
 /* config.json of published checkpoints: members of a wrong type are refused by name, and what an export writes is complete
  * or an error. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

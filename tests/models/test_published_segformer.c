@@ -1,5 +1,6 @@
 /* Published SegFormers: names of all tensors, sizes from config.json, config.json of exports, and files that are
  * something else. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Published text encoders: every tensor of a file has its place, the settings of config.json, and what is refused. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* After the attention of an encoder's last block only the rows that something reads are computed. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Gradient checkpointing on a device: a model with recomputed activations gives the same bits in less
  * memory. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

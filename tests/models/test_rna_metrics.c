@@ -1,4 +1,5 @@
 /* Metrics of C1' traces against cases whose value is obvious, and against rna_metrics.py. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

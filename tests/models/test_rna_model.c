@@ -1,4 +1,5 @@
 /* The RNA model: its graphs are valid and fit their plans, its size is as configured, and it learns. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

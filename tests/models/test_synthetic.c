@@ -1,5 +1,6 @@
 /* Synthetic data: the inputs the loader would supply to the training graph of each family, a pure function of
  * seed, sample and field; and named model sizes. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* Metrics of classification and tagging: cases counted by hand, and every pair of short tag sequences against
  * an independent extraction of spans. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* Prediction files: their bytes, refusals, and that no partial file remains. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

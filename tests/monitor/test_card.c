@@ -1,4 +1,5 @@
 /* The figures of AMD's and Intel's cards, from trees that look like the drivers' files, and like their faults. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The table of hints: figures that trigger each row, healthy figures, unknown figures. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

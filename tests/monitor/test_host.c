@@ -1,4 +1,5 @@
 /* The host's figures: from files in trees created by the test, and from this process. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* The monitor's thread without a device: records, attribution of idle time, rates of completed steps, distrust. */
+/* ctest: quick */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* LSTM layers: names, shapes and initial values of the parameters are those of torch.nn.LSTM. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 # Executes tools/kaggle.ipynb and tools/colab.ipynb as a user would: from a tarball, from a folder that Kaggle unpacked, and
 # in a second session with the first one's output as read-only data.
 #   test_notebooks.sh CLEAT SOURCE_DIR
+# ctest: device cost=17
 set -euo pipefail
 cleat=$1 source=$2
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,5 @@
 /* Exports of models as ONNX files, read back without Python: structure, names, shapes and values. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

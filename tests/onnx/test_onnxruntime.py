@@ -5,6 +5,7 @@ SOURCE/tests/published and $CLEAT_SHARED/hf (SOURCE/../shared/hf), compared with
 precision and with what cleat computes, also for parts of the batch and of the length; and graphs of single operations, compared
 with cleat. Then PROGRAM trains each family for a moment and exports it; `cleat predict` is compared with the model. Skipped (77)
 without onnxruntime or a device."""
+# ctest: device
 import os
 import pathlib
 import subprocess

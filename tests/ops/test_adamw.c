@@ -1,5 +1,6 @@
 /* Operations of the optimizer graph: gradient norm, AdamW steps against double precision, and the report
  * ring. */
+/* ctest: device */
 #include "harness.h"
 
 #include "graph/store.h"

@@ -1,4 +1,5 @@
 /* y = a + b. */
+/* ctest: device quick oclgrind=4 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Differences and products of two tensors (sums: test_add.c). */
+/* ctest: device quick */
 #include "harness.h"
 
 #include "cleat/ops.h"

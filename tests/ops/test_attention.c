@@ -1,4 +1,5 @@
 /* Multi-head self-attention with masked rows. */
+/* ctest: device slow cost=47 oclgrind=0:f32 */
 #include "harness.h"
 
 #include "cleat/ops.h"

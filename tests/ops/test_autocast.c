@@ -1,5 +1,6 @@
 /* Autocast: which inputs are cast, the half-precision copies of parameters, and their appearance in the
  * memory plan. No device is used. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Average pooling and its gradient. */
+/* ctest: device cost=15 */
 #include "harness.h"
 
 #include "cleat/ops.h"

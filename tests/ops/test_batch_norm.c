@@ -1,4 +1,5 @@
 /* Batch normalisation: training, running statistics, inference with given statistics. */
+/* ctest: device slow cost=29 */
 #include "harness.h"
 
 #include "cleat/ops.h"

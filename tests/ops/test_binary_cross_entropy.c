@@ -1,4 +1,5 @@
 /* Binary cross entropy of logits. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Blocks on the diagonal of a matrix, and the gradient of the blocks. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Casts between f32 and the storage types, in both directions. */
+/* ctest: device oclgrind=2 oclgrind=3 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Concatenation of tensors along the last dimension, and its inverse, chunk. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

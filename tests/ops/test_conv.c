@@ -1,5 +1,6 @@
 /* Convolution and its gradients against plain double-precision loops: borders, strides, non-overlapping
  * patches, few and many channels, every variant; and the errors for invalid shapes. */
+/* ctest: device slow cost=132 oclgrind=0@29 */
 #include "harness.h"
 
 #include "cleat/ops.h"

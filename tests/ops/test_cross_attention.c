@@ -1,4 +1,5 @@
 /* Multi-head cross-attention from one sequence to another. */
+/* ctest: device slow oclgrind=0:f32 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Cross entropy of rows with class labels. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,5 +1,6 @@
 /* Definitions of operations (cleat_op.define) refuse changed kernels, with the operation named. That correct kernels
  * agree with them, every op test checks (harness.h). */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Rearranges patches into an image. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

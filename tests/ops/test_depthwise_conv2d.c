@@ -1,4 +1,5 @@
 /* Depth-wise convolution against a double-precision reference. */
+/* ctest: device slow cost=13 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Disentangled attention: buckets, masked rows, either position tensor alone. */
+/* ctest: device slow cost=69 oclgrind=0:f32@23 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,5 +1,6 @@
 /* Dropout: values and gradient against the mask of the host's Philox generator, and the statistics of the
  * mask. */
+/* ctest: device oclgrind=1@12 oclgrind=9@11 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Lookup of table rows, and the gradient of the table by each of its variants. */
+/* ctest: device slow oclgrind=1 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,6 +1,7 @@
 /* A linear layer, an activation and another layer in the kernels that cleat_graph_fuse makes of them: the
  * activation in the epilogue of the first product, its gradient in the epilogue of the second layer's dx.
  * Covers tile edges, split sums, every variant, and which graphs are fused. */
+/* ctest: device slow cost=67 oclgrind=0:f32@18 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* A whole test file at its shortest, to start another from: GELU of x [rows, width]. harness.h explains. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* The frame-aligned point error against its definition. */
+/* ctest: device oclgrind=3@14 */
 #include "harness.h"
 
 #include "cleat/ops.h"

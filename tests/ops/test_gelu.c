@@ -1,4 +1,5 @@
 /* GELU against erf in double precision. */
+/* ctest: device oclgrind=2 */
 #include "harness.h"
 
 #include "cleat/ops.h"

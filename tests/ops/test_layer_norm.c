@@ -1,4 +1,5 @@
 /* Layer normalisation against a double-precision reference. */
+/* ctest: device slow cost=10 oclgrind=1 */
 #include "harness.h"
 
 #include "cleat/ops.h"

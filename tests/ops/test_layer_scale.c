@@ -1,4 +1,5 @@
 /* Layer scale against a double-precision reference. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,5 +1,6 @@
 /* The linear layer and its gradients against plain double-precision loops: tile edges, primes, few columns,
  * long sums, every variant; and the errors for invalid shapes. */
+/* ctest: device slow cost=137 oclgrind=2@12 oclgrind=3@14 */
 #include "harness.h"
 
 #include "cleat/ops.h"

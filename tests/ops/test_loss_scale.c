@@ -1,5 +1,6 @@
 /* The optimizer graph of half-precision training: the loss scale against the rules of GradScaler, and the
  * half-precision copies of parameters. */
+/* ctest: device */
 #include "harness.h"
 
 #include "graph/store.h"

@@ -1,5 +1,6 @@
 /* An LSTM layer against a double-precision one: every variant, odd sizes, partial blocks and tiles, and the
  * first step, which has no predecessor. */
+/* ctest: device slow cost=24 oclgrind=0:f32@12 oclgrind=0:f16 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* The loss of a two-class mask. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

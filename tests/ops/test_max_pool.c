@@ -1,4 +1,5 @@
 /* Max pooling and its gradient. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

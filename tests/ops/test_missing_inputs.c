@@ -1,4 +1,5 @@
 /* NULL where an operation needs a tensor is an error of the graph, whichever input it is. */
+/* ctest: device */
 #include "cleat/ops.h"
 #include "harness.h"
 

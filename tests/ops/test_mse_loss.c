@@ -1,4 +1,5 @@
 /* Mean squared error of rows. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,5 +1,6 @@
 /* Optimizer steps over groups of parameters with their own learning rate and weight decay, and frozen parameters,
  * against double precision. */
+/* ctest: device */
 #include "harness.h"
 
 #include "graph/store.h"

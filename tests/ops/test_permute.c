@@ -1,4 +1,5 @@
 /* Permutations of the dimensions of a tensor. */
+/* ctest: device oclgrind=0 oclgrind=1 */
 #include "harness.h"
 
 #include "cleat/ops.h"

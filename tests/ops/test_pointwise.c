@@ -1,4 +1,5 @@
 /* Functions of one element against double precision: sigmoid, tanh, SiLU. */
+/* ctest: device quick */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Pooling over the rows of a sample: mean, first and last. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

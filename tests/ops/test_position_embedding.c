@@ -1,4 +1,5 @@
 /* Learned position embeddings: rows of a table added to every sample, and the gradient of the table. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

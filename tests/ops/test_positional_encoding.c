@@ -1,5 +1,6 @@
 /* Sinusoidal positional encoding, from the start or from both ends, including positions whose angles are
  * thousands of radians. */
+/* ctest: device oclgrind=2 */
 #include "harness.h"
 
 #include "cleat/ops.h"

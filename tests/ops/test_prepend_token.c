@@ -1,4 +1,5 @@
 /* A learned token in front of sequences, against a double-precision reference. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

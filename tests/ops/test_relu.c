@@ -1,4 +1,5 @@
 /* Rectified linear unit. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

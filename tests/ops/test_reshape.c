@@ -1,5 +1,6 @@
 /* A reshape between additions: values and gradients pass unchanged, including gradients that arrive from two
  * consumers. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

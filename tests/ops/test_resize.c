@@ -1,4 +1,5 @@
 /* Bilinear interpolation against a double-precision reference. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

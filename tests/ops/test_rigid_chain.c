@@ -1,4 +1,5 @@
 /* The rigid chain against its definition by matrix products. */
+/* ctest: device oclgrind=2 */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Selection of marked rows: fewer marks than rows, as many, and more. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

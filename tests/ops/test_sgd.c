@@ -1,4 +1,5 @@
 /* Steps of stochastic gradient descent against double precision. */
+/* ctest: device */
 #include "harness.h"
 
 #include "graph/store.h"

@@ -1,4 +1,5 @@
 /* A range of indices of one axis. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

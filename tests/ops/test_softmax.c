@@ -1,4 +1,5 @@
 /* Softmax of rows. */
+/* ctest: device */
 #include "harness.h"
 
 #include "cleat/ops.h"

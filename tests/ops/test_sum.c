@@ -1,4 +1,5 @@
 /* The sum of scalars, and accumulation of a scalar metric. */
+/* ctest: device quick */
 #include "harness.h"
 
 #include "cleat/ops.h"

@@ -1,4 +1,5 @@
 /* Training through cleat/optimizer.h: the effect of a step, saving and resuming, half precision. */
+/* ctest: device quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 # Packs three device tests with tools/package/card_tests.sh and runs them where neither the build nor the sources can be read.
 #   check_card_tests.sh BUILD SOURCE
 # Exit code 77: patchelf is not installed, or namespaces are not permitted.
+# ctest: device
 set -euo pipefail
 
 build=$1 source=$2

@@ -8,6 +8,7 @@ pipeline than tokenizer.json has, on pairs of texts and on tagged words; and a B
 vocabulary, some longer than data.max_length.
 Exits with 77 where torch or transformers is not installed.
 """
+# ctest: device
 import csv
 import json
 import pathlib

@@ -5,6 +5,7 @@
 
 Exits with 77 where torch, transformers or peft is not installed.
 """
+# ctest: device
 import csv
 import json
 import pathlib

@@ -1,5 +1,6 @@
 /* Finding profiles by name: the order of the folders, names with and without ".ini", and the message for a name that no
  * folder has. */
+/* ctest: quick */
 #include "cleat/profile.h"
 
 #include <setjmp.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "source_path.h"
 
 static char folder[] = "/tmp/cleat_find_XXXXXX";
 
@@ -53,11 +56,11 @@ static void expect_lost(const char *name, const char *const *parts, size_t count
 
 static void shipped_profiles_are_found_by_name(void **state) {
     (void)state;
-    expect_found("rna", CLEAT_SOURCE_DIR "/profiles/rna.ini");
-    expect_found("rna.ini", CLEAT_SOURCE_DIR "/profiles/rna.ini");
-    expect_found("profiles/rna.ini", CLEAT_SOURCE_DIR "/profiles/rna.ini");
+    expect_found("rna", source_path("profiles/rna.ini"));
+    expect_found("rna.ini", source_path("profiles/rna.ini"));
+    expect_found("profiles/rna.ini", source_path("profiles/rna.ini"));
     assert_int_equal(mkdir("rna", 0755), 0); /* a folder is no profile */
-    expect_found("rna", CLEAT_SOURCE_DIR "/profiles/rna.ini");
+    expect_found("rna", source_path("profiles/rna.ini"));
 }
 
 static void nearer_files_come_first(void **state) {
@@ -76,9 +79,9 @@ static void nearer_files_come_first(void **state) {
 
 static void unknown_names_say_where_it_looked(void **state) {
     (void)state;
-    expect_lost("rna_smal",
-                (const char *[]){"rna_smal: no such", "profiles, " CLEAT_SOURCE_DIR "/profiles",
-                                 "did you mean 'rna_small'?", "tweets_ner"},
+    char folders[1100];
+    snprintf(folders, sizeof folders, "profiles, %s", source_path("profiles"));
+    expect_lost("rna_smal", (const char *[]){"rna_smal: no such", folders, "did you mean 'rna_small'?", "tweets_ner"},
                 4);
     expect_lost("here/rna_smal.ini", (const char *[]){"did you mean 'rna_small'?"}, 1);
     expect_lost("devices/t4", NULL, 0);

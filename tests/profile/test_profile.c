@@ -1,5 +1,6 @@
 /* Profiles: every key of the schema at and beyond its bounds, messages, contradictions, unusual files, and
  * the dump, which loads again. */
+/* ctest: quick no-memcheck */
 #include "core/memory.h"
 #include "profile/schema.h"
 #include "source_path.h"

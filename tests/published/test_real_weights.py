@@ -5,6 +5,7 @@ by text_tag.ini on WNUT 2017's tweets, finds entities in comments of another sit
     test_real_weights.py CLEAT SOURCE
 
 Exits with 77 where the tweets of $CLEAT_SHARED (default: ../shared), pip or the network are missing."""
+# ctest: device slow cost=220
 import json
 import os
 import pathlib

@@ -8,6 +8,7 @@ probabilities are those of `cleat predict`, for texts with the tokenizer.
 Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers, and masked language models of
 the same sizes; images: each network that README names, as transformers, timm and torchvision save it. Exits with 77 where
 one of them or the shared folder is missing."""
+# ctest: device
 import csv
 import json
 import os

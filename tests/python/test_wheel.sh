@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The Python wheel: made of an installed build, its tag and its RECORD, installed by pip; then test_layout.py and test_module.py.
 #   test_wheel.sh BUILD SOURCE_DIR CC
+# ctest: device cost=38
 set -euo pipefail
 build=$1 source=$2 compiler=$3
 # shellcheck source=tests/cli/checks.sh

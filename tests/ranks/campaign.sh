@@ -3,6 +3,7 @@
 # wait longer than 60 s, and the final parameters must be those of the unbroken run within 1e-6.
 #   campaign.sh CLEAT SOURCE_DIR [--kill N] [--stop N] [--seed S] [--epochs E]
 # Defaults: 100 x SIGKILL, 20 x SIGSTOP. Exits with 77 where MPI or cleat's plug-in for it is missing.
+# ctest: device slow cost=46
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

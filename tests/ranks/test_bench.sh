@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `cleat bench allreduce`: the network of a known link is found again, and `cleat plan` takes it.
 #   test_bench.sh CLEAT SOURCE_DIR LINK
+# ctest: none
 set -euo pipefail
 cleat=$1 source=$2 link=$3
 # shellcheck source=tests/cli/checks.sh

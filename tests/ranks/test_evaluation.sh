@@ -2,6 +2,7 @@
 # Evaluation and prediction on several ranks: the same figures and files as those of one process. Runs of three ranks are evaluated in training;
 # then one process and two ranks evaluate their checkpoints, and predict.
 #   test_evaluation.sh CLEAT SOURCE_DIR
+# ctest: device cost=37
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

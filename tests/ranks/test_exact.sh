@@ -2,6 +2,7 @@
 # Training of several ranks against one process: the same figures and parameters up to the order of sums, for any shares; the same command
 # twice has the same bits; any rank may be interrupted; a run goes on with other ranks.
 #   test_exact.sh CLEAT COMPARE_PARAMETERS PROFILES
+# ctest: device cost=13
 set -euo pipefail
 cleat=$1 compare=$2 profiles=$3
 # shellcheck source=tests/ranks/mpi.sh

@@ -2,6 +2,7 @@
 # What `cleat train --devices` asks of MPI's launcher, and what the supervisor makes of lost ranks. The launcher is a script that records how it
 # was called and plays guards: their lines on stderr, and the signals that they receive.
 #   test_launch.sh CLEAT SOURCE_DIR STUB_DRIVER
+# ctest: cost=49
 set -euo pipefail
 cleat=$1
 source=$2

@@ -2,6 +2,7 @@
 # Two implementations of OpenCL train one model together: rank 0 on PoCL, rank 1 on Intel's runtime. The replicas have the same bits after every step,
 # and the parameters are those of one process. Skipped without Intel's runtime; CLEAT_TEST_OPENCL=intel downloads it to FOLDER.
 #   test_mixed.sh CLEAT COMPARE_PARAMETERS SOURCE_DIR FOLDER
+# ctest: device slow
 set -euo pipefail
 cleat=$1 compare=$2 source=$3 folder=$4
 # shellcheck source=tests/ranks/mpi.sh

@@ -4,6 +4,7 @@
 # before MPI starts, in the first steps, or later ends both ranks in time, and the run goes on where it was started.
 #   test_network.sh CLEAT SOURCE_DIR RELAY
 # Skipped where the test may not make namespaces or network devices.
+# ctest: device slow cost=87
 set -euo pipefail
 cleat=$1 source=$2 relay=$3
 # shellcheck source=tests/cli/checks.sh

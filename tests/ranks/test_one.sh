@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `--devices 0` is plain `train`: the process trains itself, without MPI, and writes the same bits.
 #   test_one.sh CLEAT SOURCE_DIR
+# ctest: device
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What ranks exchange, how they agree, and that none waits for one that is gone: tests/ranks/worker as several processes of mpirun.
 #   test_ranks.sh WORKER PLUGIN PAIR
+# ctest: quick cost=17
 set -euo pipefail
 worker=$1 plugin=$2 pair=$3
 # shellcheck source=tests/ranks/mpi.sh

@@ -3,6 +3,7 @@
 # shares and micro-batches, and what one process gets. The table of the classifier is [about 800, 128].
 # A step exchanges at most the bytes that `cleat plan` predicts, and as many where all words of a batch are different.
 #   test_rows.sh CLEAT COMPARE_PARAMETERS PROFILES LINK
+# ctest: device cost=20
 set -euo pipefail
 cleat=$1 compare=$2 profiles=$3 link=$4
 # shellcheck source=tests/ranks/mpi.sh

@@ -3,6 +3,7 @@
 # processes train, with gradients of eight pieces, and a network with running statistics, as one process does; left out where CLEAT is not built or there
 # is no device.
 #   test_shared.sh WORKER SHARED CLEAT SOURCE_DIR
+# ctest: quick cost=20
 set -euo pipefail
 worker=$1 cleat=$3 source=$4
 export CLEAT_RANKS_LIBRARY=$2

@@ -3,6 +3,7 @@
 # parameters of one process; a signal of scancel stops both ranks after the same step, and the run goes on from there.
 #   test_slurm.sh CLEAT SOURCE_DIR
 # Skipped where Slurm, its plug-in for PMIx or munge is not installed, or their daemons do not start (they need root).
+# ctest: device slow
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Opens reports in headless Chromium: every plot drawn, nothing on the console, no request, phone width, dark, scripts off.
   tests/report/test_browser.py CLEAT zoom|drawings [SCREENSHOTS]      zoom: built with dygraphs; exits 77 without Chromium; SCREENSHOTS: a folder for pictures"""
+# ctest: cost=12
 import json
 import os
 import pathlib

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the files of `cleat report` for all fixture runs: form, size, escapes, verdicts, CSV. Needs no browser.
   tests/report/test_page.py CLEAT zoom|drawings      as the program was built: with dygraphs, or without"""
+# ctest: quick
 import csv
 import fcntl
 import html.parser

@@ -1,4 +1,5 @@
 /* Parts of the report: no spike is lost by reduction, texts of files cannot break the page, ticks are round. */
+/* ctest: quick */
 #include "cleat/report.h"
 
 #include "core/memory.h"

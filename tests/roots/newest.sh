@@ -48,4 +48,4 @@ find "$root/cleat" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git -C "$top" -c safe.directory="$top" ls-files -coz --exclude-standard |
     tar -C "$top" --null --files-from - --ignore-failed-read -c 2>/dev/null | tar -C "$root/cleat" -x
 chroot "$root" env -i PATH=/usr/bin:/bin sh -c "gcc --version | head -n 1 && cd /cleat &&
-    cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DCLEAT_WERROR=ON && ninja -k 0 -C build -j ${CLEAT_TEST_JOBS:-$(nproc)}"
+    cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DCLEAT_WERROR=ON -DCLEAT_VIRTUAL_CARDS=ON && ninja -k 0 -C build -j ${CLEAT_TEST_JOBS:-$(nproc)}"

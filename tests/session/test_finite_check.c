@@ -1,4 +1,5 @@
 /* The finite check: the tensor it names, and its counts, in every storage type and both device shapes. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Planned bytes equal allocated bytes: random models, batches and limits, with and without recomputation,
  * both device shapes; and one step runs in the allocated memory. */
+/* ctest: device cost=130 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

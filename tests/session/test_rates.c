@@ -1,4 +1,5 @@
 /* The measured rates of the available device, and the file that caches them. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

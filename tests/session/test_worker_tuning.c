@@ -1,4 +1,5 @@
 /* The hill climb on the number of loader threads, with a simulated clock, loader and device. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Event files: read back by read_events.py, which shares nothing with the writer and checks both checksums of each
  * record. */
+/* ctest: quick */
 #include "cleat/tensorboard.h"
 #include "core/clock.h"
 #include "core/files.h"

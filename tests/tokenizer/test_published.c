@@ -1,5 +1,6 @@
 /* Tokenizers of published checkpoints: the ids that Hugging Face's tokenizers give, files that are damaged or hostile,
  * long texts. */
+/* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* WordPiece against tables computed with Python's unicodedata and the published steps of BertTokenizer. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

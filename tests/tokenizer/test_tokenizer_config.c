@@ -1,4 +1,5 @@
 /* Configuration files beside a published tokenizer: what changes its ids, what is named, and what is refused. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

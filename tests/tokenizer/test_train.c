@@ -1,4 +1,5 @@
 /* Training of vocabularies on a corpus. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

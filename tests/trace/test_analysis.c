@@ -1,5 +1,6 @@
 /* The analysis of a recording whose times are made up: sums, gaps, roofs and memory are exact; memory that runs out is
  * reported. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

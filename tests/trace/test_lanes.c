@@ -1,4 +1,5 @@
 /* Lanes: whatever the intervals, those of a lane are apart or nested, and none moves more than the resolution. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

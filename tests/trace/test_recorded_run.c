@@ -1,4 +1,5 @@
 /* A recorded training run: the right steps, the same bits, tables that add up, and device and host set back. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* The schedule of the tracer: what is parsed, what is refused, and which steps are recorded. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* Gradient accumulation: the micro-batches of a global batch give the same gradient as the global batch in
  * one piece, including dropout and the short last global batch of a bucket; and so do whole runs of clipped
  * steps. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* A step that is not finite: tensor, op and cause are named, and the inspection changes nothing. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

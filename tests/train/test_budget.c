@@ -1,4 +1,5 @@
 /* The time budget: forecasts and the moment to stop, from made-up durations. */
+/* ctest: quick */
 #include "train/budget.h"
 
 #include <math.h>

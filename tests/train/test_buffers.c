@@ -1,5 +1,6 @@
 /* Buffers (running statistics) beside the parameters: they start as declared, are part of checkpoints and
  * averages, and a checkpoint with other buffers is refused by name. */
+/* ctest: device */
 #include "tiny.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* A run whose folder was removed meanwhile, and one that goes on with other micro-batches. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Samples without a whole prediction: one error counts and names those of each kind. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

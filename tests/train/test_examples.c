@@ -1,5 +1,6 @@
 /* examples.json of a run: chains of RNA beside the truth of the files, when the file is written, and what
  * happens if it cannot be. The other families are in test_families.c. */
+/* ctest: device */
 #include "tiny.h"
 
 #include <math.h>

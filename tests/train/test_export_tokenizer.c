@@ -1,4 +1,5 @@
 /* What an export adds to the files of its tokenizer, and what it leaves as it is. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

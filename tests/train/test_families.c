@@ -1,6 +1,7 @@
 /* Families other than RNA, from files to metrics: they learn learnable data, a second evaluation gives the
  * same metrics, and they predict other files, without the training data, from the contents of the
  * checkpoint. */
+/* ctest: device slow cost=1000 */
 #include "families_examples.h"
 
 #include <math.h>

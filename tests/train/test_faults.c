@@ -1,5 +1,6 @@
 /* Fault injection: the n-th allocation of host memory, or the n-th buffer of the device, fails. For every n,
  * the call ends with the matching error and releases everything (host memory: run it under ASan). */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* Training of a part of a network: learning rates by depth, frozen parameters, and runs that are resumed. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

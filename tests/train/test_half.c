@@ -1,5 +1,6 @@
 /* Training in half precision: the loss scale settles, overflows change nothing, and a resumed run gives the
  * same bits. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

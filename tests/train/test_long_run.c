@@ -4,6 +4,7 @@
  *
  * CLEAT_TEST_HOURS: how many hours (1). Time is simulated: the linker replaces the clocks, the execution, and what writes
  * files (CMakeLists.txt: --wrap). Prints what it measured. */
+/* ctest: device wrap=cleat_seconds,cleat_wall_seconds,cleat_exec_run,pthread_cond_timedwait,write */
 #include "tiny.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* The metrics log and the progress line. */
+/* ctest: quick */
 #include "core/files.h"
 #include "core/memory.h"
 #include "train/metrics_log.h"

@@ -1,6 +1,7 @@
 /* The out-of-memory fallback: a device with less memory than reported, failing at every buffer and at
  * kernels throughout a run. The run continues with smaller micro-batches, and its result is that of a run
  * with these. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

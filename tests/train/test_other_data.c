@@ -1,4 +1,5 @@
 /* A run is not resumed on other data unless a setting allows it; the message says what differs. */
+/* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* What ranks exchange after a pass of which each has computed a part: three processes that share a file
  * (tests/ranks/link/shared.c). */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

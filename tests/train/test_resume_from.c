@@ -1,5 +1,6 @@
 /* A run that starts as a copy of another run: its bits are those of a resume in place, and the other run's folder is
  * only read. */
+/* ctest: device */
 #include "tiny.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* The records of training runs: complete, with sources, appended by resumed runs, and without effect on the result. */
+/* ctest: device with=slow_samples.c wrap=cleat_dataset_fill */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

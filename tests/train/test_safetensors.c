@@ -1,5 +1,6 @@
 /* The safetensors format: written data are read back, malformed files are refused, and no input crashes the
  * reader. */
+/* ctest: quick */
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"

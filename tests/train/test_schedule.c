@@ -1,4 +1,5 @@
 /* Learning-rate schedules against their formulas. */
+/* ctest: quick */
 #include "train/schedule.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* The startup report of a run, and the driver calls of its steps after startup. */
+/* ctest: device with=known_rates.c wrap=cleat_rates_measure */
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>

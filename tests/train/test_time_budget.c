@@ -1,6 +1,7 @@
 /* The time budget on a device: the run stops in time and resumes with the same bits, or its schedule is
  * shortened once and stays so. Time is simulated, so that no result depends on the machine: the linker replaces the
  * clock and the execution (CMakeLists.txt: --wrap). Budgets are derived from the duration of a first run. */
+/* ctest: device wrap=cleat_seconds,cleat_exec_run */
 #include "tiny.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Whole training runs: bit-identical results under interruption and resume, and every way a run can end. */
+/* ctest: device */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>

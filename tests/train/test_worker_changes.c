@@ -1,6 +1,9 @@
 /* Training with loader threads that change while it runs: the bits stay the same, and the number climbs until the
  * device no longer waits for batches. The linker replaces (CMakeLists.txt: --wrap) what the tests control: the CPUs,
  * the clock, and the decisions; slow_samples.h the filling of a sample. */
+/* ctest: device cost=10 with=slow_samples.c */
+/* ctest: wrap=cleat_cpus,cleat_seconds,cleat_worker_tuning_is_due,cleat_worker_tuning_decide */
+/* ctest: wrap=cleat_dataset_fill */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Test of tools/intel_listing.py: a listing counted by hand, and bounds for the main loops of kernels for Intel's cards.
   test_intel_counts.py TOOLS BUILD     skipped (77) without ocloc and iga64; the listing is counted all the same"""
+# ctest: slow cost=28
 import pathlib
 import sys
 import tempfile

@@ -11,6 +11,7 @@ Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table o
 The driver's compiler is older than the newest clang: it printed warnings which clang 19 no longer has. The second form
 compiles with an old clang, and fails at a warning of its front end and at an array in memory. libclc is not linked (that of
 clang 19 cannot be read), so its functions on vectors take up to 16 bytes of memory each, which are allowed."""
+# ctest: slow
 import collections
 import concurrent.futures
 import importlib.util

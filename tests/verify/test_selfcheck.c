@@ -1,5 +1,6 @@
 /* The reference trainings of the library: they pass for every model type and precision on a device that computes
  * correctly, and refuse one whose kernels compute incorrectly. */
+/* ctest: device slow cost=17 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

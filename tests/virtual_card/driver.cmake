@@ -60,15 +60,29 @@ set(card_environment OCL_ICD_VENDORS=${CMAKE_BINARY_DIR}/virtual_card/ CLEAT_VIR
                      CLEAT_CACHE_DIR=${CLEAT_TEST_CACHE}/virtual_card_cleat)
 file(MAKE_DIRECTORY ${CLEAT_TEST_CACHE}/virtual_card ${CLEAT_TEST_CACHE}/virtual_card_cleat)
 
-# card_test(NAME LABELS CARD "VARIABLE=VALUE;..." COMMAND...): a test on that card. It is skipped where there is no compiler.
+# About how many CPU seconds the longest of the tests below take, which share programs and scripts (as cost=N of a line `ctest:`).
+set(costs a100.linear_mma=17 a100.mutants=25 h100.far.attention=12 mi210.batch_norm=12 mi210.conv_mma=19 mi210.linear.5=13
+    mi210.linear_mma=18 mi210.mutants=25 rx6800xt.conv_mma=14 rx6800xt.linear_mma=13 rx6800xt.mutants=25 rx7900xt.batch_norm=13
+    rx7900xt.linear.5=11 rx7900xt.linear_mma=22 rx7900xt.mutants=30 t4.attention=15 t4.clblast=14 t4.conv=30 t4.disentangled_attention=21
+    t4.epilogue=19 t4.linear=78 t4.mutants=150 t4.startup_timing=15 v100.linear.5=10 v100.mutants=20)
+foreach(case t4.f32 t4.f16 v100.f16 a100.f16 a100.bf16 h100.bf16 mi210.f32 mi210.bf16 rx7900xt.f16)
+  string(REPLACE "." ".verify.emberformer." case ${case})
+  list(APPEND costs ${case}=14)
+endforeach()
+
+# card_test(NAME WORDS CARD "VARIABLE=VALUE;..." COMMAND...): a test on that card. It is skipped where there is no compiler.
 set(amd_cards mi210 rx7900xt) # those with matrix units, and a card without one
 set(amd_card_without rx6800xt)
-function(card_test name labels card settings)
+function(card_test name words card settings)
+  string(REPLACE virtual_card. "" short ${name})
+  if(";${costs};" MATCHES ";${short}=([0-9]+);")
+    list(APPEND words cost=${CMAKE_MATCH_1})
+  endif()
   if(VIRTUAL_CLANG AND (rocm OR NOT (card IN_LIST amd_cards OR card STREQUAL amd_card_without)))
-    cleat_test(${name} "${labels}" ${ARGN})
+    cleat_test(${name} "${words}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${card_environment} CLEAT_VIRTUAL_CARD=${card} ${settings})
   else()
-    cleat_test(${name} "${labels}" sh -c "exit 77")
+    cleat_test(${name} "${words}" sh -c "exit 77")
   endif()
 endfunction()
 
@@ -78,15 +92,17 @@ foreach(part driver queue launch)
   target_compile_definitions(virtual_card_${part} PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
   add_dependencies(virtual_card_${part} virtual_card)
   # They leak on purpose: the driver shall say so, not a sanitizer.
-  card_test(virtual_card.${part} quick t4 "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0" virtual_card_${part})
+  cleat_words(test_${part}.c words)
+  card_test(virtual_card.${part} "${words}" t4 "ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0" virtual_card_${part})
 endforeach()
 
 add_executable(virtual_card_amd test_amd.c driver_rig.c)
 target_link_libraries(virtual_card_amd PRIVATE cleat_options PkgConfig::OPENCL PkgConfig::CMOCKA Threads::Threads)
 target_compile_definitions(virtual_card_amd PRIVATE VC_CLANG="${VIRTUAL_CLANG}")
 add_dependencies(virtual_card_amd virtual_card)
+cleat_words(test_amd.c words)
 foreach(card ${amd_cards})
-  card_test(virtual_card.${card}.driver quick ${card} "ASAN_OPTIONS=detect_leaks=0" virtual_card_amd)
+  card_test(virtual_card.${card}.driver "${words}" ${card} "ASAN_OPTIONS=detect_leaks=0" virtual_card_amd)
 endforeach()
 
 # Op tests in the shape of GPUs, and reference trajectories. Any fault of the card fails them.
@@ -105,28 +121,23 @@ add_executable(run_op run_op.c)
 target_link_libraries(run_op PRIVATE cleat_options cleat_bench)
 add_dependencies(run_op virtual_card)
 if(PYTHON3)
+  cleat_words(test_kernel_counts.py words)
   foreach(card t4 ${amd_cards} ${amd_card_without})
-    card_test(virtual_card.${card}.kernel_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
+    card_test(virtual_card.${card}.kernel_counts "${words}" ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_kernel_counts.py
               ${CMAKE_SOURCE_DIR}/tools/kernel_counts.py ${CMAKE_BINARY_DIR} ${card})
   endforeach()
+  cleat_words(test_matrix_counts.py words)
   foreach(card t4 v100 a100 ${amd_cards})
-    card_test(virtual_card.${card}.matrix_counts quick ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_matrix_counts.py
+    card_test(virtual_card.${card}.matrix_counts "${words}" ${card} "" ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/test_matrix_counts.py
               $<TARGET_FILE:run_op> ${card})
   endforeach()
 endif()
 
 # Spills in products and attention of the workloads, where ptxas is installed
-if(PYTHON3 AND VIRTUAL_CLANG AND NOT CLEAT_SANITIZE)
-  cleat_test(vendor.spills slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools $<TARGET_FILE:workload_programs>
+if(PYTHON3 AND VIRTUAL_CLANG)
+  cleat_script(vendor.spills ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools $<TARGET_FILE:workload_programs>
              ${VIRTUAL_CLANG} ${VIRTUAL_LIBCLC} ${VIRTUAL_PTX_FEATURE} ${CMAKE_CURRENT_SOURCE_DIR}/native.clh)
 endif()
-# The same by a compiler as old as the driver's: the clang that PoCL needs
-find_program(OLD_CLANG NAMES clang-15 clang-14 clang-13)
-if(PYTHON3 AND OLD_CLANG AND NOT CLEAT_SANITIZE)
-  cleat_test(vendor.stack_arrays slow ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/vendor/test_spills.py ${CMAKE_SOURCE_DIR}/tools
-             $<TARGET_FILE:workload_programs> ${OLD_CLANG})
-endif()
-
 # Quick: a small row (CARD:OP:ROW) of the ops with the most kernels.
 foreach(case t4:gelu:2 t4:layer_norm:1 t4:adamw:0 t4:linear:5 t4:attention:1 t4:softmax:0 t4:conv:0 a100:linear:5 v100:linear:5
         mi210:gelu:2 mi210:layer_norm:1 mi210:adamw:0 mi210:softmax:0 mi210:linear:5 rx7900xt:softmax:0 rx7900xt:linear:5 rx6800xt:softmax:0 rx6800xt:linear:5)
@@ -146,14 +157,10 @@ card_test(virtual_card.a100.conv_tf32_once quick a100 "${strict};CLEAT_TEST_ROW=
 # Slow: every op on the T4 and on AMD's cards; there not those whose tests take more than half a minute (they passed on 2026-11-23). A row of f32
 # runs plain or chained by turns, as rows of half types do; PoCL runs both in the same shape.
 set(too_long_on_amd attention conv disentangled_attention epilogue linear)
-file(GLOB ops RELATIVE ${CMAKE_SOURCE_DIR}/tests/ops ${CMAKE_SOURCE_DIR}/tests/ops/test_*.c)
-list(REMOVE_ITEM ops test_definitions.c) # compares host code, by kernels of CPUs
-foreach(file ${ops})
-  string(REGEX REPLACE "^test_(.*)\\.c$" "\\1" op ${file})
-  if(NOT ops.${op} IN_LIST no_device_tests)
-    card_test(virtual_card.t4.${op} slow t4 "${strict};CLEAT_TEST_TURNS=1" ops_${op})
-  endif()
-  if(NOT ops.${op} IN_LIST no_device_tests AND NOT op IN_LIST too_long_on_amd)
+list(REMOVE_ITEM kernel_ops definitions) # compares host code, by kernels of CPUs
+foreach(op ${kernel_ops})
+  card_test(virtual_card.t4.${op} slow t4 "${strict};CLEAT_TEST_TURNS=1" ops_${op})
+  if(NOT op IN_LIST too_long_on_amd)
     foreach(card ${amd_cards})
       card_test(virtual_card.${card}.${op} slow ${card} "${strict};CLEAT_TEST_TURNS=1" ops_${op})
     endforeach()
@@ -167,8 +174,9 @@ foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:line
   card_test(virtual_card.${card}.${op}_mma slow ${card} "${strict};CLEAT_TEST_VARIANT=mma" ops_${op})
 endforeach()
 
+cleat_words(test_mutants.sh words)
 foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
-  card_test(virtual_card.${card}.mutants slow ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
+  card_test(virtual_card.${card}.mutants "${words}" ${card} "" ${CMAKE_CURRENT_SOURCE_DIR}/test_mutants.sh $<TARGET_FILE:cleat>
             $<TARGET_FILE_DIR:ops_linear>/ops_ ${CMAKE_SOURCE_DIR} ${card})
 endforeach()
 foreach(card t4 v100 a100 ${amd_cards} ${amd_card_without})
@@ -185,7 +193,8 @@ card_test(virtual_card.t4.clblast slow t4 "${strict}" device_clblast)
 
 # Whole runs: a queue that is not flushed, a buffer used too soon, an object that is not released, a device that is lost.
 foreach(test program_cache lost)
-  card_test(virtual_card.t4.${test} quick t4 CLEAT_VIRTUAL_CARD_STRICT=1 ${CMAKE_CURRENT_SOURCE_DIR}/test_${test}.sh $<TARGET_FILE:cleat>
+  cleat_words(test_${test}.sh words)
+  card_test(virtual_card.t4.${test} "${words}" t4 CLEAT_VIRTUAL_CARD_STRICT=1 ${CMAKE_CURRENT_SOURCE_DIR}/test_${test}.sh $<TARGET_FILE:cleat>
             ${CMAKE_SOURCE_DIR})
 endforeach()
 foreach(test whole_run startup_timing overlap)

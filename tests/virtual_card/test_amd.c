@@ -1,4 +1,5 @@
 /* The driver of AMD's virtual cards, where it differs from NVIDIA's: what it says of itself, refuses and allows. */
+/* ctest: quick */
 #include "driver_rig.h"
 
 #include <stdlib.h>

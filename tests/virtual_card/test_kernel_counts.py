@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Test of tools/kernel_counts.py: counts that are known, and listings of loops.
   test_kernel_counts.py TOOL BUILD CARD    the environment names the virtual card's caches"""
+# ctest: quick
 import importlib.util
 import subprocess
 import sys

@@ -1,4 +1,5 @@
 /* Programs and launches on the virtual card: what the driver refuses, and faults of kernels. */
+/* ctest: quick */
 #include "driver_rig.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 # end with the exit code of a failed device, not look for smaller batches, say what happened, release what it holds, and leave
 # its last checkpoint, from which it continues to the result of a run without the accident.
 #   test_lost.sh CLEAT
+# ctest: quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

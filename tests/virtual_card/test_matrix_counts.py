@@ -2,6 +2,7 @@
 """Products on matrix units: instructions for each mma in the main loop, and bank conflicts of the whole kernel.
   test_matrix_counts.py RUN_OP CARD        the environment names the virtual card and its caches
 Each product runs in two sizes that differ in the summed dimension; the difference of the counts is the main loop."""
+# ctest: quick
 import csv
 import os
 import pathlib

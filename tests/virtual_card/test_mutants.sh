@@ -2,6 +2,7 @@
 # Every barrier, layout and wait in the kernels for matrix units, and in f32 products, is needed: without it the op test fails on the virtual card.
 #   test_mutants.sh CLEAT OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
 # A mutant is one changed line of one file of cl/. Barriers are left out one by one; other changes are listed below.
+# ctest: slow
 set -euo pipefail
 
 cleat=$1 ops=$2 source=$3 card=$4

@@ -2,6 +2,7 @@
 # The second run on a card compiles nothing, since every program has the same source and options as in the first one: what
 # this library keeps by a hash of both, a driver keeps likewise. Also evaluation and prediction on the virtual card.
 #   test_program_cache.sh CLEAT
+# ctest: quick
 set -euo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh

@@ -1,4 +1,5 @@
 /* Arithmetic of PTX, instruction by instruction, against plain C. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* What requests cost, counted by hand from NVIDIA's rules (CUDA C++ Programming Guide, Compute Capability 5.x and later; Nsight Compute's
  * tables of memory): global memory moves in sectors of 32 bytes, shared memory has 32 banks of 4 bytes. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

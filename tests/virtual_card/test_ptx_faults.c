@@ -1,4 +1,5 @@
 /* What kernels must not do with memory, and that what they may do is no fault: races, ranges, alignment, copies under way. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* Ways of a warp's lanes: where they divide and meet again, barriers, instructions between lanes. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* The matrix unit against products of matrices, with the fragments of lanes as the manual of PTX defines them. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

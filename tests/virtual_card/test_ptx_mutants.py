@@ -2,6 +2,7 @@
 # Changes the interpreter of the virtual card, one line at a time: the tests test_ptx_*.c must notice each change.
 #   test_ptx_mutants.py FOLDER [COMPILER]      FOLDER: tests/virtual_card
 # Exits with 77 where there is no compiler, or no CMocka.
+# ctest: slow cost=76
 import concurrent.futures
 import os
 import shutil

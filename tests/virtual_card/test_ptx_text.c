@@ -1,4 +1,5 @@
 /* Texts that are no PTX: each is refused with a message that says what and where; none is read past its end, none hangs. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

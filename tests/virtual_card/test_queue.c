@@ -1,4 +1,5 @@
 /* When commands run on the virtual card: as late as OpenCL allows, and never without a flush. */
+/* ctest: quick */
 #include "driver_rig.h"
 
 #include <pthread.h>

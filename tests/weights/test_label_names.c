@@ -1,4 +1,5 @@
 /* Names of labels: which are the same, which are no names. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

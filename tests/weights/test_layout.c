@@ -1,5 +1,6 @@
 /* Arrays in PyTorch's layout: the PyTorch shape of each array, the position of every value in cleat's layout,
  * and refusal of any other shape. */
+/* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

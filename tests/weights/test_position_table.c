@@ -1,5 +1,6 @@
 /* Resampling of learned positions: what PyTorch's bicubic interpolation with antialias=True gives (timm's
  * resample_abs_pos_embed), the class token's row, and tables that are no squares. */
+/* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

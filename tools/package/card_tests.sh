@@ -31,13 +31,13 @@ tree=$out/$name
 rm -rf "$tree"
 mkdir -p "$tree"/{bin,lib,source,shared}
 
-# Tests of the label device that are programs of the build; the longest first, by the costs that ctest has, too.
+# Tests of the label device that are programs of the build; the longest first, by the costs in their first lines.
 while read -r test; do
     program=$build/tests/${test//./_}
     [[ $test =~ $only && -x $program ]] || continue
     install -m 755 -s "$program" "$tree/bin/$test"
-    cost=$(grep -oE "\b$test=[0-9]+" "$top/tests/CMakeLists.txt" || echo "=1")
-    echo "${cost#*=} $test"
+    cost=$(grep -oE -m 1 'ctest: .*cost=[0-9]+' "$top/tests/${test/.//test_}.c" 2>/dev/null || echo "=1")
+    echo "${cost##*=} $test"
 done < <(ctest --test-dir "$build" -N -L '^device$' | sed -nE 's/^ *Test +#[0-9]+: //p') | sort -k1,1nr -k2 | cut -d' ' -f2 >"$tree/tests.txt"
 [[ -s $tree/tests.txt ]] || fail "no test has a name like '$only'"
 install -m 755 -s "$build/cleat" "$tree/bin/cleat"

@@ -1,6 +1,7 @@
 /* The recipe for a new model family, carried out: toy.c, a line in list.c, toy.ini, and a row here. Nothing
  * else in the library knows the family; it is trained, evaluated and asked for predictions by the calls of
  * every family. */
+/* ctest: device quick */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

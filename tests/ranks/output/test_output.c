@@ -1,4 +1,5 @@
 /* What the supervisor of several ranks makes of the launcher's stderr: the same, wherever the pieces begin and end. */
+/* ctest: quick */
 #include "launch.h"
 
 #include <setjmp.h>

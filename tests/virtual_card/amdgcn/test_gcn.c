@@ -1,4 +1,5 @@
 /* The interpreter of amdgcn assembly by itself: small kernels as text, their results and their faults. */
+/* ctest: quick */
 #include "gcn.h"
 
 #include "../lanes.h"

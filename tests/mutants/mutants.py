@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 """Breaks the library in one place at a time and checks that a test notices (mutation testing).
 
-  tests/mutants.py BUILD [--only WORD]
-  tests/mutants.py BUILD --random N [--seed S] [--rooms core,data] [--skip K] [--only WORD] [--most SECONDS] [--again FILE]
+  tests/mutants/mutants.py BUILD [--only WORD]
+  tests/mutants/mutants.py BUILD --random N [--seed S] [--rooms core,data] [--skip K] [--only WORD] [--most SECONDS] [--again FILE]
 
 BUILD: a configured build folder of this source tree, in which targets are rebuilt. mutants.tsv has a line for each mutant:
 file, text, replacement, test. The text must occur in the file exactly once. A mutant is killed if the test fails, takes
 several times as many CPU seconds as usual, or none for a minute. The source files are restored, also after Ctrl-C. Exit status
 1: a mutant survived, does not build, or its line no longer fits the source.
 
---random: N mutants drawn at random instead, in the files of these rooms (mutants_draw.py), judged by the tests that
-mutants_files.tsv lists for each file, until one fails. Each is printed as a line for mutants.tsv behind its verdict:
-"killed", "survives", or "same": the compiler makes the same code of it, or mutants_survivors.tsv says why users cannot tell it
+--random: N mutants drawn at random instead, in the files of these rooms (draw.py), judged by the tests that
+files.tsv lists for each file, until one fails. Each is printed as a line for mutants.tsv behind its verdict:
+"killed", "survives", or "same": the compiler makes the same code of it, or survivors.tsv says why users cannot tell it
 from the original. Those that do not compile are not counted. --skip: the first K of the order are left out (to go on). --again:
 judge only those that survived according to this output of an earlier call. --most: leave out the tests that take more CPU
 seconds, which are then left to a call with --again for the few that survive.
 
 To go on working meanwhile, give it a copy of the tree in a separate mount namespace, under the path that the build folder knows:
 
-  cp -a TREE COPY; unshare --mount sh -c 'mount --bind COPY TREE; cd TREE; exec tests/mutants.py BUILD --random 60 --seed 5'
+  cp -a TREE COPY; unshare --mount sh -c 'mount --bind COPY TREE; cd TREE; exec tests/mutants/mutants.py BUILD --random 60 --seed 5'
 """
 import argparse
 import fnmatch
@@ -34,10 +34,10 @@ import subprocess
 import sys
 import time
 
-import mutants_draw
+import draw
 
-TESTS = pathlib.Path(__file__).resolve().parent
-SOURCE = TESTS.parent
+FOLDER = pathlib.Path(__file__).resolve().parent
+SOURCE = FOLDER.parents[1]
 ROOMS = "core,train,data,device"
 FIRST_LIMIT = 100  # CPU seconds, for a test that has not been timed
 LONGEST_WAIT = 60  # seconds in which a test may only sleep
@@ -47,7 +47,7 @@ SECONDS = "mutants_seconds.json"  # in the build folder: CPU seconds of each tes
 
 def table(name, fields):
     """The lines of a table with their numbers; a line that begins with # is a comment."""
-    for number, line in enumerate((TESTS / name).read_text().splitlines(), 1):
+    for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         columns = line.split("\t")
@@ -238,10 +238,10 @@ def run_list(tests, only):
 
 
 def tests_of(path):
-    names = [name for _, pattern, listed in table("mutants_files.tsv", 2) if fnmatch.fnmatch(path, pattern)
+    names = [name for _, pattern, listed in table("files.tsv", 2) if fnmatch.fnmatch(path, pattern)
              for name in listed.split()]
     if not names:
-        sys.exit(f"mutants_files.tsv: no test for {path}")
+        sys.exit(f"files.tsv: no test for {path}")
     return list(dict.fromkeys(names))
 
 
@@ -261,8 +261,8 @@ def run_random(tests, arguments):
     paths = sorted(p.relative_to(SOURCE).as_posix() for room in arguments.rooms.split(",") for folder in ("", "*/") for top in (SOURCE / "src").glob(folder + room)
                    for p in top.rglob("*.c"))
     sources = {path: (SOURCE / path).read_text() for path in paths}
-    drawn = mutants_draw.draw(sources.items(), arguments.seed)[arguments.skip:]
-    same = {tuple(row[1:4]) for row in table("mutants_survivors.tsv", 5) if row[4] == "same"}
+    drawn = draw.draw(sources.items(), arguments.seed)[arguments.skip:]
+    same = {tuple(row[1:4]) for row in table("survivors.tsv", 5) if row[4] == "same"}
     wanted = survivors_of(arguments.again) if arguments.again else None
     counts = dict.fromkeys(("killed", "survives", "same"), 0)
     for place, mutant in enumerate(drawn, arguments.skip):
