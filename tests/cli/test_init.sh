@@ -148,7 +148,7 @@ test_frozen() {
     says out 15
     mv "$bert" "$scratch/elsewhere"
     exits 0 "$cleat" export "$scratch/frozen_f16" --format hf --out "$scratch/hf_gone"
-    says err "warning: frozen parameters are exported as the run has them, in halves: those of model.init = $bert cannot be taken: "
+    says err "warning: frozen parameters are exported as the run has them, in half precision: those of model.init = $bert cannot be used: "
     says err "there is no such folder"
     cp -r "$scratch/hf_bf16" "$bert"
     python3 - "$bert/model.safetensors" <<'END'
@@ -160,7 +160,7 @@ for i in range(0, len(data) - at, 4):
 open(sys.argv[1], "wb").write(data)
 END
     exits 0 "$cleat" export "$scratch/frozen_f16" --format hf --out "$scratch/hf_other"
-    says err "is another there"
+    says err "has other values there"
     rm -r "$bert"
     mv "$scratch/elsewhere" "$bert"
 }

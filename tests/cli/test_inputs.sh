@@ -134,7 +134,7 @@ test_images() {
     truncate_image "$scratch/unseen/4.png" 150
     predict 1 images --data "$scratch/unseen" --out "$scratch/classes"
     says err "unseen/2.png"
-    says err "2 of 4 files cannot be read and have none: 2.png, 4.png"
+    says err "2 of 4 files cannot be read and have no prediction: 2.png, 4.png"
     says out "2 predictions written"
     exits 0 test "$(column 1 "$scratch/classes/predictions.csv")" = "id 1.png 3.png"
     predict 1 images --data "$scratch/unseen/2.png" --out "$scratch/classes"
@@ -153,7 +153,7 @@ test_masks() {
     truncate_image "$scratch/unseen/2.png" 20
     truncate_image "$scratch/unseen/4.png" 150
     predict 1 masks --data "$scratch/unseen" --out "$scratch/found"
-    says err "2 of 4 files cannot be read and have none: 2, 4"
+    says err "2 of 4 files cannot be read and have no prediction: 2, 4"
     exits 0 test "$(cd "$scratch/found" && echo *.png)" = "1.png 3.png"
     predict 0 masks --data "$scratch/unseen/1.png" --out "$scratch/one"
     exits 0 cmp "$scratch/one/1.png" "$scratch/found/1.png"

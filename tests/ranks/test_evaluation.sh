@@ -157,7 +157,7 @@ END
     # a file of rank 1 ends early, which only its reader notices; rank 0 says so, too
     head -c 300 scenes/images/19.png >scenes/images/zz.png
     predicted 1 mask_run scenes/images 40
-    exits 0 grep -F "1 of 21 files cannot be read and have none: zz" one.err
+    exits 0 grep -F "1 of 21 files cannot be read and have no prediction: zz" one.err
 }
 
 # Parameters of which every output overflows: all ranks' outputs are counted, and the first is named.

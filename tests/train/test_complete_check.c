@@ -53,7 +53,8 @@ static void whole_predictions_are_no_error(void **state) {
 
 static void each_kind_is_named(void **state) {
     (void)state;
-    expect("..u.u...", CLEAT_ERR_FORMAT, "predictions in out: 2 of 8 files cannot be read and have none: s2, s4");
+    expect("..u.u...", CLEAT_ERR_FORMAT,
+           "predictions in out: 2 of 8 files cannot be read and have no prediction: s2, s4");
     expect(".cccccc", CLEAT_ERR_ARGUMENT,
            "predictions in out: 6 of 7 samples are longer than data.max_length = 32, and their ends are not predicted: "
            "s1, s2, s3, s4, s5, ...; a larger data.max_length predicts them whole");
@@ -62,7 +63,8 @@ static void each_kind_is_named(void **state) {
 static void both_kinds_are_named(void **state) {
     (void)state;
     expect("cu..u", CLEAT_ERR_FORMAT,
-           "predictions in out: 2 of 5 files cannot be read and have none: s1, s4; 1 of 5 samples are longer than "
+           "predictions in out: 2 of 5 files cannot be read and have no prediction: s1, s4; 1 of 5 samples are longer "
+           "than "
            "data.max_length = 32, and their ends are not predicted: s0; a larger data.max_length predicts them whole");
 }
 

@@ -1,4 +1,4 @@
-/* Known cards: those that are embedded in the library, cards from files, and the card that a device is. */
+/* Known cards: those that are embedded in the library, cards from files, and the card of a device. */
 #include "card/file.h"
 
 #include "core/files.h"

@@ -57,7 +57,7 @@ static const cleat_key keys[] = {
     {AT(card, half_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp16."},
     {AT(card, double_extension), BOOL(REQUIRED), .help = "The driver lists cl_khr_fp64."},
     {AT(card, matrix_unit), CHOICE(units, REQUIRED),
-     .help = "Matrix unit for half precision tiles; none: nothing cleat can use."},
+     .help = "Matrix unit for half precision tiles; none: no unit that cleat can use."},
 
     {AT(speed, f32_tflops), PEAK(0.001, 10000),
      .help = "Peak f32 rate in 10^12 operations per second; a multiply-add counts as two."},

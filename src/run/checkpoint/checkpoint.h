@@ -59,19 +59,19 @@ void cleat_checkpoint_close(cleat_checkpoint *checkpoint);
  * missing, opens the newest intact checkpoint, with a warning. CLEAT_ERR_NOT_FOUND: the run has no
  * checkpoint. CLEAT_ERR_NOT_SUPPORTED: another version wrote one of them, which a save would remove. */
 cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **checkpoint, cleat_error *error);
-/* Opens a checkpoint for evaluation, without the state of the optimizer, whose file is not looked at. `path`: a checkpoint
- * folder, or a run folder, of which `best` is opened, or else `last`. */
+/* Opens a checkpoint for evaluation, without the state of the optimizer, whose file is not checked.
+ * `path`: a checkpoint folder, or a run folder, whose `best` is opened, or else `last`. */
 cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
-/* Opens a checkpoint to continue from in another run folder. `path`: a checkpoint folder, or a run folder, of
- * which `last` is opened. Nothing is written there. */
+/* Opens a checkpoint to continue from in another run folder. `path`: a checkpoint folder, or a run folder,
+ * whose `last` is opened. Nothing is written there. */
 cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **checkpoint, cleat_error *error);
 /* Copies the checkpoint, and the best one of its run, into the run folder `run`, which exists and has none; `last`
  * and `best` then name the copies. A missing or damaged best one is only a warning. */
 cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error);
 /* The folder that contains the checkpoint's folder: its run. */
 void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHECKPOINT_PATH]);
-/* Finds the folder of the checkpoint that `path` names as for cleat_checkpoint_open_best. Of a run folder without
- * `best` and `last` it is the newest. CLEAT_ERR_NOT_FOUND: there is no checkpoint. */
+/* Finds the folder of the checkpoint that `path` names as for cleat_checkpoint_open_best. In a run folder
+ * without `best` and `last` it is the newest. CLEAT_ERR_NOT_FOUND: there is no checkpoint. */
 cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error);
 /* Finds the profile of a checkpoint, named as for cleat_checkpoint_open_best: its profile.ini, or, for a checkpoint of
  * an earlier version, the resolved.ini of its run. CLEAT_ERR_NOT_FOUND: there is no checkpoint, or neither file. */
@@ -82,7 +82,7 @@ bool cleat_checkpoint_exists(const char *run);
 /* Settings of a model. */
 typedef struct cleat_model_setting {
     const char *key, *value;
-    const char *before; /* value of checkpoints that are older than the key; NULL: none is */
+    const char *before; /* value for checkpoints older than the key; NULL: none is older */
 } cleat_model_setting;
 /* Checks that the model of the checkpoint was created with these settings [count]; the error lists each
  * difference. */

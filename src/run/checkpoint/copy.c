@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies the files that state.json lists, and no links; the copy appears complete or not at all. */
+/* Copies the files that state.json lists, but not links; the copy appears complete or not at all. */
 static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *run, const char *name,
                                 cleat_error *error) {
     char temporary[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH];
@@ -22,7 +22,7 @@ static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *
     return status;
 }
 
-/* The name of the folder, or, for one that was renamed, the name that it had. */
+/* The name of the folder, or its original name if it was renamed. */
 static void name_of(const cleat_checkpoint *checkpoint, cleat_checkpoint_name *name) {
     const char *slash = strrchr(checkpoint->folder, '/');
     if (!cleat_checkpoint_name_parse(slash ? slash + 1 : checkpoint->folder, name))

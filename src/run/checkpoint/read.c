@@ -266,7 +266,8 @@ cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHE
                       folder);
 }
 
-/* --- what is in it -------------------------------------------------------------------------------------------- */
+/* --- contents
+ * ------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_model_setting *settings,
                                               size_t count, cleat_error *error) {

@@ -253,8 +253,7 @@ cleat_status cleat_state_decode(const char *path, const char *text, size_t size,
     if (known && format != FORMAT)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "%s: written by %s version of cleat (format %lld; this one, " CLEAT_VERSION
-                          ", reads %d): go on "
-                          "with that version, or move this checkpoint out of its run folder",
+                          ", reads %d): continue with that version, or move this checkpoint out of its run folder",
                           path, format > FORMAT ? "a newer" : "an older", (long long)format, FORMAT);
     if (!good)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a state of this version: fields are missing or wrong",

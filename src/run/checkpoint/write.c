@@ -69,7 +69,7 @@ void cleat_checkpoint_remove_all(const char *run) {
     cleat_free(names);
 }
 
-/* Keeps `current`, the best checkpoint, and the newest ones up to `keep`; removes the others, and all of
+/* Keeps `current`, the best checkpoint, and the newest ones up to `keep`; removes the others, and all with
  * later steps than `current`. */
 static void prune(const char *run, const cleat_checkpoint_name *current, int64_t keep) {
     cleat_checkpoint_name *names, best;
@@ -217,7 +217,7 @@ static size_t bytes_of(const cleat_st_tensor *tensors, size_t count) {
     return bytes;
 }
 
-/* Adds to the error what the checkpoint takes, and whether an earlier one remains to go on from. */
+/* Adds to the error the size of the checkpoint, and whether an earlier one remains for a resume. */
 static cleat_status not_written(const char *run, const cleat_checkpoint_content *content, cleat_status status,
                                 cleat_error *error) {
     cleat_checkpoint_name *names = NULL;
@@ -227,7 +227,7 @@ static cleat_status not_written(const char *run, const cleat_checkpoint_content 
     return cleat_fail_in(error, status, "a checkpoint of %zu bytes is not written%s",
                          bytes_of(content->model, content->model_count) +
                              bytes_of(content->optim, content->optim_count),
-                         count ? "; the older one is whole, --resume goes on from it" : "");
+                         count ? "; the older one is intact, --resume continues from it" : "");
 }
 
 cleat_status cleat_checkpoint_write(const char *run, const cleat_checkpoint_content *content, bool best, int64_t keep,

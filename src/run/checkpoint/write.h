@@ -1,4 +1,4 @@
-/* Parts of writing a checkpoint that copying one uses, too. */
+/* Steps of writing a checkpoint that are shared with copying one. */
 #ifndef CLEAT_SRC_CHECKPOINT_WRITE_H
 #define CLEAT_SRC_CHECKPOINT_WRITE_H
 
@@ -7,9 +7,9 @@
 /* Name of a checkpoint folder that is still being written. */
 #define CLEAT_CHECKPOINT_TEMPORARY ".tmp-ckpt"
 
-/* Removes what a killed training left: temporary folders of checkpoints, and temporary files. */
+/* Removes the leftovers of a killed training: temporary folders of checkpoints, and temporary files. */
 void cleat_checkpoint_remove_leftovers(const char *run);
-/* Removes every checkpoint of the folder, `last` and `best`. What cannot be removed is a warning. */
+/* Removes every checkpoint of the folder, `last` and `best`. A failure is only a warning. */
 void cleat_checkpoint_remove_all(const char *run);
 /* Renames the complete folder `temporary` to `path`, and syncs the run folder. */
 cleat_status cleat_checkpoint_publish(const char *run, const char *temporary, const char *path, cleat_error *error);

@@ -6,12 +6,13 @@
  *   tree                2 ceil(log2 p) (alpha + n beta): a binomial tree to one rank, and back
  *   recursive doubling  log2 p (alpha + n beta)
  *   recursive halving   2 log2 p alpha + 2 (p - 1) / p n beta; Rabenseifner's
- *                       Both for a power of two. Else for the largest below p, and 2 (alpha + n beta) more: the other
- *                       ranks hand over their vector and receive the result.
+ *                       Both for a power of two. Otherwise for the largest power of two below p, plus
+ *                       2 (alpha + n beta): the other ranks send their vector and receive the result.
  *                       R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
  *                       MPICH, Int. J. High Perform. Comput. Appl. 19 (2005)
- * A tree is never the fastest: it is for comparison. The time of the sums is part of the bandwidth.
- * Rows that each rank sends to all go round a ring: (p - 1) (alpha + n beta), n the bytes of the rank that has most. */
+ * A tree is never the fastest and serves for comparison. The bandwidth includes the time of the sums. Rows
+ * that each rank sends to all travel around a ring: (p - 1) (alpha + n beta), n the bytes of the rank with
+ * the most rows. */
 #include "fit/allreduce.h"
 
 #include <math.h>
@@ -68,14 +69,15 @@ static int bucket_count(int64_t bytes) {
     return bytes > MiB ? (int)(bytes / MiB) : 1;
 }
 
-/* A bucket or a table on its way. */
+/* A bucket or table in the exchange. */
 typedef struct part {
     double ready; /* share of the backward pass after which it is final */
     double copy, sum;
 } part;
 
-/* The parts pass through three stages: to the host, all-reduce, back to the device. Each stage is busy with one part at a time, in
- * their order. Returns the seconds from the start of a backward pass of `backward` seconds to the end. */
+/* Parts pass in order through three stages (to the host, all-reduce, back to the device), each of which
+ * handles one part at a time. Returns the seconds from the start of the backward pass, which takes
+ * `backward` seconds, to the end of the exchange. */
 static double pass_stages(const part *parts, int count, double backward) {
     double down = 0, sum = 0, up = 0;
     for (int i = 0; i < count; ++i) {
@@ -90,7 +92,8 @@ static double ring_bytes(int ranks, double bytes) {
     return 2.0 * (ranks - 1) / ranks * bytes;
 }
 
-/* Seconds of the sum of a table, and the bytes that a rank sends. The marks of the rows travel before, hidden. */
+/* Seconds to sum a table, and the bytes that a rank sends. The row marks are sent earlier, hidden by
+ * computation. */
 static double sum_table(int ranks, const cleat_table_load *table, cleat_row_way way, const cleat_network *network,
                         double *sent) {
     const double row = (double)table->width * sizeof(float);
@@ -110,7 +113,7 @@ static double copy_seconds(double bytes, const cleat_network *network, bool copi
     return copied && network->host_bytes_per_second > 0 ? bytes / network->host_bytes_per_second : 0;
 }
 
-/* Appends the buckets of what is no table. */
+/* Appends the buckets of the gradient without its tables. */
 static int add_buckets(int ranks, int64_t bytes, const cleat_network *network, bool copied, cleat_exchange *exchange,
                        part *parts) {
     if (bytes < 1) return 0;

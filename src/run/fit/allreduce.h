@@ -1,5 +1,6 @@
-/* The exchange of a step: the gradient in buckets, copied to the host, summed over all ranks and copied back, while the backward
- * pass still computes; then the tables, of which ranks exchange the rows that the batch touched (ranks/row_sum.h). */
+/* The gradient exchange of a step: buckets are copied to the host, summed over all ranks and copied back
+ * while the backward pass runs; then ranks exchange the rows of tables that the batch touched
+ * (ranks/row_sum.h). */
 #ifndef CLEAT_SRC_ALLREDUCE_H
 #define CLEAT_SRC_ALLREDUCE_H
 
@@ -10,7 +11,8 @@
 /* Buckets of an eighth of the gradient, but not below 1 MiB. */
 enum { CLEAT_EXCHANGE_BUCKETS = 8 };
 
-/* A table [rows, width] of f32 in a step: rows of the rank that touches most, and of all together; at most `rows`. */
+/* An f32 table [rows, width] in a step: rows touched by the rank that touches most, and by any rank; at
+ * most `rows`. */
 typedef struct cleat_table_load {
     int64_t rows, width, most, any;
 } cleat_table_load;
@@ -29,13 +31,14 @@ typedef struct cleat_exchange {
     /* Bytes that each rank sends for a table if sums are rings, the marks of its rows included. */
     int64_t table_bytes[CLEAT_TABLES];
     int64_t sent_bytes;     /* the same of the whole exchange */
-    double seconds;         /* if nothing else went on */
-    double exposed_seconds; /* by which the step becomes longer */
+    double seconds;         /* without overlap */
+    double exposed_seconds; /* added to the step */
 } cleat_exchange;
 
-/* The exchange of `gradient` among `ranks` ranks. `backward_seconds`: of the last micro-batch, on the rank where it is shortest; the
- * buckets become final in it one after the other, in equal intervals, and tables, which are embeddings, with its end. `copied`: the
- * devices have separate memory; tables are copied whole. All zero for one rank, or without bytes. */
+/* The exchange of `gradient` among `ranks` ranks. `backward_seconds`: backward pass of the last
+ * micro-batch, on the rank where it is shortest; buckets become final at equal intervals during it, tables
+ * (embeddings) at its end. `copied`: the devices have separate memory; tables are copied whole. All zeros
+ * for one rank or an empty gradient. */
 cleat_exchange cleat_exchange_estimate(int ranks, const cleat_gradient_load *gradient, const cleat_network *network,
                                        bool copied, double backward_seconds);
 

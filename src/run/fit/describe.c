@@ -81,7 +81,7 @@ static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
         if (plan->slabs[i].bytes > report->largest_slab) report->largest_slab = plan->slabs[i].bytes;
 }
 
-/* Computes what storing activations in half precision saves. */
+/* Computes the bytes saved by storing activations in half precision. */
 static cleat_status describe_storage(const cleat_fit_request *request, const cleat_workload *work,
                                      cleat_fit_report *report, cleat_error *error) {
     cleat_model single = *request->model; /* borrows its settings */
@@ -104,7 +104,8 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
     return CLEAT_OK;
 }
 
-/* Computes what frozen parameters save: the same micro-batches with all parameters trained. */
+/* Computes the bytes saved by frozen parameters, against the same micro-batches with all parameters
+ * trained. */
 static cleat_status describe_training(const cleat_fit_request *request, const cleat_workload *work,
                                       cleat_fit_report *report, cleat_error *error) {
     cleat_model full = *request->model; /* borrows its settings */
@@ -143,7 +144,7 @@ static cleat_status describe_slope(const cleat_fit_request *request, const cleat
         spec.n_buckets = 1;
         spec.recompute = work->recompute;
         cleat_status status = cleat_workload_create(&spec, &one, error);
-        /* A tensor of a second sample is too large to be planned. */
+        /* With two samples a tensor is too large to plan. */
         if (status == CLEAT_ERR_FIT && i > 0) return CLEAT_OK;
         if (status) return status;
         bytes[i] = cleat_plan_bytes(one->plan);

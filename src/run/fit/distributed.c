@@ -1,12 +1,12 @@
 /* The plan of data-parallel training over several devices: shares from estimated times (shares.c), the exchange of
  * gradients (allreduce.c), and for every device whether it pays.
  *
- * The time of a device is no exact line in its number of samples: work-groups run in rounds, and memory determines the
- * micro-batches. So shares are solved with a line through two fits of each device, fitted anew, and solved again with
- * the line through the fits that are nearest.
+ * The time of a device is not exactly linear in its number of samples: work-groups run in rounds, and memory
+ * determines the micro-batches. So shares are solved with a line through two fits of each device; the devices
+ * are then fitted to their shares, and shares solved again with lines through the nearest fits.
  *
- * Last, single samples move, and each decision about one device is flipped and kept if it helps: within
- * 0.1 % of the best of all shares (tests/fit/test_distributed.c). */
+ * Finally, single samples move, and each decision about one device is flipped and kept if it helps: the
+ * result is within 0.1 % of the optimum (tests/fit/test_distributed.c). */
 #include "fit/allreduce.h"
 #include "fit/rank_fit.h"
 #include "fit/shares.h"
@@ -21,7 +21,7 @@
 
 enum { ROUNDS = 6 };
 
-/* A device with certain samples, fitted. Devices of the same facts and rates are of one kind. */
+/* The fit of a device to its samples. Devices with the same facts and rates are of one kind. */
 typedef struct known {
     struct known *next;
     int kind;
@@ -34,7 +34,7 @@ typedef struct planner {
     cleat_lengths lengths;
     bool data_known;
     int64_t global[CLEAT_BUCKETS]; /* samples of a global batch of each length */
-    int64_t steps[CLEAT_BUCKETS];  /* global batches of it in an epoch */
+    int64_t steps[CLEAT_BUCKETS];  /* global batches of each length in an epoch */
     size_t main;                   /* the bucket whose shares are solved */
     int count;
     const cleat_distributed_device *devices; /* [count] */
@@ -44,7 +44,7 @@ typedef struct planner {
     known *known; /* list, newest first */
 } planner;
 
-/* Shares, and what follows from them. */
+/* Shares, and the step that results. */
 typedef struct outcome {
     int64_t shares[CLEAT_PLAN_DEVICES];
     const cleat_rank_fit *fits[CLEAT_PLAN_DEVICES]; /* NULL: no samples */
@@ -81,7 +81,7 @@ static cleat_status find_fit(planner *p, int device, const int64_t *samples, con
     return CLEAT_OK;
 }
 
-/* A share of `part` in `whole` of every global batch. */
+/* Fits `part` / `whole` of every global batch. */
 static cleat_status find_part(planner *p, int device, int64_t part, int64_t whole, const cleat_rank_fit **fit,
                               cleat_error *error) {
     int64_t samples[CLEAT_BUCKETS];
@@ -89,8 +89,7 @@ static cleat_status find_part(planner *p, int device, int64_t part, int64_t whol
     return find_fit(p, device, samples, fit, error);
 }
 
-/* The fit of the device whose number of samples is nearest to `samples`, of those that are at least `apart` from
- * `other`; NULL: there is none. */
+/* The device's fit nearest to `samples` among those at least `apart` samples from `other`; NULL: none. */
 static const known *nearest_fit(const planner *p, int device, int64_t samples, int64_t other, int64_t apart) {
     const known *nearest = NULL;
     for (const known *k = p->known; k; k = k->next) {
@@ -101,8 +100,8 @@ static const known *nearest_fit(const planner *p, int device, int64_t samples, i
     return nearest;
 }
 
-/* The line through the fit of the device that is nearest to `samples`, and the nearest one that is a quarter away: a
- * step between two rounds of work-groups has no slope. */
+/* The line through the device's fit nearest to `samples`, and the nearest one a quarter away: closer fits
+ * may show the jump between two rounds of work-groups instead of the slope. */
 static cleat_rank_time line_near(const planner *p, int device, int64_t samples) {
     const known *near = nearest_fit(p, device, samples, 0, 0);
     const int64_t at = near->samples[p->main];
@@ -110,7 +109,7 @@ static cleat_rank_time line_near(const planner *p, int device, int64_t samples) 
     const double n = (double)at, seconds = near->fit.seconds[p->main];
     double slope = seconds / n;
     if (far) slope = (far->fit.seconds[p->main] - seconds) / ((double)far->samples[p->main] - n);
-    /* Through the origin at most, and rising. */
+    /* The line rises, and meets the time axis at 0 or above. */
     slope = fmin(fmax(slope, 1e-3 * seconds / n), seconds / n);
     return (cleat_rank_time){.fixed_seconds = fmax(seconds - n * slope, 0), .seconds_per_sample = slope};
 }
@@ -122,7 +121,7 @@ static bool is_separate(const cleat_device_facts *facts) {
     return facts->kind != CLEAT_DEVICE_CPU && !facts->unified_memory;
 }
 
-/* What ranks exchange, without the rows of tables. */
+/* The exchange of the ranks, without the rows of tables. */
 static cleat_gradient_load begin_load(const cleat_rank_fit *fit) {
     cleat_gradient_load load = {.bytes = fit->gradient_bytes, .tables = fit->tables};
     for (int t = 0; t < fit->tables; ++t) {
@@ -133,7 +132,8 @@ static cleat_gradient_load begin_load(const cleat_rank_fit *fit) {
     return load;
 }
 
-/* Adds the rows of a rank whose samples have `numbers` row numbers: as if all were different, which is the most. */
+/* Adds the rows of a rank whose samples have `numbers` row numbers, assuming that all differ: an upper
+ * bound. */
 static void add_rows(cleat_table_load *table, int64_t numbers) {
     const int64_t own = numbers < table->rows ? numbers : table->rows;
     if (own > table->most) table->most = own;
@@ -160,7 +160,7 @@ static double step_seconds(const planner *p, const outcome *o, size_t b, cleat_e
     for (int d = 0; d < p->count; ++d) {
         if (!o->fits[d]) continue;
         slowest = fmax(slowest, o->fits[d]->seconds[b]);
-        /* A rank without samples has its zeros ready at once. */
+        /* The zeros of a rank without samples are ready at once. */
         if (o->fits[d]->seconds[b] > 0) backward = fmin(backward, o->fits[d]->backward[b]);
         copied = copied || is_separate(p->devices[d].facts);
     }
@@ -168,7 +168,7 @@ static double step_seconds(const planner *p, const outcome *o, size_t b, cleat_e
     return slowest + exchange->exposed_seconds;
 }
 
-/* Computes what follows from o->shares. */
+/* Computes the fits and times that follow from o->shares. */
 static cleat_status evaluate(planner *p, outcome *o, cleat_error *error) {
     int64_t samples[CLEAT_PLAN_DEVICES][CLEAT_BUCKETS], cut[CLEAT_PLAN_DEVICES];
     cleat_status status = CLEAT_OK;
@@ -213,14 +213,15 @@ static cleat_status solve(const planner *p, const bool *take, outcome *o, cleat_
     return CLEAT_OK;
 }
 
-/* The first device of its kind and share, of those that take part: moving a sample from or to the others is the same. */
+/* Whether the device is the first of its kind and share among those that take part: moving a sample from
+ * or to any of them is equivalent. */
 static bool is_first_alike(const planner *p, const outcome *o, int d) {
     for (int i = 0; i < d; ++i)
         if (o->shares[i] == o->shares[d] && p->kinds[i] == p->kinds[d]) return false;
     return o->shares[d] > 0;
 }
 
-/* Moves single samples from the slowest device to another one as long as that helps. */
+/* Moves single samples from the slowest device to another while that shortens the step. */
 static cleat_status refine(planner *p, outcome *best, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (int round = 0; round < ROUNDS && isfinite(best->step_seconds); ++round) {
@@ -265,7 +266,7 @@ static cleat_status share_out(planner *p, const bool *take, outcome *best, cleat
 
 /* --- which devices ------------------------------------------------------------------------------------------------ */
 
-/* The exposed exchange of 1 to `usable` devices, while each computes its even part of the samples. */
+/* The exposed exchange of 1 to `usable` devices with equal shares. */
 static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, cleat_error *error) {
     double whole = INFINITY, even = INFINITY;
     const cleat_rank_fit *fitted = NULL;
@@ -292,7 +293,7 @@ static cleat_status estimate_exchanges(planner *p, int usable, double *seconds, 
     return CLEAT_OK;
 }
 
-/* Chooses among the usable devices but `without` (-1: among all), by lines. */
+/* Chooses among the usable devices except `without` (-1: none), by their lines. */
 static cleat_status choose(planner *p, int without, bool *take, cleat_error *error) {
     cleat_rank_time times[CLEAT_PLAN_DEVICES];
     int64_t shares[CLEAT_PLAN_DEVICES];
@@ -316,7 +317,7 @@ static cleat_status choose(planner *p, int without, bool *take, cleat_error *err
     return CLEAT_OK;
 }
 
-/* Exchanges two devices of the same kind. */
+/* Swaps two devices of the same kind. */
 static void swap_devices(outcome *o, int a, int b) {
     const int64_t share = o->shares[a];
     const cleat_rank_fit *fit = o->fits[a];
@@ -326,7 +327,8 @@ static void swap_devices(outcome *o, int a, int b) {
     o->fits[b] = fit;
 }
 
-/* Without device d, which takes part: another one of its kind instead, or a new choice, or only the others. */
+/* The best outcome without device d, which takes part: with another of its kind, with a new choice, or
+ * with the remaining devices. */
 static cleat_status try_without(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
     bool take[CLEAT_PLAN_DEVICES];
     outcome rest;
@@ -344,7 +346,7 @@ static cleat_status try_without(planner *p, const outcome *best, int d, outcome 
     return status;
 }
 
-/* The other decision about device d. */
+/* Flips the decision about device d. */
 static cleat_status try_other(planner *p, const outcome *best, int d, outcome *other, cleat_error *error) {
     bool take[CLEAT_PLAN_DEVICES];
     *other = (outcome){.step_seconds = INFINITY};
@@ -371,7 +373,7 @@ static cleat_status try_others(planner *p, const outcome *best, outcome *others,
     return status;
 }
 
-/* Starts with the choice by lines, and changes the decision about one device as long as the step becomes shorter. */
+/* Starts with the choice by lines, and flips decisions about single devices while the step gets shorter. */
 static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_error *error) {
     bool take[CLEAT_PLAN_DEVICES];
     int fastest = 0;
@@ -388,7 +390,7 @@ static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_
 
 /* --- the report --------------------------------------------------------------------------------------------------- */
 
-/* Price per hour of the devices that take part; -1: one of them is not known. */
+/* Price per hour of the devices that take part; -1: a price is unknown. */
 static double price_of(const planner *p, const outcome *o) {
     double price = 0;
     for (int d = 0; d < p->count; ++d)
@@ -399,7 +401,7 @@ static double price_of(const planner *p, const outcome *o) {
     return o->used > 0 ? price : -1;
 }
 
-/* Their power; 0: one of them is not known. */
+/* Their power; 0: a power is unknown. */
 static double watts_of(const planner *p, const outcome *o) {
     double watts = 0;
     for (int d = 0; d < p->count; ++d)
@@ -488,7 +490,7 @@ static void describe_exchange(const planner *p, const outcome *o, cleat_distribu
     describe_tables(p, o, &load, made);
 }
 
-/* The best outcome of several devices: the best of all, or one of the others; NULL: there is none. */
+/* The best outcome with several devices: the best of all, or one of the others; NULL: none. */
 static const outcome *best_of_several(const planner *p, const outcome *best, const outcome *others) {
     const outcome *found = NULL;
     if (best->used > 1) return best;

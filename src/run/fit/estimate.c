@@ -62,15 +62,15 @@ static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
         rates->flops, rates->bytes, rates->launch_seconds);
 }
 
-/* The share of the matrix unit's rate in f16 that a variant has. 0: it does not use the unit, by its name. If the unit's rate is
- * unknown, such variants are estimated like all others. */
+/* The fraction of the matrix unit's f16 rate that a variant reaches; 0: its name is not that of a variant
+ * for the unit. If the unit's rate is unknown, such variants are estimated like all others. */
 static double matrix_share(const cleat_rates *rates, const cleat_node *node, const cleat_variant *variant) {
     const bool on_unit =
         strncmp(variant->name, "mma", strlen("mma")) == 0 || strncmp(variant->name, "tf32", strlen("tf32")) == 0;
     return on_unit && rates->matrix_flops > 0 ? 1.0 / (double)cleat_matrix_products(node) : 0;
 }
 
-/* Products that wait for each other gain as much on a matrix unit as others do: not measured. */
+/* Assumes that dependent products gain as much on a matrix unit as others; not measured. */
 static double rate_of(const cleat_rates *rates, const cleat_node_estimate *e) {
     if (e->cost.work != CLEAT_WORK_RECURRENT || rates->recurrent_flops <= 0) return e->flops_rate;
     return rates->recurrent_flops * e->flops_rate / rates->flops;
@@ -133,8 +133,8 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
     return status;
 }
 
-/* Both sums over the nodes of a graph: of their estimates, and of their least times. `backward`: only over those of the
- * backward pass. */
+/* Sums the estimates and the minimum times over the nodes of a graph; `backward`: over those of the
+ * backward pass only. */
 static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backward, const cleat_rates *rates,
                               double *seconds, cleat_roofline *roofline, cleat_error *error) {
     cleat_binder binder;

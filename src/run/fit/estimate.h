@@ -5,8 +5,8 @@
  * The time of a node is
  *     max(flops / (rates.flops * busy), bytes / (rates.bytes * reached)) + launches * rates.launch_seconds
  *
- * with the rate of the matrix unit, of products that wait for each other, and the fixed time of a launch of products, where
- * the node's work is of that kind (cleat_cost.work).
+ * with the rate of the matrix unit or of dependent products, and the fixed time of a product launch, if the
+ * node's work is of that kind (cleat_cost.work).
  *
  * This is the roofline model (Williams, Waterman and Patterson 2009) with two additions: devices that are not
  * fully occupied, and the cost of a launch. A unit that runs one work-item at a time (facts.work_group 1) has
@@ -46,7 +46,7 @@ cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cl
 cleat_status cleat_estimate_backward(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                      cleat_error *error);
 
-/* The work of one run of a graph, and the least time for it. */
+/* The work of one run of a graph, and its minimum time. */
 typedef struct cleat_roofline {
     double flops, bytes;
     double

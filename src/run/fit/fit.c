@@ -58,11 +58,11 @@ cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request) {
                                  .host_norm = request->host_norm};
 }
 
-/* A card that also draws a desktop is reset, or stands still, where a kernel runs for long. */
+/* A card that also drives a display is reset, or freezes, if a kernel runs too long. */
 static const double MAX_LAUNCH_SECONDS = 0.2;
 
-/* CLEAT_ERR_FIT: smaller micro-batches, which nobody has excluded, would avoid a long launch. A node with several
- * launches counts as one: most of its time is in one of them. */
+/* CLEAT_ERR_FIT: smaller micro-batches are allowed and would avoid a long launch. A node with several
+ * launches counts as one, because one of them takes most of its time. */
 static cleat_status check_launches(const cleat_fit_request *request, const cleat_plan *plan,
                                    const cleat_bucket *buckets, size_t n, cleat_error *error) {
     const bool may_cut = !request->exactly && has_batches(buckets, n);
@@ -102,12 +102,12 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
     if (bytes) *bytes = needed;
     if (request->limit > 0 && needed > request->limit) {
         char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
-        status = cleat_fail(
-            error, CLEAT_ERR_FIT,
-            "a micro-batch of %lld at length %lld needs %s: %s too much, as %s is usable; the peak is at '%s'",
-            (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
-            cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
-            cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
+        status =
+            cleat_fail(error, CLEAT_ERR_FIT,
+                       "a micro-batch of %lld at length %lld needs %s, %s more than the usable %s; the peak is at '%s'",
+                       (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
+                       cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
+                       cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
     } else {
         status = check_launches(request, made->plan, buckets, n, error);
     }

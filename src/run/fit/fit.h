@@ -31,7 +31,8 @@ cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const clea
                                         const cleat_lengths *lengths, const cleat_device_facts *facts,
                                         const cleat_rates *rates);
 
-/* The workload that the request asks for, still without buckets and recomputation. Borrows what the request does. */
+/* The parts of the requested workload, without buckets and recomputation. Borrows what the request
+ * borrows. */
 cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request);
 
 /* The lengths of the profile's data; if the data do not exist, one full global batch of the longest
@@ -58,8 +59,8 @@ void cleat_fit_result_clear(cleat_fit_result *fitted);
 cleat_status cleat_fit_one_way(const cleat_fit_request *request, int recompute, cleat_fit_result *fitted,
                                cleat_error *error);
 
-/* Finds the group size that needs the least memory at the longest bucket; 0 if the model has fewer than two
- * segments; CLEAT_RECOMPUTE_CHEAP where the profile sets it. */
+/* Finds the group size that needs the least memory at the longest bucket; 0 if the model has fewer than
+ * two segments; CLEAT_RECOMPUTE_CHEAP if the profile sets it. */
 cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, cleat_error *error);
 
 /* Tries both strategies, as far as gradient_checkpointing allows, and returns the better one in chosen->work

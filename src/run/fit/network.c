@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies through pinned memory reach some three quarters of a bus of 16 lanes (PCIe 3: 12 of 15.75 GB/s, measured in many
- * benchmarks of cards; 4 and 5: in proportion). An all-reduce in the memory of one machine: an assumption until `cleat
- * bench` has measured it. */
+/* Copies through pinned memory reach about three quarters of a 16-lane bus (PCIe 3: 12 of 15.75 GB/s in
+ * many card benchmarks; 4 and 5 in proportion). The all-reduce rate within one machine is an assumption
+ * until `cleat bench` measures it. */
 #define PCIE3 12e9
 static const double MEMORY = 5e9, MEMORY_LATENCY = 2e-6, TCP_LATENCY = 50e-6;
 
@@ -21,7 +21,8 @@ static const unit rates[] = {{"kb", 1e3 / 8}, {"Mb", 1e6 / 8}, {"Gb", 1e9 / 8}, 
                              {"MB", 1e6},     {"GB", 1e9},     {NULL, 0}};
 static const unit times[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {NULL, 0}};
 
-/* Reads a number and its unit from text [size]; false: another text, or a number that is not above `least`. */
+/* Reads a number and its unit from text [size]; false: the text is not such a number, or the number is not
+ * above `least`. */
 static bool read_quantity(const char *text, size_t size, const unit *units, double least, double *value) {
     char number[32];
     const size_t digits = strspn(text, "0123456789.");
@@ -58,11 +59,10 @@ cleat_status cleat_network_parse(const char *text, cleat_network *network, cleat
     if (valid && text[size])
         valid = read_quantity(text + size + 1, strlen(text + size + 1), times, 0, &made.latency_seconds);
     if (!valid)
-        return cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "network '%.60s': must be memory, pcie3, pcie4, pcie5, or a rate such as 100Mb, 1Gb, 25Gb (bits a "
-            "second) or 2GB (bytes); a latency may follow: 10Gb,30us",
-            text);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "network '%.60s': must be memory, pcie3, pcie4, pcie5, or a rate such as 100Mb, 1Gb, 25Gb "
+                          "(bits per second) or 2GB (bytes); a latency may follow: 10Gb,30us",
+                          text);
     snprintf(made.name, sizeof made.name, "%s", text);
     *network = made;
     return CLEAT_OK;

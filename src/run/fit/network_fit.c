@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Each turn chooses the way of every message anew; a handful is enough. */
+/* Each turn chooses the algorithm of every message again; a few suffice. */
 enum { TURNS = 20 };
 
 /* Seconds of an all-reduce = messages * latency + bytes / rate. */

@@ -46,8 +46,8 @@ static cleat_status describe(const cleat_workload *work, const cleat_rates *rate
     return status;
 }
 
-/* The micro-batches that the profile sets, if any, follow from its own effective batch. The batch of this rank is only
- * that of the search. */
+/* Micro-batches that the profile sets follow from its effective batch; the batch of this rank applies only
+ * to the search. */
 static cleat_status search(const cleat_rank_setup *setup, const cleat_profile *of_rank, const cleat_lengths *lengths,
                            const cleat_device_facts *facts, const cleat_rates *rates, cleat_rank_fit *fit,
                            cleat_error *error) {

@@ -1,5 +1,4 @@
-/* One of several devices of a data-parallel run: the micro-batches for its samples, as its memory gives them, and how
- * long it computes. */
+/* One device of a data-parallel run: the micro-batches that fit its memory, and its compute time. */
 #ifndef CLEAT_SRC_RANK_FIT_H
 #define CLEAT_SRC_RANK_FIT_H
 
@@ -7,7 +6,7 @@
 #include "fit/fit.h"
 #include "fit/row_tables.h"
 
-/* What all ranks have in common; borrowed. */
+/* Common to all ranks; borrowed. */
 typedef struct cleat_rank_setup {
     const cleat_profile *profile;
     const cleat_model *model;
@@ -24,7 +23,8 @@ typedef struct cleat_rank_fit {
     int tables;                          /* whose gradient is exchanged by rows */
     cleat_row_table table[CLEAT_TABLES]; /* [tables] */
     char table_names[CLEAT_TABLES][CLEAT_PLAN_NAME];
-    /* [tables, lengths->count]: row numbers in the micro-batches of a step, which touch no more different rows. */
+    /* [tables, lengths->count]: row numbers in the micro-batches of a step: an upper bound of the rows
+     * touched. */
     int64_t numbers[CLEAT_TABLES][CLEAT_BUCKETS];
     cleat_fit_bucket buckets[CLEAT_BUCKETS]; /* [lengths->count] global_batch_size: the samples of this rank */
     /* Estimates, [lengths->count]; 0 for a bucket without samples. */

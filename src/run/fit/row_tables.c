@@ -3,7 +3,7 @@
 
 #include "graph/store.h"
 
-/* Elements: smaller tables cost more for their rows than they save. */
+/* Elements; for smaller tables the exchange by rows costs more than it saves. */
 enum { MIN_TABLE = 1 << 16 };
 
 /* Whether all inputs that name rows of the node are filled by the host. */
@@ -13,7 +13,7 @@ static bool rows_are_known(const cleat_node *node) {
     return node->op->row_inputs != 0;
 }
 
-/* Whether every node that writes the gradient says which rows it changes. */
+/* Whether every node that writes the gradient declares which rows it changes. */
 static bool is_table(const cleat_workload *work, const cleat_tensor *grad) {
     bool is_written = false;
     if (grad->rank != 2 || cleat_tensor_elements(grad) < MIN_TABLE) return false;

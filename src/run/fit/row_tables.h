@@ -1,5 +1,5 @@
-/* Parameters whose gradient ranks exchange by rows: tables such as an embedding, of which a batch touches few rows. Training and the
- * plan of several devices find them here. */
+/* Parameters whose gradient ranks exchange by rows: tables such as embeddings, of which a batch touches
+ * few rows. Used by training and by the plan for several devices. */
 #ifndef CLEAT_SRC_ROW_TABLES_H
 #define CLEAT_SRC_ROW_TABLES_H
 
@@ -17,7 +17,8 @@ typedef struct cleat_row_table {
 /* Fills tables [CLEAT_TABLES] from the last parameter to the first, and returns their number. Pure: the same for all ranks. */
 int cleat_row_tables_find(const cleat_workload *work, cleat_row_table *tables);
 
-/* Row numbers that a micro-batch of bucket b gives for the table, padding included: no more different rows are touched. */
+/* Row numbers that a micro-batch of bucket b has for the table, padding included: an upper bound of the
+ * rows touched. */
 int64_t cleat_row_table_numbers(const cleat_workload *work, const cleat_row_table *table, size_t b);
 
 #endif

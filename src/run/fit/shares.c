@@ -1,5 +1,5 @@
-/* Integer shares that minimise the time of the slowest rank, by bisection over that time: it is a monotone function of
- * the number of samples, so for a time T each rank has a largest share that it ends by T. */
+/* Integer shares that minimise the time of the slowest rank, by bisection over that time: it is a monotone
+ * function of the number of samples, so for a time T each rank has a largest share that it finishes by T. */
 #include "fit/shares.h"
 
 #include "core/memory.h"
@@ -20,12 +20,13 @@ double cleat_rank_seconds(const cleat_rank_time *time, int64_t samples) {
            (double)micro_batches * time->seconds_per_micro_batch;
 }
 
-/* The most samples that the rank can be given of `samples`. */
+/* The largest part of `samples` that the rank can hold. */
 static int64_t largest_share(const cleat_rank_time *time, int64_t samples) {
     return time->most_samples > 0 && time->most_samples < samples ? time->most_samples : samples;
 }
 
-/* The most samples, up to `samples`, that the rank ends within `seconds`; 0: not even one. */
+/* The maximum number of samples, up to `samples`, that the rank finishes within `seconds`; 0: not even
+ * one. */
 static int64_t share_within(const cleat_rank_time *time, int64_t samples, double seconds) {
     int64_t good = 0, bad = largest_share(time, samples) + 1;
     while (bad - good > 1) {
@@ -54,18 +55,19 @@ static cleat_status check_times(int ranks, const cleat_rank_time *times, int64_t
         if (is_time(time->fixed_seconds) && is_time(time->seconds_per_sample) && time->seconds_per_sample > 0 &&
             is_time(time->seconds_per_micro_batch) && time->most_samples >= 0 && time->micro_batch_size >= 0)
             continue;
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "rank %d: a time of %g s + %g s a sample + %g s a micro-batch of %lld, at most %lld samples, "
-                          "is invalid: times must be finite and that of a sample above 0",
-                          r, time->fixed_seconds, time->seconds_per_sample, time->seconds_per_micro_batch,
-                          (long long)time->micro_batch_size, (long long)time->most_samples);
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "rank %d: a time of %g s + %g s per sample + %g s per micro-batch of %lld, at most %lld samples, "
+            "is invalid: times must be finite and that of a sample above 0",
+            r, time->fixed_seconds, time->seconds_per_sample, time->seconds_per_micro_batch,
+            (long long)time->micro_batch_size, (long long)time->most_samples);
     }
     return CLEAT_OK;
 }
 
 /* --- shares of given ranks ---------------------------------------------------------------------------------------- */
 
-/* A time within which every rank ends all that it can be given. */
+/* A time within which every rank finishes all samples that it can hold. */
 static double longest_time(int ranks, const cleat_rank_time *times, int64_t samples) {
     double longest = 0;
     for (int r = 0; r < ranks; ++r)
@@ -73,7 +75,7 @@ static double longest_time(int ranks, const cleat_rank_time *times, int64_t samp
     return longest;
 }
 
-/* The samples of all ranks together within `seconds`, at least one each. */
+/* The number of samples that all ranks together finish within `seconds`, at least one each. */
 static int64_t samples_within(int ranks, const cleat_rank_time *times, int64_t samples, double seconds,
                               int64_t *shares) {
     int64_t sum = 0;
@@ -85,7 +87,7 @@ static int64_t samples_within(int ranks, const cleat_rank_time *times, int64_t s
     return sum;
 }
 
-/* The rank that would end one more sample first. */
+/* The rank that would finish one more sample first. */
 static int next_rank(int ranks, const cleat_rank_time *times, int64_t samples, const int64_t *shares) {
     double first = INFINITY;
     int next = 0;
@@ -105,8 +107,8 @@ static double slowest(int ranks, const cleat_rank_time *times, const int64_t *sh
     return longest;
 }
 
-/* Valid times of ranks <= samples that hold all samples. The bisection finds what is dealt before the last few
- * samples, up to two neighbouring doubles. */
+/* Requires valid times, ranks <= samples, and that the ranks hold all samples. The bisection, down to two
+ * neighbouring doubles, deals all but the last few samples. */
 static void deal(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares) {
     double before = 0, after = longest_time(ranks, times, samples), middle;
     if (samples_within(ranks, times, samples, after, shares) <= samples) before = after;
@@ -159,15 +161,16 @@ typedef struct choice {
     candidate *order; /* [ranks] scratch */
 } choice;
 
-/* Largest share first, of equal ones the earlier rank. */
+/* Largest share first; ties go to the earlier rank. */
 static int compare(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->share != y->share) return x->share < y->share ? 1 : -1;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Orders the ranks by what they end within `seconds`, `with` first and `without` last (either may be NONE). Whether the
- * first `count` can each end at least one sample, and all samples together. */
+/* Orders the ranks by the samples they finish within `seconds`, `with` first and `without` last (either
+ * may be NONE). Returns whether each of the first `count` finishes at least one sample, and together they
+ * finish all. */
 static bool is_enough(const choice *c, int count, int with, int without, double seconds) {
     int64_t sum = 0, with_share = 0;
     for (int r = 0; r < c->ranks; ++r) {
@@ -184,7 +187,8 @@ static bool is_enough(const choice *c, int count, int with, int without, double 
     return sum >= c->samples;
 }
 
-/* The least time of exactly `count` ranks without communication, those first in c->order; infinite: impossible. */
+/* The minimum time of exactly `count` ranks, which come first in c->order, without communication;
+ * infinite: impossible. */
 static double least_seconds(const choice *c, int count, int with, int without) {
     double bad = 0, good = longest_time(c->ranks, c->times, c->samples), middle;
     if (count > c->samples || !is_enough(c, count, with, without, good)) return INFINITY;
@@ -197,7 +201,7 @@ static double least_seconds(const choice *c, int count, int with, int without) {
     return good;
 }
 
-/* The least time with communication and any number of ranks; *count (may be NULL): that number. */
+/* The minimum time with communication over all numbers of ranks; *count (may be NULL): that number. */
 static double least_step(const choice *c, int with, int without, int *count) {
     double least = INFINITY;
     for (int n = 1; n <= c->ranks; ++n) {
@@ -217,7 +221,7 @@ static bool is_same_rank(const choice *c, const int64_t *shares, int a, int b) {
            x->micro_batch_size == y->micro_batch_size && x->seconds_per_micro_batch == y->seconds_per_micro_batch;
 }
 
-/* Ranks of the same times have the same answer, which matters with 64 equal cards. */
+/* Ranks with equal times have equal answers, which saves time with 64 equal cards. */
 static void find_others(const choice *c, const int64_t *shares, double *other_seconds) {
     for (int r = 0; r < c->ranks; ++r) {
         int same = 0;

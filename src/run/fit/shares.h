@@ -1,5 +1,6 @@
-/* Shares of a global batch: how many of its samples each of several devices (ranks) computes, so that the slowest
- * takes as short as possible. Plain arithmetic: `cleat plan` calls it with estimates, a run with measured times. */
+/* Shares of a global batch: how many of its samples each of several devices (ranks) computes, so that the
+ * slowest finishes as early as possible. Plain arithmetic: `cleat plan` calls it with estimates, a run
+ * with measured times. */
 #ifndef CLEAT_SRC_SHARES_H
 #define CLEAT_SRC_SHARES_H
 
@@ -12,7 +13,7 @@ enum { CLEAT_MAX_RANKS = 1024 };
  * Zeros are valid except for seconds_per_sample, which must be above 0. */
 typedef struct cleat_rank_time {
     double fixed_seconds, seconds_per_sample;
-    int64_t most_samples; /* more do not fit; 0: no limit, as a rank with gradient accumulation has none */
+    int64_t most_samples; /* the maximum that fits; 0: no limit, as with gradient accumulation */
     /* 0: no such term */
     int64_t micro_batch_size;
     double seconds_per_micro_batch;
@@ -21,28 +22,29 @@ typedef struct cleat_rank_time {
 /* The time of `samples` samples; 0 for none. */
 double cleat_rank_seconds(const cleat_rank_time *time, int64_t samples);
 
-/* Cuts `samples` samples into shares [ranks] of at least 1, so that the slowest rank takes the least time possible:
- * after one sample for each, every further one goes to the rank that would end it first; if several would, to the
- * earliest of them. *seconds (may be NULL): of the slowest rank.
- * CLEAT_ERR_ARGUMENT: an invalid time, no ranks or too many, fewer samples than ranks or more than 2^40;
- * CLEAT_ERR_FIT: most_samples of all ranks together are fewer. */
+/* Cuts `samples` samples into shares [ranks] of at least 1, so that the slowest rank takes the least time
+ * possible: after one sample for each, every further one goes to the rank that would finish it first; ties
+ * go to the earliest rank. *seconds (may be NULL): of the slowest rank. CLEAT_ERR_ARGUMENT: an invalid
+ * time, no ranks or too many, fewer samples than ranks or more than 2^40; CLEAT_ERR_FIT: the ranks'
+ * most_samples add up to fewer. */
 cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares,
                                 double *seconds, cleat_error *error);
 
-/* As cleat_shares_solve, but ranks that would slow the step are left out: shares[r] = 0. Minimises the time of the
- * slowest rank plus communication_seconds[k - 1], if k ranks take part ([ranks]: exposed seconds of a step; [0] is
- * usually 0). Of equally fast choices it takes the one with fewer ranks, and of equal ranks the earlier one. There may be
- * fewer samples than ranks. *seconds (may be NULL): of the step, with communication. other_seconds [ranks] (may be NULL):
- * the fastest step if the decision about this rank alone were the other one, that is, without a rank that takes part, and
- * with at least one sample for a rank that is left out; infinite if there is no such step. */
+/* As cleat_shares_solve, but ranks that would slow the step are left out: shares[r] = 0. Minimises the
+ * time of the slowest rank plus communication_seconds[k - 1], if k ranks take part ([ranks]: exposed
+ * seconds of a step; [0] is usually 0). Of equally fast choices it takes the one with fewer ranks, and of
+ * equal ranks the earlier one. There may be fewer samples than ranks. *seconds (may be NULL): of the step,
+ * with communication. other_seconds [ranks] (may be NULL): the fastest step if the decision about this
+ * rank alone were flipped: without a rank that takes part, or with at least one sample for a rank that is
+ * left out; infinite if there is no such step. */
 cleat_status cleat_shares_choose(int ranks, const cleat_rank_time *times, int64_t samples,
                                  const double *communication_seconds, int64_t *shares, double *seconds,
                                  double *other_seconds, cleat_error *error);
 
-/* Cuts another number of samples in proportion to `shares` [ranks]: a short last batch, another length. By largest
- * remainders; if several are equal, the earliest. A rank may get 0; one with share 0 always does. With as many
- * samples as the sum of the shares, the cut is the shares.
- * CLEAT_ERR_ARGUMENT: a negative number, no share above 0, or more than 2^30 samples or shares. */
+/* Cuts any number of samples in proportion to `shares` [ranks], e.g. a short last batch. Uses largest
+ * remainders; ties go to the earliest rank. A rank may get 0; one with share 0 always does. If `samples`
+ * is the sum of the shares, the cut equals the shares. CLEAT_ERR_ARGUMENT: a negative number, no share
+ * above 0, or more than 2^30 samples or shares. */
 cleat_status cleat_shares_cut(int ranks, const int64_t *shares, int64_t samples, int64_t *cut, cleat_error *error);
 
 #endif

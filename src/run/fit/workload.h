@@ -50,12 +50,12 @@ typedef struct cleat_workload {
  * has a matrix unit, because half-precision products are faster there. tf32: CLEAT_TF32, or f32 if the card has no unit for it
  * (cleat_matrix_refuse). */
 cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts);
-/* Logs a warning where cleat_precision_storage gives f32 for tf32. */
+/* Logs a warning if cleat_precision_storage gives f32 for tf32. */
 void cleat_warn_no_tf32(int precision, const cleat_device_facts *facts);
 /* Inverse of cleat_precision_storage. */
 cleat_precision cleat_storage_precision(cleat_dtype storage);
 
-/* What a workload is made of. All is borrowed; only `model` must outlive the workload. */
+/* The parts of a workload. All is borrowed; only `model` must outlive the workload. */
 typedef struct cleat_workload_spec {
     const cleat_device_facts *facts;  /* of the card */
     const cleat_tuning_table *tuning; /* kernels measured on the card; NULL: the default ones */

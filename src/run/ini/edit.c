@@ -67,7 +67,7 @@ static place find(const char *text, const char *end, const char *section, const 
             found.value = value;
             found.is_continued = continues;
         }
-        if (inside && !is_empty && !is_comment) found.after = next; /* a comment may be that of the next section */
+        if (inside && !is_empty && !is_comment) found.after = next; /* a comment may belong to the next section */
     }
     return found;
 }

@@ -2,7 +2,7 @@
  * that the rules of cleat hold:
  * - inih cuts lines at 200 bytes; a longer line is an error here, and a backslash at its end continues it;
  * - inih takes any indented line for a continuation; here only lines that do continue one stay indented;
- * - inih goes on after an error; here the first error is kept and reading ends. */
+ * - inih continues after an error; here the first error is kept and reading stops. */
 #include "ini/record.h"
 
 #include "core/memory.h"

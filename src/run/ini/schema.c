@@ -9,7 +9,7 @@ size_t cleat_schema_size(const cleat_schema *schema) {
     return count;
 }
 
-/* Some hundred keys are compared, most of which begin with other letters. */
+/* Most of the hundred or so keys compared differ in the first letter. */
 static bool same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
@@ -36,7 +36,7 @@ static void add_kinds(const cleat_schema *schema, const cleat_key *key, cleat_st
     }
 }
 
-/* A later row of the same name: what the key is to other kinds. */
+/* A later row of the same name: the key's meaning for other kinds. */
 static void add_form(const cleat_schema *schema, const cleat_key *key, cleat_string *text) {
     cleat_string_add(text, "      Where ");
     add_kinds(schema, key, text);

@@ -40,7 +40,7 @@ typedef struct cleat_key {
     /* The value determines the parameters or their meaning; checkpoints store it. */
     bool shapes;
     bool fewer;       /* with `shapes`: a network with a smaller value is the first part of one with a larger */
-    bool resolves;    /* with `shapes`: the same parameters serve other values too, as of a stride */
+    bool resolves;    /* with `shapes`: the same parameters also suit other values, e.g. of a stride */
     uint64_t kinds;   /* bit k set: the key applies to records of kind k; 0: to all */
     const char *help; /* one sentence */
 } cleat_key;
@@ -63,8 +63,8 @@ size_t cleat_schema_size(const cleat_schema *schema);
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name); /* or NULL */
 /* Whether the key applies to records of kind `kind`. */
 bool cleat_key_applies(const cleat_key *key, int kind);
-/* Appends every section and key with its default, its meaning and the allowed values. Later rows of the same name follow
- * the first: what the key is to other kinds. */
+/* Appends every section and key with its default, its meaning and the allowed values. Later rows of the
+ * same name, for other kinds, follow the first. */
 void cleat_schema_help(const cleat_schema *schema, cleat_string *text);
 
 /* --- names (names.c) ------------------------------------------------------------------------------------------ */

@@ -281,8 +281,8 @@ static const char *complaint(verdict judged) {
     }
 }
 
-/* Whether `text` is a value of the key once its comma is a decimal point, or its commas between thousands are left
- * out: it is then in `point`. */
+/* Whether `text` becomes a valid value if its comma is a decimal point, or without its thousands
+ * separators; `point` receives it. */
 static bool with_point(const cleat_key *key, const char *text, char point[32]) {
     parsed value = {0};
     const char *comma = strchr(text, ',');
@@ -471,7 +471,7 @@ void cleat_value_allowed(const cleat_key *key, cleat_string *text) {
     case CLEAT_KEY_QUOTA:
         cleat_string_add(text, "a duration such as 30h or 1h30m, in whole seconds, of at most ");
         print_duration((int64_t)key->max, text);
-        cleat_string_add(text, ", or two as 30h/12h: in all, and in each session");
+        cleat_string_add(text, ", or two such as 30h/12h: in total, and per session");
         if (key->word) cleat_string_add(text, ", with %s/12h for sessions only", key->word);
         break;
     case CLEAT_KEY_PERIOD:

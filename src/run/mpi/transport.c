@@ -1,4 +1,4 @@
-/* The transport over MPI: libcleat-mpi.so. The only file that knows MPI. */
+/* The transport over MPI: libcleat-mpi.so. The only file that uses MPI. */
 #include "ranks/transport.h"
 
 #include <mpi.h>
@@ -10,8 +10,9 @@
 
 enum { TRIES = 50 };
 
-/* Waits for an operation. MPI's own waits keep a core busy, which on a CPU device is one of its kernels' and puts the thread last in
- * line for it; a thread that sleeps is let in when it wakes. At first the operation is likely to end at once. */
+/* Waits for an operation. MPI's own waits spin: on a CPU device they take a core from the kernels, and the
+ * scheduler then defers the thread, whereas a sleeping thread runs as soon as it wakes. The first tries do
+ * not sleep, because the operation may end at once. */
 static bool complete(int code, MPI_Request *request) {
     static const struct timespec pause = {0, 20000};
     int done = 0;
@@ -70,7 +71,7 @@ __attribute__((visibility("default"))) bool cleat_transport_open(int version, cl
         snprintf(why, size, "it belongs to another version of cleat");
         return false;
     }
-    /* A thread that waits in Open MPI lets others run, since on a CPU device it shares its core with kernels. */
+    /* Threads that wait in Open MPI yield, because on a CPU device they share their core with kernels. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     MPI_Initialized(&initialized);
     if (!initialized && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
@@ -82,6 +83,6 @@ __attribute__((visibility("default"))) bool cleat_transport_open(int version, cl
     *transport =
         (cleat_transport){.sum = sum, .largest = largest, .broadcast = broadcast, .gather = gather, .close = close_mpi};
     if (find_places(transport)) return true;
-    snprintf(why, size, "MPI_COMM_WORLD does not answer");
+    snprintf(why, size, "MPI_COMM_WORLD cannot be queried");
     return false;
 }

@@ -40,12 +40,12 @@ static bool is_part(const cleat_key *key, const char *own, const char *theirs) {
     return key->fewer && cleat_number_parse(own, &here) && cleat_number_parse(theirs, &there) && here < there;
 }
 
-/* Whether weights of the usual resolution serve a network of another one. */
+/* Whether weights of the default resolution suit a network of another one. */
 static bool is_resolution(const cleat_key *key, const char *theirs) {
     return key->resolves && strcmp(theirs, key->initial) == 0;
 }
 
-/* The profile gives the setting itself: a value that shapes the network must be the one of the weights. */
+/* For a setting that the profile gives: a value that shapes the network must equal that of the weights. */
 static cleat_status compare(const adopter *a, const cleat_key *key, const char *setting, const char *place,
                             const char *given, cleat_error *error) {
     char own[CLEAT_PROFILE_TEXT], theirs[CLEAT_PROFILE_TEXT];
@@ -59,7 +59,7 @@ static cleat_status compare(const adopter *a, const cleat_key *key, const char *
         "%s contradicts %s: the weights of model.init have this shape; remove the setting%s%s%s, or start "
         "without model.init",
         given, place, better ? ", train the profile " : "", better ? better : "",
-        better ? ", which leaves the network to them" : "");
+        better ? ", which takes its network from them" : "");
 }
 
 static cleat_status set(void *user, const char *setting, const char *value, const char *key_of_source,
@@ -114,7 +114,7 @@ cleat_status cleat_profile_architecture(const cleat_profile *profile, const clea
     if (profile->family->architectures)
         return cleat_architecture_find(profile->family->architectures, weights, architecture, error);
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                      "%s: model.type = %s can start from a checkpoint of cleat only, and this is none",
+                      "%s: model.type = %s can start only from a checkpoint of cleat, and this is not one",
                       cleat_weights_path(weights), profile->family->name);
 }
 
@@ -124,7 +124,8 @@ bool cleat_weights_are_own(const cleat_weights *weights) {
     return cleat_weights_metadata(weights, "model.type") != NULL;
 }
 
-/* The settings of its network, but not its type, as a head may be another one, nor how it was trained (adapters). */
+/* The settings of its network, but not its type, because the head may differ, nor those of its training
+ * (adapters). */
 static cleat_status pass_metadata(const cleat_weights *weights, const cleat_setting_sink *sink, void *user,
                                   cleat_error *error) {
     const cleat_profile *profile = user;
@@ -138,7 +139,7 @@ static cleat_status pass_metadata(const cleat_weights *weights, const cleat_sett
     return status;
 }
 
-/* The run is of the profile's family, or of another one with the same parameters but the head. */
+/* The run belongs to the profile's family, or to one with the same parameters except the head. */
 static cleat_status check_family(const cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
     const cleat_model_class *family = profile->family;
     const char *type = cleat_weights_metadata(weights, "model.type");

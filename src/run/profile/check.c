@@ -40,7 +40,7 @@ static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *re
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
-/* Rejects a setting that has no meaning for this model, because whoever set it expects an effect. */
+/* Rejects a setting that has no meaning for this model, because its user expects an effect. */
 static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_profile_keys *keys = p->keys;
     for (size_t i = 0; keys->all.keys[i].name; ++i)
@@ -127,10 +127,10 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
         return cleat_record_contradict(record, error, steps, warm_epochs,
                                        "set the warm-up in epochs or in steps, not both");
     if (p->train.warmup_ratio > 0 && (p->train.warmup_steps > 0 || p->train.warmup_epochs > 0))
-        return cleat_record_contradict(
-            record, error, (cleat_key_name){"train", "warmup_ratio"}, p->train.warmup_steps > 0 ? steps : warm_epochs,
-            "set the warm-up one way only: if the other one is the profile's, add train.%s=0",
-            p->train.warmup_steps > 0 ? steps.name : warm_epochs.name);
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", "warmup_ratio"},
+                                       p->train.warmup_steps > 0 ? steps : warm_epochs,
+                                       "set the warm-up one way only: if the profile sets the other, add train.%s=0",
+                                       p->train.warmup_steps > 0 ? steps.name : warm_epochs.name);
     if (p->train.schedule == CLEAT_SCHEDULE_STEP && p->train.step_epochs == CLEAT_NONE)
         return cleat_record_refuse(record, error, "train", "schedule",
                                    "requires train.step_epochs: the epochs between decays");
@@ -141,8 +141,8 @@ static cleat_status check_schedule(const cleat_profile *p, const cleat_record *r
     return check_rates(p, record, error);
 }
 
-/* With precision = auto, the device decides whether there is a loss scale. A default value is no request
- * for one: resolved.ini contains it in every precision. */
+/* With precision = auto, the device decides whether there is a loss scale. A default value does not
+ * request one: resolved.ini contains it in every precision. */
 cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *error) {
     const cleat_key_name precision = {"train", "precision"};
     const cleat_record record = cleat_profile_record(p);

@@ -31,14 +31,14 @@ static cleat_status check_text(const char *path, const char *name, const char *v
 
 cleat_status cleat_profile_edit(const char *path, const char *name, const char *value, cleat_error *error) {
     cleat_string edited = {0};
-    char *text = NULL, *file = realpath(path, NULL); /* a link stays one */
+    char *text = NULL, *file = realpath(path, NULL); /* keeps a symbolic link */
     const char *dot = strchr(name, '.');
     char section[64];
     size_t size = 0;
     struct stat about;
     cleat_status status = dot && (size_t)(dot - name) < sizeof section
                               ? CLEAT_OK
-                              : cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' is no section.key", name);
+                              : cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' is not a section.key", name);
     if (!status) status = cleat_file_read(file ? file : path, &text, &size, error);
     if (!status) {
         snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);

@@ -131,8 +131,8 @@ cleat_status cleat_profile_list(cleat_profile_entry **list, size_t *count, cleat
 
 /* --- one profile ---------------------------------------------------------------------------------------------- */
 
-/* Whether `path` is to be read as a profile: a file, or a pipe as of <(...), but no folder. Of a disk with a fault it is:
- * reading says so, where another folder's profile of that name would be a silent exchange. */
+/* Whether `path` can be read as a profile: a file or a pipe such as <(...), not a folder. True after an
+ * I/O error: reading then reports it, instead of silently taking another folder's profile of that name. */
 static bool is_readable(const char *path) {
     struct stat about;
     if (stat(path, &about) == 0) return !S_ISDIR(about.st_mode);
@@ -179,7 +179,7 @@ static cleat_status not_found(const folders *where, const char *name, cleat_erro
         cleat_string_add(&text, "%s%s", i ? ", " : "; looked also in ", where->items[i]);
     add_known(name, &text);
     cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%.500s: %s%s", name,
-               cleat_folder_exists(name) ? "is a folder, no profile; name a file such as one of its *.ini"
+               cleat_folder_exists(name) ? "is a folder, not a profile; name a file such as one of its *.ini"
                                          : "no such profile",
                text.data ? text.data : "");
     cleat_string_free(&text);

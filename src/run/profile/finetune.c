@@ -6,7 +6,7 @@
 
 enum { MAX_BLOCKS = 100000 };
 
-/* Number of frozen depths (cleat_param_options); -1: the setting means nothing. */
+/* Number of frozen depths (cleat_param_options); -1: the setting is invalid. */
 static int64_t frozen_depths(const char *freeze) {
     if (strcmp(freeze, "none") == 0) return 0;
     if (strcmp(freeze, "embeddings") == 0) return 1;

@@ -26,19 +26,19 @@ static cleat_key type_key(const cleat_profile_keys *keys) {
 
 /* --- all families --------------------------------------------------------------------------------------------- */
 
-/* Each key is compared with some hundred, most of which begin with another letter. */
+/* Each key is compared with a hundred others, most of which differ in the first letter. */
 static bool same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
 
-/* Whether the help says the same of both. */
+/* Whether both have the same help. */
 static bool same_help(const cleat_key *a, const cleat_key *b) {
     return strcmp(a->help, b->help) == 0 && a->choices == b->choices && a->min == b->min && a->max == b->max &&
            (a->initial && b->initial ? strcmp(a->initial, b->initial) == 0 : a->initial == b->initial);
 }
 
-/* Searches from *next on and around. Keys that two lists share mostly have the same order in both, so that the next one
- * wanted is found at once. */
+/* Searches from *next on, and wraps around. Two lists mostly have their common keys in the same order, so
+ * the next wanted one is usually found at once. */
 static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, bool apart, size_t *next) {
     for (size_t i = 0, at = *next; i < count; ++i, ++at) {
         if (at >= count) at = 0;

@@ -79,9 +79,9 @@ const cleat_key cleat_run_keys[] = {
     {AT(train, backbone_learning_rate), FLOAT(1e-12, 10, "none"), OR_NONE, COMPUTES, .later = true,
      .help = "Peak learning rate of all but the head; none: learning_rate."},
     {AT(train, layer_decay), FLOAT(0.01, 1, "1"), COMPUTES, .later = true,
-     .help = "Layer-wise decay: factor of the learning rate from each block to the one before it; the head is spared."},
+     .help = "Layer-wise decay: factor of the learning rate from each block to the one before it; the head is exempt."},
     {AT(train, decay_norm_bias), BOOL("true"), COMPUTES, .later = true,
-     .help = "Apply weight decay to biases, norms and other vectors too; fine-tuning usually does not."},
+     .help = "Apply weight decay also to biases, norms and other vectors; fine-tuning usually does not."},
     {AT(train, freeze), STRING(train.freeze, 1, "none"), COMPUTES, .later = true,
      .help = "Parameters that are not trained: none, embeddings, a number of blocks (and embeddings), or backbone."},
     {AT(train, lora_rank), INT(1, 1024, "none"), OR_NONE, SHAPES, .later = true,
@@ -95,8 +95,8 @@ const cleat_key cleat_run_keys[] = {
      .help = "LoRA: dropout rate of the adapters' input."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
-     .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. No result "
-             "depends on it."},
+     .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. Results do "
+             "not depend on it."},
     {AT(loader, pin_memory), BOOL("true"), .help = "Stage batches in pinned memory."},
     {AT(loader, prefetch_factor), INT(1, 64, "2"), .help = "Batches prepared ahead by each worker."},
     {AT(loader, persistent_workers), BOOL("true"), .help = "Keep the worker threads between epochs."},
@@ -116,8 +116,8 @@ const cleat_key cleat_run_keys[] = {
     {AT(run, metric), STRING(run.metric, 1, "loss"), COMPUTES,
      .help = "Validation metric that selects the best checkpoint."},
     {AT(run, time_budget), QUOTA(1, 3650.0 * DAY, "none"), OR_NONE,
-     .help = "Time limit of the run with all its resumed processes, e.g. 30h; 30h/12h: and of each process; stops in "
-             "time, with a checkpoint."},
+     .help = "Time limit of the run over all its processes, e.g. 30h; 30h/12h: also of each process; stops in time, "
+             "with a checkpoint."},
     {AT(run, budget), CHOICE(budget_policies, "fit"),
      .help = "If time_budget is too short: shorten the schedule to the epochs that fit, or only stop in time."},
     {AT(run, log_every_steps), INT(1, 1e6, "10"),
@@ -137,7 +137,7 @@ const cleat_key cleat_run_keys[] = {
      .help = "Steps whose kernels are timed, e.g. wait=5,warmup=2,active=3,repeat=1; the run folder then has the "
              "tables and a trace."},
     {AT(run, resume_other_data), BOOL("false"),
-     .help = "Resume although the data are not those that the checkpoint was trained on."},
+     .help = "Resume even if the data differ from those that the checkpoint was trained on."},
 
     {AT(distribute, shares), LIST(0, MAX_SAMPLES, "measured"), .word = "measured", .word_value = -1, .unordered = true,
      .help =
@@ -145,8 +145,7 @@ const cleat_key cleat_run_keys[] = {
     {AT(distribute, check_every_steps), INT(1, 1e9, "100"), OR_NONE,
      .help = "Optimizer steps between two comparisons of the ranks' parameters, which must have the same bits."},
     {AT(distribute, timeout), FLOAT(1, 86400, "20"),
-     .help =
-         "Seconds (in steps: at least ten of them) after which a rank that says nothing to the others counts as lost."},
+     .help = "Seconds of silence (during steps: at least the time of ten) after which a rank counts as lost."},
     {.section = NULL, .name = NULL},
 };
 

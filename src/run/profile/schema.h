@@ -49,8 +49,8 @@ cleat_assignment *cleat_profile_given(const cleat_profile_keys *keys, const clea
 /* The same for keys that are looked up in the order of their table: the search starts at *next (0 at first). */
 cleat_assignment *cleat_profile_given_next(const cleat_profile_keys *keys, const cleat_key *key, size_t *next);
 
-/* The default of a setting that is newer than checkpoints (cleat_key.later), by its name "model.network"; NULL: it is
- * not, or the profile has no such key. */
+/* The default of a setting that is newer than checkpoints (cleat_key.later), by its name "model.network";
+ * NULL: the key is not newer, or the profile has no such key. */
 const char *cleat_profile_later_default(const cleat_profile *profile, const char *name);
 
 /* finetune.c: settings of fine-tuning, checked by cleat_profile_check, and as options of a model. */

@@ -1,4 +1,4 @@
-/* The CPUs of a rank: dealt along the caches of the machine (hwloc), and a limit for PoCL's threads. */
+/* The CPUs of a rank: assigned along the caches of the machine (hwloc), and a limit for PoCL's threads. */
 #include "ranks/cpus.h"
 
 #include <hwloc.h>
@@ -35,8 +35,7 @@ void cleat_cpu_set_allowed(cleat_cpu_set *set) {
     CPU_FREE(mask);
 }
 
-/* Deals the CPUs of `whole` in the order in which they share caches: those of a core, of a cache, of a package are
- * neighbours. */
+/* Orders the CPUs of `whole` so that those of a core, a cache and a package are neighbours. */
 static bool deal(hwloc_topology_t topology, const cleat_cpu_set *whole, int part, int parts, cleat_cpu_set *set) {
     const int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     int usable = 0, seen = 0;
@@ -86,8 +85,8 @@ bool cleat_cpu_set_bind(const cleat_cpu_set *set) {
     return good;
 }
 
-/* struct sched_attr of the kernel, as far as its first version goes: glibc has none before 2.41, and the kernel's header does not go
- * together with sched.h. */
+/* The first version of the kernel's struct sched_attr: glibc lacks it before 2.41, and the kernel's header
+ * conflicts with sched.h. */
 typedef struct scheduling {
     uint32_t size, policy;
     uint64_t flags;
@@ -99,6 +98,6 @@ typedef struct scheduling {
 void cleat_cpu_take_short_turns(void) {
     scheduling own = {.size = sizeof own};
     if (syscall(SYS_sched_getattr, 0, &own, (unsigned)sizeof own, 0) != 0 || own.policy != SCHED_OTHER) return;
-    own.runtime = 100000; /* the least that the kernel takes */
+    own.runtime = 100000; /* the kernel's minimum */
     syscall(SYS_sched_setattr, 0, &own, 0);
 }

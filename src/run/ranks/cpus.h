@@ -13,15 +13,17 @@ typedef struct cleat_cpu_set {
 
 /* The CPUs that the calling thread may use, as far as they fit. */
 void cleat_cpu_set_allowed(cleat_cpu_set *set);
-/* Part `part` of `parts` (from 0) of `whole`: parts are disjoint where there are enough CPUs, follow the caches of the machine,
- * and differ by one core at most. False if the machine cannot be described. */
+/* Part `part` (from 0) of the `parts` parts of `whole`. Parts are disjoint if there are enough CPUs,
+ * follow the caches of the machine, and differ by at most one core. False if hwloc cannot describe the
+ * machine. */
 bool cleat_cpu_set_part(const cleat_cpu_set *whole, int part, int parts, cleat_cpu_set *set);
 int cleat_cpu_set_count(const cleat_cpu_set *set);
-/* Binds the calling thread, and all threads that it starts later, to `set`; says in the environment how many threads
- * PoCL may start (POCL_MAX_PTHREAD_COUNT, POCL_CPU_MAX_CU_COUNT), unless the user has. False: the system refuses. */
+/* Binds the calling thread, and all threads that it starts later, to `set`; limits PoCL's threads by
+ * environment variables (POCL_MAX_PTHREAD_COUNT, POCL_CPU_MAX_CU_COUNT) that the user has not set. False:
+ * the system refuses. */
 bool cleat_cpu_set_bind(const cleat_cpu_set *set);
-/* Asks for short turns of the calling thread, which works for moments only: it is then let in when it wakes, also where kernels of a
- * CPU device keep the core busy. Linux 6.12 and later; else nothing changes. */
+/* Requests short time slices for the calling thread, which runs only briefly: it is then scheduled as soon
+ * as it wakes, even if kernels of a CPU device keep the core busy. No effect before Linux 6.12. */
 void cleat_cpu_take_short_turns(void);
 
 #endif

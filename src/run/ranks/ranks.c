@@ -1,7 +1,7 @@
-/* Ranks: the plug-in, the thread that talks to it, and what ranks know of each other.
+/* Ranks: the plug-in, the thread that calls it, and the state that ranks share.
  *
- * MPI is called by one thread that does nothing else, so that the thread of the run can wait with a limit: a rank that is gone leaves
- * the others in a collective operation for ever, and only their processes can end that. */
+ * MPI is called by a dedicated thread, so the run's thread can wait with a timeout: a lost rank leaves the
+ * others in a collective operation until their processes end. */
 #include "ranks/ranks.h"
 
 #include "core/clock.h"
@@ -22,23 +22,25 @@
 
 /* Seconds between the end of a rank's process and the loss of the rank: its last message may still arrive. */
 static const double GRACE = 0.5;
-/* Seconds between two heartbeats of a rank that has nothing to exchange. */
+/* Seconds between two heartbeats of an idle rank. */
 static const double PAUSE = 0.25;
-/* Seconds: a rank that says nothing is lost, unless set otherwise; MPI has started, unless CLEAT_RANKS_START says otherwise. */
+/* Seconds: default silence after which a rank is lost; default limit for the start of MPI
+ * (CLEAT_RANKS_START). */
 static const double SILENCE = 60, START = 120;
-/* After a stop request this part of the silence is enough. */
+/* Fraction of the silence that suffices after a stop request. */
 static const double AFTER_STOP_PART = 0.25;
-/* How often a rank that waits looks after the others. */
+/* Seconds between two checks of the other ranks while waiting. */
 static const double LOOK_EVERY = 0.25;
-/* A process that slept longer than this between two looks was stopped itself: that time is nobody's silence. */
+/* A longer gap between two checks means that this process was stopped: it does not count as silence of the
+ * others. */
 static const double LONGEST_LOOK = 1;
 
 enum { HOST = 80, QUEUE = CLEAT_RANKS_PENDING, CHUNK = 1 << 22, DEVICE_TEXT = 256 };
 
-/* What every rank tells the others when it joins. */
+/* Sent by every rank to the others when it joins. */
 typedef struct member {
     char host[HOST];
-    char machine[HOST]; /* the same for processes that see each other's numbers */
+    char machine[HOST]; /* the same for processes that see each other's process IDs */
     int64_t pid;
     cleat_cpu_set cpus;
 } member;
@@ -60,20 +62,20 @@ struct cleat_ranks {
     char why[256];    /* why the plug-in refused */
     member *members;  /* [ranks] */
     void *verdicts;   /* [ranks] scratch memory of spread_error */
-    bool has_failed;  /* a rank has failed, and all know it */
+    bool has_failed;  /* a rank has failed, and all ranks agreed on it */
     int first_failed; /* that rank */
     char device[DEVICE_TEXT];
     cleat_ranks_timeouts timeouts;
-    bool broken; /* known to the thread of the run */
+    bool broken; /* set by the run's thread */
 
     pthread_t thread;
-    pthread_mutex_t lock; /* protects what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     rank_job queue[QUEUE];
     uint64_t posted, done;
-    uint64_t agreed;     /* jobs that all ranks have posted, as they said last */
-    uint64_t heartbeats; /* of all ranks so far; a part of a job that is done is one */
-    bool watched;        /* ranks say that they live while they have no job */
+    uint64_t agreed;     /* jobs that all ranks had posted at the last heartbeat */
+    uint64_t heartbeats; /* of all ranks so far; a finished part of a job counts as one */
+    bool watched;        /* ranks without a job send heartbeats */
     bool failed;         /* the transport reported a failure */
     double busy;
 };
@@ -92,7 +94,7 @@ static void record_heartbeat(cleat_ranks *ranks) {
     pthread_mutex_unlock(&ranks->lock);
 }
 
-/* In chunks, because MPI counts in int, and a chunk that is done is a heartbeat. */
+/* In chunks, because MPI counts in int, and each finished chunk counts as a heartbeat. */
 static bool sum_in_chunks(void *user, float *values, size_t count) {
     cleat_ranks *ranks = user;
     for (size_t first = 0; first < count; first += CHUNK) {
@@ -156,7 +158,7 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     return false;
 }
 
-/* Waits for a change, at most this long; false: the time is over. The lock is held. */
+/* Waits for a change, at most this long; false: timeout. The lock is held. */
 static bool wait_changed(cleat_ranks *ranks, double seconds) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -166,7 +168,8 @@ static bool wait_changed(cleat_ranks *ranks, double seconds) {
     return pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until) != ETIMEDOUT;
 }
 
-/* A heartbeat: every rank says how many jobs it has posted, which tells what all of them can begin. The lock is held. */
+/* A heartbeat: ranks exchange how many jobs they have posted, and the minimum is what all of them can
+ * begin. The lock is held. */
 static void exchange_heartbeats(cleat_ranks *ranks) {
     int64_t fewest = -(int64_t)ranks->posted;
     pthread_mutex_unlock(&ranks->lock);
@@ -177,8 +180,9 @@ static void exchange_heartbeats(cleat_ranks *ranks) {
     ranks->failed = ranks->failed || !good;
 }
 
-/* Waits until the next job may begin. Watched ranks begin one only when all have posted it, since a rank in a blocking operation
- * cannot say that it lives; one that has a job waits for the others in the exchange of heartbeats. The lock is held. */
+/* Waits until the next job may begin. Watched ranks begin a job only when all have posted it, because a
+ * rank in a blocking operation sends no heartbeats; until then, a rank with a job exchanges heartbeats.
+ * The lock is held. */
 static void await_job(cleat_ranks *ranks) {
     for (;;) {
         const bool is_watched = ranks->watched && !ranks->failed, has_job = ranks->done < ranks->posted;
@@ -190,7 +194,7 @@ static void await_job(cleat_ranks *ranks) {
     }
 }
 
-/* An agreement also selects whether the ranks are watched until the next one, on all of them alike. */
+/* An agreement also decides, equally on all ranks, whether they are watched until the next one. */
 static void select_watch(cleat_ranks *ranks, const rank_job *agreement) {
     const int64_t *said = agreement->data;
     ranks->watched = said[agreement->count - 1] > 0;
@@ -244,7 +248,8 @@ static bool is_neighbour(const cleat_ranks *ranks, int rank) {
     return strcmp(ranks->members[rank].machine, ranks->members[ranks->transport.rank].machine) == 0;
 }
 
-/* The state of a process as the kernel writes it: 'R', 'S', 'D', 'T' (stopped), 'Z' ...; 'X': there is none. */
+/* The state of a process as the kernel writes it: 'R', 'S', 'D', 'T' (stopped), 'Z' ...; 'X': no such
+ * process. */
 static char process_state(int64_t pid) {
     char path[64], line[512];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
@@ -260,7 +265,7 @@ static char process_state(int64_t pid) {
 typedef struct wait_times {
     double started, stop_seen, dead_seen, stopped_seen;
     double looked;       /* last */
-    double silent;       /* seconds since a rank was heard last */
+    double silent;       /* seconds since the last heartbeat */
     uint64_t heartbeats; /* as in cleat_ranks */
 } wait_times;
 
@@ -268,7 +273,7 @@ static double first_time(bool is, double before, double now) {
     return !is ? INFINITY : before < now ? before : now;
 }
 
-/* Whether the ranks are watched and a rank says nothing. */
+/* Whether the ranks are watched and one is silent. */
 static bool is_silent(const cleat_ranks *ranks, wait_times *times, double now) {
     const bool is_stopping = times->stop_seen < INFINITY;
     times->silent += fmin(now - times->looked, LONGEST_LOOK);
@@ -278,7 +283,8 @@ static bool is_silent(const cleat_ranks *ranks, wait_times *times, double now) {
     return ranks->watched && times->silent > ranks->timeouts.silence * (is_stopping ? AFTER_STOP_PART : 1);
 }
 
-/* Looks at heartbeats, at the stop request and at the processes of this machine. False: the wait is over. The lock is held. */
+/* Checks heartbeats, the stop request and the processes of this machine. False: the wait is over. The lock
+ * is held. */
 static bool may_wait(const cleat_ranks *ranks, wait_times *times) {
     const cleat_ranks_timeouts *timeouts = &ranks->timeouts;
     const double now = cleat_seconds();
@@ -318,7 +324,7 @@ cleat_status cleat_ranks_wait(cleat_ranks *ranks, uint64_t ticket, cleat_error *
     return CLEAT_OK;
 }
 
-/* The job on a copy of its data [bytes], because a job that nobody waits for any more may still write. */
+/* Runs the job on a copy of its data [bytes], because an abandoned job may still write. */
 static cleat_status do_job(cleat_ranks *ranks, rank_job *job, void *data, size_t bytes, void *all, cleat_error *error) {
     if (ranks->broken) return cleat_ranks_wait(ranks, 0, error);
     const size_t room = all ? bytes * (size_t)ranks->transport.count : 0;
@@ -397,7 +403,7 @@ double cleat_ranks_busy_seconds(cleat_ranks *ranks) {
     return busy;
 }
 
-/* The error of the first rank that has one, from that rank to the others. */
+/* Sends the error of the first rank that has one to the others. */
 typedef struct verdict {
     int32_t status, cl_code;
     char text[CLEAT_ERROR_TEXT];
@@ -426,7 +432,7 @@ cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t 
     if (!ranks || ranks->has_failed) return own;
     if (ranks->broken) return own ? own : cleat_ranks_wait(ranks, 0, error);
     cleat_error why = {0};
-    int64_t said[2 + CLEAT_RANKS_ASKED] = {0}; /* the first rank that failed says the largest number */
+    int64_t said[2 + CLEAT_RANKS_ASKED] = {0}; /* the first failed rank has the largest value */
     if (own) said[0] = ranks->transport.count - ranks->transport.rank;
     if (asked) memcpy(said + 1, asked, CLEAT_RANKS_ASKED * sizeof *asked);
     said[1 + CLEAT_RANKS_ASKED] = own || isfinite(ranks->timeouts.silence); /* to be watched */
@@ -490,8 +496,8 @@ static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
     if (ranks->open) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                       "this process was started as one of several ranks, but the plug-in %s cannot be used: %s; `cleat "
-                      "doctor` says what to install",
-                      path, failure ? failure : "it is none of cleat's");
+                      "doctor` lists what to install",
+                      path, failure ? failure : "it is not a plug-in of cleat");
 }
 
 static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {
@@ -504,10 +510,10 @@ static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {
     if (pthread_create(&ranks->thread, NULL, run_thread, ranks) == 0) return CLEAT_OK;
     pthread_cond_destroy(&ranks->changed);
     pthread_mutex_destroy(&ranks->lock);
-    return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot start the thread that talks to the other ranks");
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot start the thread that exchanges data with the other ranks");
 }
 
-/* The start of the system and the name space of process numbers: containers of one machine do not see each other's. */
+/* The boot ID and the PID namespace: containers of one machine do not see each other's process IDs. */
 static void name_machine(char machine[HOST]) {
     char boot[40] = "", space[32] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -531,7 +537,7 @@ static cleat_status introduce(cleat_ranks *ranks, cleat_error *error) {
     return cleat_ranks_gather(ranks, &own, sizeof own, ranks->members, error);
 }
 
-/* Ranks of one machine that may use the same CPUs divide them. Where the launcher has bound them already, it stays so. */
+/* Ranks of one machine that may use the same CPUs divide them. The launcher's binding, if any, is kept. */
 static void divide_cpus(cleat_ranks *ranks) {
     const cleat_transport *t = &ranks->transport;
     const cleat_cpu_set *own = &ranks->members[t->rank].cpus;
@@ -550,7 +556,7 @@ static void divide_cpus(cleat_ranks *ranks) {
         return;
     }
     if (!cleat_cpu_set_part(own, t->local_rank, t->local_count, &part) || !cleat_cpu_set_bind(&part))
-        cleat_log(CLEAT_LOG_WARNING, "rank %d cannot keep to its part of the CPUs", t->rank);
+        cleat_log(CLEAT_LOG_WARNING, "rank %d cannot be bound to its part of the CPUs", t->rank);
 }
 
 double cleat_ranks_start_seconds(void) {
@@ -566,12 +572,12 @@ static cleat_status fail_start(double seconds, cleat_error *error) {
         error, CLEAT_ERR_RANK_LOST,
         "host %s: MPI has not started within %g s, because not all ranks have joined. A host, a cable or a firewall "
         "between the hosts may be the cause: `mpirun --host HOST,HOST hostname` must print the names of all, and MPI "
-        "must be allowed to connect from each to each. Where starting takes longer, set CLEAT_RANKS_START to more "
+        "must be allowed to connect from each to each. If starting takes longer, set CLEAT_RANKS_START to more "
         "seconds",
         host, seconds);
 }
 
-/* MPI starts once all processes of the run have joined: one that cannot be reached would keep the others for ever. */
+/* MPI starts once all processes of the run have joined: an unreachable one would block the others forever. */
 static cleat_status start_mpi(cleat_ranks *ranks, cleat_error *error) {
     const double seconds = cleat_ranks_start_seconds();
     ranks->timeouts = (cleat_ranks_timeouts){seconds, INFINITY, INFINITY, INFINITY, NULL};
@@ -596,7 +602,7 @@ cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
     if (!status) status = introduce(made, error);
     made->timeouts = (cleat_ranks_timeouts){INFINITY, SILENCE, INFINITY, INFINITY, NULL};
     if (!status) status = cleat_ranks_agree(made, status, error); /* from here on they are watched */
-    if (status == CLEAT_ERR_RANK_LOST) return status;             /* the thread may still come back from MPI */
+    if (status == CLEAT_ERR_RANK_LOST) return status;             /* the thread may still return from MPI */
     if (status) {
         made->transport.close = NULL;
         cleat_ranks_close(made);
@@ -607,7 +613,8 @@ cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Where the ranks are broken, the thread may be in MPI for ever: it keeps its memory, and the process is about to end. */
+/* If the ranks are broken, the thread may never return from MPI: its memory is kept, and the process is
+ * about to end. */
 void cleat_ranks_close(cleat_ranks *ranks) {
     bool failed = false;
     if (!ranks) return;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Elements that all ranks together send at a time when each sends its own rows. */
+/* Elements per exchange, over all ranks, when each sends its own rows. */
 static const int64_t CHUNK = 1 << 20;
 
 static int64_t rows_of_chunk(int64_t width, int ranks) {
@@ -26,7 +26,7 @@ static uint64_t marks_of_any(const cleat_row_sum *table, int ranks, size_t word)
     return any;
 }
 
-/* Numbers of rows: of the rank that has most, and of all ranks together. */
+/* Numbers of rows: of the rank with the most, and of all ranks together. */
 static void count_rows(const cleat_row_sum *table, int ranks, int64_t *most, int64_t *any) {
     const size_t words = cleat_row_words(table->rows);
     *most = *any = 0;
@@ -57,7 +57,7 @@ static row_walk begin_walk(const cleat_row_sum *table, int rank, int ranks) {
     return walk;
 }
 
-/* The values of the next row; NULL: there is none. */
+/* The values of the next row; NULL: none. */
 static float *next_row(row_walk *walk) {
     const size_t words = cleat_row_words(walk->table->rows);
     while (!walk->left) {
@@ -88,7 +88,7 @@ static bool sum_packed(const cleat_row_sum *table, const cleat_row_exchange *exc
     return true;
 }
 
-/* Adds up to `rows` rows [rows, width] to those where the walk is. */
+/* Adds up to `rows` rows [rows, width] to the next rows of the walk. */
 static void add_rows(row_walk *walk, const float *from, int64_t rows) {
     const int64_t width = walk->table->width;
     float *row;

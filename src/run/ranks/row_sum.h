@@ -1,7 +1,8 @@
 /* The sum over ranks of a table of which each rank has only some rows, such as the gradient of an embedding.
  *
- * The ranks know of each other which rows they have, so each finds alone, and all alike, the way that moves the fewest bytes: the
- * whole table as any sum; the rows that any rank has, packed, as any sum; or every rank sends its own rows to all. */
+ * Every rank has the row marks of all, so all choose the same way, the one that moves the fewest bytes: an
+ * ordinary sum of the whole table; an ordinary sum of the packed rows that any rank has; or every rank
+ * sends its own rows to all. */
 #ifndef CLEAT_SRC_RANKS_ROW_SUM_H
 #define CLEAT_SRC_RANKS_ROW_SUM_H
 
@@ -18,7 +19,8 @@ typedef struct cleat_row_sum {
     float *scratch; /* [cleat_row_sum_scratch] */
 } cleat_row_sum;
 
-/* What the sum is made with: cleat_transport, or calls like its own. They return false on a failure. */
+/* The operations used by the sum, those of cleat_transport or equivalent ones. They return false on a
+ * failure. */
 typedef struct cleat_row_exchange {
     void *user;
     int rank, count;
@@ -26,14 +28,15 @@ typedef struct cleat_row_exchange {
     bool (*gather)(void *user, const void *bytes, size_t size, void *all);
 } cleat_row_exchange;
 
-/* The ways of a sum. */
+/* How the sum is made. */
 typedef enum cleat_row_way {
-    CLEAT_ROWS_WHOLE, /* the whole table as any sum */
-    CLEAT_ROWS_UNION, /* the rows that any rank has, packed, as any sum */
+    CLEAT_ROWS_WHOLE, /* ordinary sum of the whole table */
+    CLEAT_ROWS_UNION, /* ordinary sum of the packed rows that any rank has */
     CLEAT_ROWS_OWN,   /* every rank sends its own rows to all */
 } cleat_row_way;
 
-/* The way that moves the fewest bytes over a ring. most: rows of the rank that has most; any: rows that any rank has. */
+/* The way that moves the fewest bytes over a ring. most: rows of the rank with the most; any: rows that
+ * any rank has. */
 cleat_row_way cleat_row_sum_way(int ranks, int64_t rows, int64_t most, int64_t any);
 
 /* Words of 64 bits for the marks of a table. */
@@ -42,8 +45,9 @@ static inline size_t cleat_row_words(int64_t rows) {
 }
 /* Elements of scratch memory. */
 size_t cleat_row_sum_scratch(int64_t rows, int64_t width, int ranks);
-/* *squares: the sum of the squares of the sums in order, in double precision. False: the exchange failed. Two ranks get the same bits
- * as by a sum of the whole table; more get the same bits on all, whose last may depend on the way. */
+/* *squares: the sum of the squares of the sums in order, in double precision. False: the exchange failed.
+ * With two ranks the bits are those of a sum of the whole table; with more, all ranks have the same bits,
+ * and the last ones may depend on the way. */
 bool cleat_row_sum_run(const cleat_row_sum *table, const cleat_row_exchange *exchange, double *squares);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a plug-in provides: collective operations of all ranks. Only plug-ins know MPI, so that cleat runs without it.
+/* The interface of a plug-in: collective operations of all ranks. Only plug-ins use MPI, so cleat runs
+ * without it.
  *
  * Every function is called by all ranks in the same order, on one thread of the process, the one that called open. They
  * return false on a failure, after which none of them is called again. */

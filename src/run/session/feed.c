@@ -28,8 +28,8 @@ struct cleat_feed {
     cleat_workers_callback changed;
     void *changed_user;
 
-    bool is_training; /* the current pass is one of training, ... */
-    bool is_first;    /* ... and has not handed over a batch */
+    bool is_training; /* the current pass trains */
+    bool is_first;    /* the pass has not handed over a batch */
     double started;   /* when it started; fill_seconds of the loader then: */
     double started_fill;
     cleat_worker_sample spent; /* seconds and fill_seconds of earlier training passes; work of all */
@@ -236,9 +236,9 @@ static void tune(cleat_feed *feed) {
         cleat_log(CLEAT_LOG_INFO, "loader: %d threads: %s", before, decision.reason);
 }
 
-/* A hand-over is dry if the host had to wait for the batch and the queue is empty when it comes. An empty queue alone
- * says nothing: it is empty by construction after the host has waited for results, and a host that enqueues too slowly
- * is not the loader's fault. */
+/* A hand-over is dry if the host had to wait for the batch and the queue is empty when it comes. An empty
+ * queue alone proves nothing: it is empty by construction after the host has waited for results, and a
+ * host that enqueues too slowly is not the loader's fault. */
 static void count_hand_over(cleat_feed *feed, const cleat_loaded_batch *loaded) {
     const cleat_bucket *bucket = &feed->session->work->buckets[loaded->micro_batch->bucket];
     feed->spent.work += (double)(bucket->length * bucket->micro_batch_size);
@@ -301,7 +301,7 @@ cleat_status cleat_feed_upload(cleat_feed *feed, const cleat_work_graph *graph, 
                                cleat_error *error) {
     cleat_recorder_set_batch(feed->session->device, (int64_t)fed->index);
     cleat_status status = cleat_exec_upload(feed->session->exec, graph->index, feed->stagings[fed->slot], error);
-    cleat_recorder_set_batch(feed->session->device, -1); /* later uploads are those of other graphs */
+    cleat_recorder_set_batch(feed->session->device, -1); /* later uploads belong to other graphs */
     return status;
 }
 

@@ -29,7 +29,7 @@ int cleat_feed_workers(const cleat_feed *feed);
 /* Counts of the loader, the threads and the hand-overs included. May be called from any thread. */
 cleat_loader_stats cleat_feed_statistics(cleat_feed *feed);
 
-/* Logs from now on when the threads of the loader fill batches. `spans` must outlive the feed. */
+/* Records in `spans` when loader threads fill batches. `spans` must outlive the feed. */
 void cleat_feed_log_spans(cleat_feed *feed, cleat_span_log *spans);
 
 /* Called by the consumer's thread after each change of the number of threads, with its reason. */
@@ -37,13 +37,15 @@ typedef void (*cleat_workers_callback)(void *user, int before, int now, const ch
 /* At most one function; NULL: none. */
 void cleat_feed_on_workers(cleat_feed *feed, cleat_workers_callback changed, void *user);
 
-/* Starts a pass over the batches from number `first` on; see cleat_loader_start. A pass with a key is one of
- * training: its hand-overs are counted, except the first, which waits for threads that have just begun. */
+/* Starts a pass over the batches from number `first` on; see cleat_loader_start. A pass with a key is a
+ * training pass: its hand-overs are counted, except the first, which waits for threads that have just
+ * started. */
 cleat_status cleat_feed_start(cleat_feed *feed, const cleat_batches *batches, size_t first,
                               const cleat_rng_key *rng_key, cleat_error *error);
 /* Ends the current pass, if any; its batches may be destroyed afterwards. */
 void cleat_feed_stop(cleat_feed *feed);
-/* Says that `seconds` of the current pass were not spent on training, as for a checkpoint. NULL is allowed. */
+/* Excludes `seconds` of the current pass from the training time, e.g. those of a checkpoint. NULL is
+ * allowed. */
 void cleat_feed_exclude(cleat_feed *feed, double seconds);
 cleat_status cleat_feed_next(cleat_feed *feed, cleat_fed_batch *fed, cleat_error *error);
 /* Starts the transfer of the batch to the device, for the next run of the graph. */

@@ -22,11 +22,11 @@ static cleat_dtype field_storage(void *user, size_t bucket, size_t field) {
     return input ? input->dtype : cleat_dataset_field(batch->dataset, field)->dtype;
 }
 
-/* The input has room for what the loader will write. */
+/* Checks that inputs have the sizes of the dataset's fields. */
 static cleat_status check_fields(const cleat_one_batch *batch, cleat_error *error) {
     const size_t n_fields = cleat_dataset_fields(batch->dataset);
     if (n_fields > CLEAT_ONE_BATCH_FIELDS)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a dataset of more than %d fields", CLEAT_ONE_BATCH_FIELDS);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the dataset has more than %d fields", CLEAT_ONE_BATCH_FIELDS);
     for (size_t f = 0; f < n_fields; ++f) {
         const cleat_field *field = cleat_dataset_field(batch->dataset, f);
         const cleat_tensor *input = input_of(batch, f);

@@ -1,4 +1,4 @@
-/* Kernels that do one thing only, as operations, and the sizes in which work is timed. */
+/* Ops of the kernels that measure peak rates, and the sizes of timed work. */
 #include "session/peaks.h"
 
 #include "core/kernel_shape.h"
@@ -20,7 +20,8 @@ static cleat_status infer_launch(cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* The number of work-items is the device's, which a graph does not know: there is room for the most. */
+/* The device sets the number of work-items, which is unknown to the graph: the result has room for the
+ * maximum. */
 static cleat_status infer_loop(cleat_node *node, cleat_error *error) {
     enum { MAX_ITEMS = 256 };
     const int64_t shape[] = {((const peak_attr *)node->attr)->groups, MAX_ITEMS};

@@ -4,9 +4,9 @@
  * The sustained rates are those at which the estimates (fit/estimate.h) of the timed graphs equal their measured
  * times. The peaks are those of loops in registers (peaks.h).
  *
- * Sizes take at least 32 launches' time, and memory outside the cache. Nothing is clipped: a share above
- * 1, or a peak below half of the card file's, is a warning. On CPUs the cost of a launch is that of a
- * small kernel, which wakes the driver's threads; on GPUs that of an empty one. */
+ * Timed work takes at least 32 times the launch cost, and exceeds the cache. Nothing is clipped: a share
+ * above 1, or a peak below half of the card file's, is a warning. On CPUs the cost of a launch is that of
+ * a small kernel, which wakes the driver's threads; on GPUs that of an empty one. */
 #include "session/rates.h"
 
 #include "cleat/ops.h"
@@ -48,8 +48,8 @@ static cleat_tensor *layer(cleat_graph *graph, const char *name, cleat_tensor *x
     return cleat_linear(graph, x, w, b, NULL);
 }
 
-/* The products of a feed-forward block. Above the first size they are 16 times as large: a card that takes a few
- * microseconds for the small ones reaches its speed in neither. */
+/* The products of a feed-forward block. Above the first size they are 16 times as large: a card that takes
+ * a few microseconds for the small ones does not reach full speed with them. */
 enum { PRODUCT_ROWS = 2048 };
 typedef struct block_size {
     int64_t rows, width, hidden;
@@ -186,8 +186,8 @@ static cleat_status trial_fill(trial *t, cleat_error *error) {
     return status;
 }
 
-/* Of the given size, or, if that is what->first, of the largest one that fits. CLEAT_ERR_FIT: another size needs more
- * memory than is allowed. */
+/* Creates the trial of this size; for what->first, of the largest size that fits. CLEAT_ERR_FIT: the size
+ * needs more memory than allowed. */
 static cleat_status trial_create(cleat_device *device, const subject *what, int64_t size, trial *made,
                                  cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
@@ -225,9 +225,10 @@ static cleat_status time_burst(trial *t, int runs, double *seconds, cleat_error 
     return status;
 }
 
-/* Seconds per run, taken from the fastest burst: other load on the machine can only make a burst longer, and
- * the result is stored. Bursts are long enough that their start and end do not matter, and short enough that
- * some of them are not disturbed. They go on for `enough` seconds, if that is more than five of them. */
+/* Seconds per run, taken from the fastest burst: other load on the machine can only make a burst longer,
+ * and the result is stored. Bursts are long enough that their start and end do not matter, and short
+ * enough that some of them are not disturbed. They are repeated for `enough` seconds, but at least five
+ * times. */
 static cleat_status time_runs(trial *t, double enough, double *seconds, cleat_error *error) {
     enum { MIN_BURSTS = 5, MAX_RUNS = 4096 };
     const double burst_seconds = 0.004;
@@ -340,7 +341,7 @@ static cleat_status solve_matrix_rate(const timing *timed, cleat_rates *rates, c
     return on_unit ? solve_rate(timed, rates, &rates->matrix_flops, error) : status;
 }
 
-/* Each rate is computed from the current values of the others, which each subject depends on only weakly; a
+/* Each rate is computed from the current values of the others, on which its subject depends only weakly; a
  * few rounds suffice. */
 static cleat_status measure_sustained(cleat_device *device, cleat_rates *rates, cleat_error *error) {
     enum {
@@ -381,7 +382,7 @@ static cleat_status measure_sustained(cleat_device *device, cleat_rates *rates, 
 
 /* --- peaks ---------------------------------------------------------------------------------------------------- */
 
-/* For cleat_find_size: `rounds` rounds of the loop that has been opened. */
+/* For cleat_find_size: times `rounds` rounds of the open loop. */
 static cleat_status time_rounds(void *user, int64_t rounds, double *seconds, cleat_error *error) {
     const int32_t count = (int32_t)rounds;
     timing *timed = user;
@@ -428,7 +429,7 @@ static cleat_status measure_peaks(cleat_device *device, cleat_rates *peaks, clea
 
 /* --- the stored rates ----------------------------------------------------------------------------------------- */
 
-/* What is measured and stored in the same way. */
+/* A set of rates with its own file. */
 typedef struct measurement {
     const char *ending; /* of the file */
     cleat_status (*measure)(cleat_device *device, cleat_rates *rates, cleat_error *error);
@@ -567,7 +568,7 @@ static cleat_status find_file(const cleat_device *device, const measurement *wha
     return status == CLEAT_ERR_MEMORY ? status : CLEAT_OK;
 }
 
-/* Each stored number is the better one of the file's and of the new one. */
+/* Each stored rate is the better of the file's and the new one. */
 static cleat_status measure_and_save(cleat_device *device, const measurement *what, const kept_file *file,
                                      cleat_rates *rates, cleat_error *error) {
     cleat_rates made, kept;
@@ -584,7 +585,7 @@ static cleat_status measure_and_save(cleat_device *device, const measurement *wh
     return CLEAT_OK;
 }
 
-/* `again`: whatever the file holds. */
+/* `again`: measures even if the file has the rates. */
 static cleat_status find_rates(cleat_device *device, const measurement *what, bool again, cleat_rates *rates,
                                cleat_error *error) {
     kept_file file;

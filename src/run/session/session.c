@@ -90,7 +90,7 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
     for (;;) {
         cleat_fit_result fitted = {0};
         cleat_status status = cleat_session_search(device, &request, &fitted, why, sizeof why, error);
-        /* No smaller plan exists: the device's error was first. */
+        /* No smaller plan exists: returns the device's error, which caused the retry. */
         if (status == CLEAT_ERR_FIT && refused.status) {
             if (error) *error = refused;
             return refused.status;
@@ -116,8 +116,9 @@ static cleat_status fit(cleat_device *device, const cleat_fit_request *base_requ
     }
 }
 
-/* A resumed run uses the current tuning table. If its choices differ from those before, the order of sums and
- * thus the result changes up to rounding, as with other micro-batches. The log identifies the choices. */
+/* A resumed run uses the current tuning table. If its choices differ from those of the earlier process,
+ * sums change order and results change by rounding, as with other micro-batches. The log identifies the
+ * choices. */
 cleat_status cleat_session_fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
                                cleat_error *error) {
     cleat_fit_request request = *base_request;
@@ -290,7 +291,8 @@ cleat_status cleat_session_write_values(cleat_session *session, const float *val
     return status ? status : cleat_session_write_buffers(session, values + cleat_session_flat(session), error);
 }
 
-/* Logs where the driver's facts differ from the card file. CPUs are skipped because they always differ. */
+/* Logs differences between the driver's facts and the card file. CPUs are skipped because they always
+ * differ. */
 static void log_differences(const cleat_device_facts *facts) {
     cleat_card card;
     char text[512];

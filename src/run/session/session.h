@@ -25,7 +25,7 @@ typedef struct cleat_session {
 cleat_status cleat_session_open(cleat_device *device, const cleat_profile *profile, cleat_model *model,
                                 cleat_workload *work, cleat_session **session, cleat_error *error);
 
-/* What a session is made of. device, profile and model are borrowed and must outlive the session. */
+/* The parts of a session. device, profile and model are borrowed and must outlive the session. */
 typedef struct cleat_session_spec {
     cleat_device *device;
     const cleat_profile *profile;
@@ -88,9 +88,9 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
 void cleat_session_prepare_norm(const cleat_session *session, void *staging, float norm);
 
 /* Copies parameters, gradients or moments between device and host: the parameters are
- * [cleat_session_flat(session)], the others [cleat_session_trained(session)], since frozen parameters have none and
- * come last. Writing the parameters also updates the half weights, if there are any. A frozen parameter that the device
- * has only as a half weight is read as the value of that half. */
+ * [cleat_session_flat(session)], the others [cleat_session_trained(session)], because frozen parameters
+ * have none and come last. Writing the parameters also updates the half weights, if there are any. A
+ * frozen parameter that the device has only as a half weight is read as the value of that half. */
 int64_t cleat_session_flat(const cleat_session *session);
 int64_t cleat_session_trained(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,

@@ -31,7 +31,7 @@ static void describe_shape(const cleat_device_facts *facts, char *text, size_t s
 }
 
 /* Hashes all kernels: a table measured with other kernels is not used. The C code that launches them is
- * represented by the version only. A folder of kernels may have further files, so that includes are resolved there. */
+ * represented by the version only. A kernel folder may have more files, so includes are resolved there. */
 cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
     cleat_string joined = {0};
     cleat_status status = CLEAT_OK;

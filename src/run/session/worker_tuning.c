@@ -34,7 +34,7 @@ cleat_worker_bounds cleat_worker_bounds_find(int cpus, const cleat_worker_memory
 
 /* --- decisions ------------------------------------------------------------------------------------------------ */
 
-/* What happened between two samples. */
+/* The changes between two samples. */
 typedef struct interval {
     double seconds, rate, busy, dry_share;
     uint64_t hand_overs, dry;
@@ -85,7 +85,7 @@ static bool undo_raise(cleat_worker_tuning *tuning, const cleat_worker_sample *n
                  tuning->workers, tuning->workers_before, 100 * (gain - 1), 100 * last->dry_share,
                  100 * tuning->dry_before);
     decision->workers = tuning->workers = tuning->workers_before;
-    tuning->was_lowered = false; /* the earlier number, which had no known fault */
+    tuning->was_lowered = false; /* back to the earlier number, which had no known fault */
     tuning->raise_after = now->seconds + reverse(tuning);
     tuning->calm = *now;
     return true;

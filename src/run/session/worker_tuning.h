@@ -3,10 +3,10 @@
  * of a run do not depend on the number, so it may change between any two batches.
  *
  * Every 5 s of training: if more than 2 % of the hand-overs were dry, one thread is added (if more than
- * half were dry: half as many again). A raise is undone if training became slower, which happens where the
- * threads and the device share CPUs, or if it gained nothing. If no hand-over was dry for 60 s and the
- * threads were idle for more than half of this time, one thread is removed. After each reversal, the same
- * direction is blocked for a time that doubles with every reversal. */
+ * half were dry: half as many again). A raise is undone if training became slower, as happens if threads
+ * and device share CPUs, or if it gained nothing. If no hand-over was dry for 60 s and the threads were
+ * idle for more than half of this time, one thread is removed. After each reversal, the same direction is
+ * blocked for a time that doubles with every reversal. */
 #ifndef CLEAT_SRC_WORKER_TUNING_H
 #define CLEAT_SRC_WORKER_TUNING_H
 
@@ -54,7 +54,7 @@ typedef struct cleat_worker_tuning {
 } cleat_worker_tuning;
 
 typedef struct cleat_worker_decision {
-    int workers;                     /* the number from now on */
+    int workers;                     /* the new number of threads */
     char reason[CLEAT_WORKERS_TEXT]; /* of a change, or why a change that is needed is impossible; "": neither */
 } cleat_worker_decision;
 

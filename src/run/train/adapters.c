@@ -122,7 +122,7 @@ typedef struct writer {
     size_t count;
     float *values; /* [capacity] of the tensor that is being written */
     size_t capacity;
-    cJSON *modules, *head; /* names of adapted and of wholly saved modules */
+    cJSON *modules, *head; /* names of adapted and of fully saved modules */
 } writer;
 
 /* `module`.`part`, under the name that it has in a PeftModel, [rows, columns]: elements of `tensor` from `first` on. */
@@ -217,7 +217,7 @@ static cleat_status collect(writer *w, cleat_error *error) {
     return status;
 }
 
-/* What LoraConfig needs to make the same modules. */
+/* The values from which LoraConfig makes the same modules. */
 static cJSON *config_of(const writer *w) {
     const cleat_param_options *options = &w->model->options.params;
     cJSON *config = cJSON_CreateObject();

@@ -1,5 +1,5 @@
 /* Anomaly detection: diagnostic runs of a step with finite checks, either once more after its results were
- * not finite, or on every step (run.check_finite). What is found is worded in anomaly_text.c. */
+ * not finite, or on every step (run.check_finite). anomaly_text.c writes the messages. */
 #include "train/anomaly.h"
 
 #include "core/memory.h"
@@ -29,7 +29,7 @@ static bool reads(const cleat_node *node, const cleat_tensor *tensor) {
 
 /* Number of leading nodes of the update graph that need only the gradients: they compute the gradient
  * norm. The nodes after them read the hyper-parameters of the step, which are uploaded only for the update
- * itself. 0: the norm's own node corrects them for the step, too (a loss scale). */
+ * itself. 0: with a loss scale, the norm's own node also reads them. */
 static size_t norm_nodes(const cleat_workload *work) {
     const cleat_graph *update = work->update.graph;
     size_t n = 0;
@@ -37,7 +37,7 @@ static size_t norm_nodes(const cleat_workload *work) {
     return n;
 }
 
-/* Hyper-parameters that are finite, as long as there are others in their memory. */
+/* Writes finite hyper-parameters while their memory holds other data. */
 static cleat_status write_no_hyper(const cleat_anomaly_detector *detector, cleat_error *error) {
     const cleat_session *session = detector->engine->session;
     const float none[HYPER_COUNT] = {0};
@@ -169,7 +169,7 @@ static void log_overflow(cleat_anomaly_detector *detector, const cleat_work_grap
 static cleat_status handle_anomaly(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                    const cleat_fed_batch *fed, cleat_anomaly *anomaly, cleat_error *error) {
     const cleat_graph *nodes = graph->graph;
-    /* Without a node the value was bad before this run: a gradient then is of an earlier micro-batch. */
+    /* Without a node the value was bad before this run: a gradient then comes from an earlier micro-batch. */
     const bool backward = anomaly->node ? (size_t)anomaly->node->index >= nodes->forward_nodes
                                         : anomaly->tensor->role == CLEAT_ROLE_GRADIENT;
     cleat_anomaly unscaled = {0};

@@ -40,7 +40,7 @@ void cleat_anomaly_end(cleat_anomaly_detector *detector);
 
 /* run.check_finite. Replaces cleat_feed_run, and precedes the update. CLEAT_ERR_NAN, with a description of
  * the tensor, if a value is not finite. A gradient that overflows under a loss scale, and is finite with a
- * scale of 1, is no error: the step continues, and the scale is reduced; the first such overflow is
+ * scale of 1, is not an error: the step continues, and the scale is reduced; the first such overflow is
  * logged. */
 cleat_status cleat_check_micro_batch(cleat_anomaly_detector *detector, const cleat_work_graph *graph,
                                      const cleat_fed_batch *fed, cleat_error *error);

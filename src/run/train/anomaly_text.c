@@ -78,7 +78,7 @@ static void format_computed_cause(const cleat_anomaly *anomaly, bool backward, c
                                "train.max_grad_norm, or a longer warm-up, may help");
 }
 
-/* The tensor is a half weights of parameters. */
+/* The tensor is a half weight of a parameter. */
 static void format_copy_cause(const cleat_tensor *copy, const cleat_anomaly_context *context, cleat_string *text) {
     if (context->parameter && isfinite(*context->parameter))
         cleat_string_add(text,

@@ -14,8 +14,8 @@
  * trained parameters and buffers. */
 enum { MODEL, MOMENT1, MOMENT2, TRAINED, PARTS };
 
-/* The tensors of all parts, over a host copy of one part at a time: of the values of a large network there is no room for
- * three copies beside it. */
+/* The tensors of all parts, over a host copy of one part at a time: memory may have no room for three
+ * copies of a large network. */
 typedef struct snapshot {
     cleat_engine *engine;
     int parts;     /* PARTS, or one less without averaging */

@@ -1,4 +1,4 @@
-/* Which samples have no prediction, or one for a part only. */
+/* Which samples have no prediction, or an incomplete one. */
 #include "train/complete_check.h"
 
 #include "core/string.h"
@@ -25,7 +25,8 @@ cleat_status cleat_check_complete(const cleat_dataset *dataset, const unsigned c
                  n_unread = find_samples(dataset, states, CLEAT_SAMPLE_UNREADABLE, &unread);
     cleat_status status = CLEAT_OK;
     if (n_unread && unread.data)
-        cleat_string_add(&text, "%zu of %zu files cannot be read and have none: %s", n_unread, all, unread.data);
+        cleat_string_add(&text, "%zu of %zu files cannot be read and have no prediction: %s", n_unread, all,
+                         unread.data);
     if (n_cut && cut.data)
         cleat_string_add(
             &text,

@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps after which the replicas are compared first, and after which measured times are good enough for new shares. */
+/* Steps before the first comparisons of the replicas, and before measured times are good enough for new
+ * shares. */
 enum { FIRST_CHECKS = 3, STEPS_TO_SETTLE = 2, STEPS_TO_MEASURE = 5, STEPS_TO_REFINE = 20, STEPS_BETWEEN = 200 };
-/* Shares of a pass over samples, on average: so fine that they are in proportion to the speeds. */
+/* Average share in a pass over samples: fine enough to be in proportion to the speeds. */
 enum { FINE_SHARES = 100 };
-/* New shares are worth it only if they make a step this much shorter; measured over more steps, less is. */
+/* New shares are adopted if they shorten a step to this fraction; a smaller gain suffices over more
+ * measured steps. */
 static const double WORTH = 0.9, WORTH_LATER = 0.95;
-/* Two measured rates are taken for equal if one is at least this part of the other. */
+/* Two measured rates count as equal if their ratio is at least this. */
 static const double NOISE = 0.85;
 
 /* The parts of a run before its first step, and passes without training. */
@@ -40,7 +42,7 @@ static cleat_status use_given(cleat_data_parallel *parallel, const cleat_int_lis
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "distribute.shares: at least one must be above 0");
 }
 
-/* Samples in proportion to the speed of a rank's product; equal parts if one is unknown. */
+/* Shares in proportion to the ranks' rates of matrix products; equal shares if one is unknown. */
 static cleat_status estimate_shares(cleat_data_parallel *parallel, int64_t samples, double flops, cleat_error *error) {
     const int count = cleat_ranks_count(parallel->ranks);
     double *rates = cleat_alloc((size_t)count, sizeof *rates);
@@ -54,7 +56,7 @@ static cleat_status estimate_shares(cleat_data_parallel *parallel, int64_t sampl
         known = known && rates[r] > 0;
         most = fmax(most, rates[r]);
     }
-    for (int r = 0; r < count && !status; ++r) /* equal devices differ by their noise */
+    for (int r = 0; r < count && !status; ++r) /* equal devices differ by noise */
         times[r].seconds_per_sample = known && rates[r] < NOISE * most ? most / rates[r] : 1;
     if (!status) status = cleat_shares_solve(count, times, samples, parallel->shares, NULL, error);
     cleat_free(rates);
@@ -148,10 +150,10 @@ typedef struct members {
     int count, ranks[CLEAT_MAX_RANKS];
     cleat_rank_time times[CLEAT_MAX_RANKS];
     int64_t shares[CLEAT_MAX_RANKS]; /* [count] */
-    double step;                     /* seconds of the slowest with these shares */
+    double step;                     /* seconds of the slowest rank with these shares */
 } members;
 
-/* False: the speed of a rank is not known, since it had no samples. */
+/* False: the speed of a rank is unknown, because it had no samples. */
 static bool find_members(const cleat_data_parallel *parallel, const double *seconds, members *found) {
     found->count = 0;
     for (int r = 0; r < cleat_ranks_count(parallel->ranks); ++r) {
@@ -163,7 +165,7 @@ static bool find_members(const cleat_data_parallel *parallel, const double *seco
     return true;
 }
 
-/* A rank that is left out stays in the sums, so that communication is the same for all choices. */
+/* A rank that is left out still takes part in the sums, so communication is the same for all choices. */
 static cleat_status solve(members *all, int64_t samples, bool may_leave_out, cleat_error *error) {
     static const double communication[CLEAT_MAX_RANKS] = {0};
     if (!may_leave_out) return cleat_shares_solve(all->count, all->times, samples, all->shares, &all->step, error);
@@ -182,14 +184,14 @@ static double step_now(const cleat_data_parallel *parallel, const double *second
 static void log_left_out(const members *all) {
     for (int i = 0; i < all->count; ++i)
         if (all->shares[i] == 0)
-            cleat_log(
-                CLEAT_LOG_WARNING,
-                "rank %d is left out, because it would slow the step: one sample takes it %.3g ms, a step without it "
-                "%.3g ms; it gets no samples until the run is started again",
-                all->ranks[i], 1e3 * all->times[i].seconds_per_sample, 1e3 * all->step);
+            cleat_log(CLEAT_LOG_WARNING,
+                      "rank %d is left out, because it would slow the step: it takes %.3g ms for one sample, a step "
+                      "without it "
+                      "%.3g ms; it gets no samples until the run restarts",
+                      all->ranks[i], 1e3 * all->times[i].seconds_per_sample, 1e3 * all->step);
 }
 
-/* The exchange of a step is what the rank sees of it that waits least for others. */
+/* The exchange time of a step is that of the rank that waits least for the others. */
 static cleat_status warn_if_alone_is_faster(cleat_data_parallel *parallel, const members *all, int64_t samples,
                                             double exposed, cleat_error *error) {
     double exposures[CLEAT_MAX_RANKS], exchange = INFINITY, alone = INFINITY;
@@ -219,7 +221,8 @@ static void apply_shares(cleat_data_parallel *parallel, const members *all) {
     log_shares(parallel, GLOBAL_BATCH, "measured");
 }
 
-/* `seconds` [ranks] of a sample. One measurement may have met a pause of a rank: it is left out after the second. */
+/* `seconds` [ranks] per sample. One measurement may contain a pause of a rank, so it is left out after the
+ * second. */
 static cleat_status choose_shares(cleat_data_parallel *parallel, const double *seconds, int64_t samples, double exposed,
                                   members *all, members *some, bool *changed, cleat_error *error) {
     const bool was_doubted = parallel->is_doubted;
@@ -245,8 +248,8 @@ static cleat_status choose_shares(cleat_data_parallel *parallel, const double *s
     return CLEAT_OK;
 }
 
-/* A part of a step takes as long for any number of samples, above all the update: a rank with new shares is faster or slower than
- * in proportion, so they are measured once more, soon. */
+/* Part of a step, above all the update, takes the same time for any number of samples: times of new shares
+ * are not in proportion, so they are soon measured again. */
 static int steps_to_measure(const cleat_data_parallel *parallel) {
     if (!parallel->is_measured || parallel->is_doubted) return STEPS_TO_MEASURE;
     return parallel->refines ? STEPS_TO_REFINE : STEPS_BETWEEN;
@@ -344,8 +347,8 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
     if (status || same) return status;
     if (!is_first)
         return cleat_fail(error, CLEAT_ERR_DEVICE,
-                          "step %lld: the parameters of the ranks are not the same any more; a device of this run "
-                          "computes wrong values now and then, or its memory is faulty",
+                          "step %lld: the parameters of the ranks differ; a device of this run computes wrong values "
+                          "now and then, or its memory is faulty",
                           (long long)step);
     parallel->drifts = true;
     cleat_log(CLEAT_LOG_WARNING,
@@ -356,8 +359,8 @@ cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_sessio
 
 /* --- timeouts ------------------------------------------------------------------------------------------------- */
 
-/* Seconds: to evaluate or to write a checkpoint; to compile kernels in the first steps, also after a stop request; and the
- * least after a stop request later. The longer ones are for ranks that live: they are watched meanwhile. */
+/* Timeouts in seconds: for an evaluation or a checkpoint; for compiling kernels in the first steps, also
+ * after a stop request; and the minimum after a later stop request. The long ones apply to watched ranks. */
 static const double LONG_WORK = 900, FIRST_STEPS = 600, FIRST_STEPS_AFTER_STOP = 60, AFTER_STOP = 2;
 enum { STEPS_WITH_COMPILATION = 20 };
 
@@ -376,7 +379,7 @@ static void expect_steps(const cleat_data_parallel *parallel) {
     cleat_ranks_set_timeouts(parallel->ranks, &made);
 }
 
-/* The agreement still comes as soon as a step. */
+/* The agreement itself has the timeout of a step. */
 cleat_status cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel, cleat_error *error) {
     if (!parallel->ranks) return CLEAT_OK;
     cleat_ranks_timeouts made = timeouts_of_steps(parallel);
@@ -416,7 +419,7 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
     return status ? status : bind_pieces(parallel, session, error);
 }
 
-/* In the first steps ranks wait for others that compile, which says nothing about the exchange. */
+/* In the first steps ranks wait for others that compile, which is not part of the exchange. */
 static void log_from_here(cleat_data_parallel *parallel) {
     parallel->logged_from = parallel->all_steps;
     parallel->exposed_before -= parallel->exposed;
@@ -453,7 +456,7 @@ static cleat_status begin_copies(cleat_data_parallel *parallel, cleat_session *s
     return CLEAT_OK;
 }
 
-/* Waits for the copies of a piece that were begun. `failed`: of the step so far; it keeps its first error. */
+/* Waits for the copies of a piece in progress. `failed`: the first error of the step. */
 static void end_copies(cleat_data_parallel *parallel, cleat_session *session, const cleat_piece *piece,
                        cleat_status *failed, cleat_error *error) {
     for (size_t i = piece->first_run; i < piece->first_run + piece->runs && i < parallel->copying; ++i) {
@@ -488,7 +491,7 @@ static cleat_status read_others(cleat_data_parallel *parallel, cleat_session *se
     return status;
 }
 
-/* The sums of a step that go on. */
+/* The sums of a step in progress. */
 typedef struct sums {
     uint64_t pieces[CLEAT_PIECES], others;
 } sums;
@@ -552,7 +555,8 @@ static cleat_status write_others(cleat_data_parallel *parallel, cleat_session *s
     return status ? status : cleat_session_write_buffers(session, parallel->buffers, error);
 }
 
-/* All agree on the status. The rank that is ready last waits for nobody: its times are those of the exchange itself. */
+/* All agree on the status. The rank that is ready last waits for no other: its times are those of the
+ * exchange itself. */
 static cleat_status agree_after_sums(cleat_data_parallel *parallel, double computed, cleat_status status,
                                      cleat_error *error) {
     const double alone = cleat_seconds() - computed;

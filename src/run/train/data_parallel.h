@@ -1,12 +1,12 @@
 /* Data-parallel training: several ranks, each with its device, compute parts of every global batch.
  *
- * A rank runs its part in its own micro-batches. Then the gradients of all ranks are summed on the host (buffers of
- * cleat_buffer are averaged, weighted by samples), and every rank makes the same update: the norm of the gradient comes
- * from the summed values, which have the same bits everywhere, so that the parameters stay equal, on devices of different
- * vendors too. With `ranks` NULL everything here does nothing.
+ * A rank runs its part in its own micro-batches. Then the gradients of all ranks are summed on the host
+ * (buffers of cleat_buffer are averaged, weighted by samples), and every rank makes the same update: the norm
+ * of the gradient comes from the summed values, which have the same bits everywhere, so the parameters stay
+ * equal, even on devices of different vendors. With `ranks` NULL no function has an effect.
  *
- * The norm is computed on the host, since devices would round it differently. The optimizer's kernels fuse
- * nothing and are built with correctly rounded division and square root if the device has them
+ * The norm is computed on the host, because devices would round it differently. The optimizer's kernels do
+ * not fuse operations and are built with correctly rounded division and square root if the device has them
  * (`rounds_correctly`); otherwise the first steps are compared, and after a difference rank 0 sends its
  * parameters after each step. */
 #ifndef CLEAT_SRC_DATA_PARALLEL_H
@@ -26,7 +26,7 @@ typedef struct cleat_data_parallel {
     bool is_given;            /* the shares are distribute.shares, and stay */
     bool is_measured;         /* the shares follow from measured steps */
     bool refines;             /* the shares are new, and are measured again soon */
-    bool is_doubted;          /* without one of the ranks a step would be shorter, measured once */
+    bool is_doubted;          /* one measurement found that a step would be shorter without a rank */
     bool has_warned;          /* that one rank alone would be faster */
     cleat_pieces pieces;      /* of the gradient */
     cleat_staging *gradients; /* f32 [pieces.elements] in pinned memory */
@@ -39,9 +39,10 @@ typedef struct cleat_data_parallel {
     double timeout;           /* seconds, of the profile */
     /* Of this rank since the shares were chosen: seconds of forward and backward, without the exchange. */
     double step_started, computing;
-    double all_seconds;  /* of the steps that are logged: those after the first ones, if there are any, else all */
+    double all_seconds;  /* of the logged steps: those after the first ones, if any, else all */
     int64_t logged_from; /* number of those before */
-    /* The exchange of these steps, and what nothing hid of it: seconds of the rank that waited least for others in each step. */
+    /* The exchange of these steps, and its exposed part: seconds of the rank that waited least for others
+     * in each step. */
     double exchanged, exchanged_alone;
     double waited;      /* seconds more that this rank had nothing to compute: other ranks were not ready */
     double busy_before; /* of the transport until this step */
@@ -50,28 +51,30 @@ typedef struct cleat_data_parallel {
     double typical_step;      /* seconds: moving average */
     int64_t all_steps;        /* of this process */
     double *squares;          /* [CLEAT_PIECES] of the summed gradient */
-    double exposed;           /* seconds of these steps in which only the exchange went on ... */
+    double exposed;           /* seconds of these steps in which only the exchange ran ... */
     double exposed_before;    /* ... up to the steps that are measured for the shares */
     const volatile int *stop; /* stop request, or NULL */
     bool drifts; /* a device computes other bits: the parameters of rank 0 are sent to all after every update */
 } cleat_data_parallel;
 
-/* Until the next exchange, a rank may evaluate or write a checkpoint while the others wait for it: all agree that they are
- * watched, so that only one that says nothing for distribute.timeout is lost. In steps they wait as long as the profile says, and less
- * after a stop request, because a launcher sends one to all ranks when one of them is gone. All ranks call it. */
+/* Until the next exchange, a rank may evaluate or write a checkpoint while the others wait for it: all
+ * agree to be watched, so only one silent for distribute.timeout is lost. In steps the timeout of the
+ * profile applies, and a shorter one after a stop request, because a launcher sends one to all ranks when
+ * one is lost. All ranks call it. */
 cleat_status cleat_data_parallel_expect_long_work(cleat_data_parallel *parallel, cleat_error *error);
 
-/* Chooses shares: those of the profile, or `measured` [ranks] by cleat_data_parallel_balance (NULL: none), or in proportion to
- * the speeds of the devices. `flops`: measured rate of this device; 0: unknown. CLEAT_ERR_ARGUMENT: the profile has another number of shares than there are ranks, or fewer samples
- * than ranks. All ranks call it. The caller closes it, also after an error. */
+/* Chooses shares: those of the profile, or `measured` [ranks] by cleat_data_parallel_balance (NULL: none),
+ * or in proportion to the speeds of the devices. `flops`: measured rate of this device; 0: unknown.
+ * CLEAT_ERR_ARGUMENT: the profile's shares are not one per rank, or there are fewer samples than ranks.
+ * All ranks call it. The caller closes it, also after an error. */
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
                                       const int64_t *measured, double flops, cleat_error *error);
-/* The same for a pass without training: only `ranks` and `shares` are set. Shares of the profile that are for another
- * number of ranks are those of the training, and not used. */
+/* The same for a pass without training: only `ranks` and `shares` are set. Profile shares for another
+ * number of ranks belong to the training and are ignored. */
 cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_ranks *ranks,
                                            const cleat_profile *profile, double flops, cleat_error *error);
 void cleat_data_parallel_close(cleat_data_parallel *parallel);
-/* Samples of a global batch that this rank computes, at most; 0: all of them. */
+/* Maximum number of samples of a global batch that this rank computes; 0: all of them. */
 int64_t cleat_data_parallel_part(const cleat_data_parallel *parallel, int64_t samples);
 /* cleat_batches_spec.part, with the cleat_data_parallel as `user`. */
 void cleat_data_parallel_cut(void *parallel, int64_t samples, int64_t *first, int64_t *count);
@@ -81,12 +84,12 @@ cleat_status cleat_data_parallel_bind(cleat_data_parallel *parallel, cleat_sessi
 /* CLEAT_ERR_ARGUMENT: the replicas differ, after a resume or a new start. All ranks call it. */
 cleat_status cleat_data_parallel_check_start(cleat_data_parallel *parallel, cleat_session *session, cleat_error *error);
 
-/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end. Each micro-batch is
- * noted before it runs, with its inputs. The last
- * micro-batch of bucket `bucket` is run by cleat_data_parallel_run_last, its inputs being uploaded, so that the exchange of a
- * piece begins while backward goes on. cleat_data_parallel_exchange waits for the device; `status` is that of the own part: a
- * rank that has failed takes part all the same, with values that do not matter, and then all agree on the error. *norm: of
- * the summed gradient, with the loss scale. */
+/* A step: begin, forward and backward of the own part (`own` samples of `samples`), exchange, update, end.
+ * Each micro-batch is recorded with its inputs before it runs. cleat_data_parallel_run_last runs the last
+ * micro-batch, of bucket `bucket`, with its inputs uploaded, so the exchange of a piece begins while
+ * backward still runs. cleat_data_parallel_exchange waits for the device; `status` is that of the own
+ * part: a failed rank still takes part, with meaningless values, and then all agree on the error. *norm:
+ * of the summed gradient, with the loss scale. */
 void cleat_data_parallel_begin(cleat_data_parallel *parallel);
 void cleat_data_parallel_note(cleat_data_parallel *parallel, const cleat_session *session, size_t bucket,
                               const void *inputs);
@@ -98,15 +101,17 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
 cleat_status cleat_data_parallel_end(cleat_data_parallel *parallel, cleat_session *session, int64_t step,
                                      cleat_error *error);
 
-/* Chooses shares from measured steps; *changed: they are others, and the run has to be planned again. A rank without which a
- * step is shorter, in two measurements, gets a share of 0 and is told so: it computes nothing any more, but stays in the sums,
- * which take as long as before, and keeps its parameters equal. Its speed is not measured again. A warning says if one rank
- * alone would be faster, because of the sums. All ranks call it after the same steps. */
+/* Chooses shares from measured steps; *changed: they differ, and the run must be planned again. If two
+ * measurements find a step shorter without a rank, it gets a share of 0, with a warning: it computes
+ * nothing, but takes part in the sums, whose time stays the same, and keeps its parameters equal. Its
+ * speed is not measured again. Warns if one rank alone would be faster, because of the sums. All ranks
+ * call it after the same steps. */
 cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t samples, bool *changed,
                                          cleat_error *error);
-/* Logs how long the exchange took, and how much of it nothing hid. */
+/* Logs how long the exchange took, and how much of it was exposed. */
 void cleat_data_parallel_log(cleat_data_parallel *parallel);
-/* Once the ranks are broken: buffers as after the last update, so that a checkpoint has no half of a step. */
+/* Once the ranks are broken: restores the buffers after the last update, so a checkpoint contains no part
+ * of a step. */
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,
                                                  cleat_error *error);
 

@@ -43,8 +43,8 @@ void cleat_deadline_synced(cleat_deadline *deadline, cleat_run_clock *clock);
  * before it. state->next_seconds is the time they would need. */
 cleat_status cleat_deadline_is_near(cleat_deadline *deadline, cleat_run_clock *clock, cleat_step_work step,
                                     bool evaluation, cleat_train_state *state, bool *near, cleat_error *error);
-/* After CLEAT_ERR_TIME_UP: how the run can be continued, behind "with --resume". `has_trained`: this process has made a
- * step. */
+/* After CLEAT_ERR_TIME_UP: how the run can be continued, as text after "with --resume". `has_trained`:
+ * this process has made a step. */
 const char *cleat_deadline_advice(const cleat_deadline *deadline, bool has_trained);
 /* Logs the forecast of the run, and shortens the schedule if that is allowed. All steps must have been
  * logged before. */

@@ -15,7 +15,7 @@ static cleat_status open_update_stagings(cleat_engine *engine, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* A device that cannot be measured is no error. */
+/* A device that cannot be measured is not an error. */
 static cleat_status measure(cleat_engine *engine, cleat_device *device, cleat_error *error) {
     cleat_error why = {0};
     cleat_status status = cleat_rates_measure(device, &engine->rates, &why);

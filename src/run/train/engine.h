@@ -26,11 +26,11 @@ typedef struct cleat_engine {
  * the average (`average_decay` 0: none). */
 cleat_status cleat_engine_bind(cleat_engine *engine, const cleat_dataset *dataset, double average_decay,
                                cleat_error *error);
-/* Measures the speeds of the device (cleat_rates_measure) if the profile has a monitor or a tracer: before memory is
- * allocated. A device that cannot be measured is logged, and is no error; CLEAT_ERR_MEMORY is. */
+/* Measures the speeds of the device (cleat_rates_measure) if the profile has a monitor or a tracer: before
+ * memory is allocated. A device that cannot be measured is only logged. CLEAT_ERR_MEMORY. */
 cleat_status cleat_engine_measure(cleat_engine *engine, const cleat_profile *profile, cleat_error *error);
-/* Whether the speeds can be measured after the first step, which then waits for less: they are not known, and it is a
- * CPU, whose memory is not short and whose kernels take long to compile. Without a tracer. */
+/* Whether the speeds can be measured after the first step, which then starts earlier: they are unknown,
+ * there is no tracer, and the device is a CPU, which has enough memory and compiles kernels slowly. */
 cleat_status cleat_engine_measures_later(const cleat_engine *engine, const cleat_profile *profile, bool *later,
                                          cleat_error *error);
 /* As cleat_engine_measure, later: beside the memory of the session, on a separate device. */

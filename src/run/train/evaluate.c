@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a pass over the samples collects. */
+/* Results collected by a pass over the samples. */
 typedef struct collected {
     double *metric_state;
     cleat_output_check bad;
@@ -39,7 +39,8 @@ static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cl
     return status;
 }
 
-/* The whole pass as one global batch, because the loss is the mean over it, also where ranks evaluate parts of it. */
+/* The whole pass as one global batch, because the loss is the mean over it, even if ranks evaluate parts
+ * of it. */
 static cleat_global_batch whole_pass(const cleat_dataset *dataset, const uint32_t *samples, size_t count) {
     cleat_global_batch all = {.samples = (int64_t)count};
     for (size_t i = 0; i < count; ++i) all.items += cleat_dataset_items(dataset, samples[i]);
@@ -100,7 +101,7 @@ static cleat_status evaluate_part(const cleat_evaluation_setup *setup, const uin
     return status;
 }
 
-/* The results of all ranks from those of their parts. sums [n_terms + 1] */
+/* Combines the results of the ranks' parts. sums [n_terms + 1] */
 static cleat_status bring_together(const cleat_evaluation_setup *setup, double *sums, collected *found,
                                    cleat_error *error) {
     const cleat_model *model = setup->session->model;
@@ -207,7 +208,7 @@ static cleat_status no_samples(const cleat_profile *profile, const cleat_dataset
         profile->data->path, split, counts[CLEAT_SPLIT_TRAIN], counts[CLEAT_SPLIT_VAL], counts[CLEAT_SPLIT_TEST]);
 }
 
-/* Rank 0 writes the examples for all; the others learn whether it could. */
+/* Rank 0 writes the examples for all; the others receive its status. */
 static cleat_status write_examples(cleat_run_examples *examples, const cleat_loaded_model *loaded, const char *path,
                                    const cleat_run_examples_place *place, cleat_error *error) {
     cleat_ranks *ranks = loaded->parallel.ranks;

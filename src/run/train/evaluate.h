@@ -21,9 +21,9 @@ typedef struct cleat_evaluation_setup {
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
  * [CLEAT_OUTPUT_CHECK_TEXT]: describes outputs or a loss that are not finite, with a remedy; "" if all are
- * finite. examples (may be NULL): keeps what cleat_run_examples_write needs. Ranks evaluate parts; all have the same
- * results, but the examples are complete on rank 0 only. CLEAT_ERR_INTERRUPTED: *stop was not zero between two
- * micro-batches; the session can go on. */
+ * finite. examples (may be NULL): keeps what cleat_run_examples_write needs. Ranks evaluate parts; all
+ * have the same results, but the examples are complete on rank 0 only. CLEAT_ERR_INTERRUPTED: *stop was
+ * not zero between two micro-batches; the session remains usable. */
 cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
                                     cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
                                     cleat_error *error);

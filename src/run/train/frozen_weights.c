@@ -12,17 +12,17 @@
 
 #include <string.h>
 
-/* Elements that are looked at together. */
+/* Elements compared at a time. */
 enum { BLOCK = 1 << 14 };
 
-/* How a device may have rounded. */
+/* Rounding modes that a device may have used. */
 static const struct {
     void (*to)(const float *values, size_t count, uint16_t *bits);
     void (*from)(const uint16_t *bits, size_t count, float *values);
 } roundings[] = {{cleat_to_f16, cleat_from_f16}, {cleat_to_bf16, cleat_from_bf16}};
 enum { ROUNDINGS = sizeof roundings / sizeof *roundings };
 
-/* Whether `values` [count], rounded, are `rounded`. */
+/* Whether `values` [count], rounded, equal `rounded`. */
 static bool agree(int rounding, const float *values, const float *rounded, int64_t count) {
     uint16_t bits[256];
     float back[256];
@@ -36,7 +36,8 @@ static bool agree(int rounding, const float *values, const float *rounded, int64
     return true;
 }
 
-/* --- what the checkpoint has ---------------------------------------------------------------------------------- */
+/* --- the checkpoint
+ * ------------------------------------------------------------------------------------------- */
 
 static bool is_frozen(const cleat_model *model, const cleat_tensor *param) {
     cleat_param_rule rule = {0};
@@ -44,7 +45,7 @@ static bool is_frozen(const cleat_model *model, const cleat_tensor *param) {
     return rule.frozen;
 }
 
-/* *half: whether a matrix consists of halves, some of which are not zero. */
+/* *half: whether a matrix has only half values, not all of them zero. */
 static cleat_status find_half(const cleat_safetensors *file, const cleat_st_tensor *matrix, bool *half,
                               cleat_error *error) {
     const int64_t count = cleat_st_elements(matrix);
@@ -61,7 +62,7 @@ static cleat_status find_half(const cleat_safetensors *file, const cleat_st_tens
     return CLEAT_OK;
 }
 
-/* *any: whether some frozen matrix consists of halves. */
+/* *any: whether some frozen matrix has only half values. */
 static cleat_status find_halves(const cleat_model *model, const cleat_store *store, const cleat_checkpoint *checkpoint,
                                 bool *any, cleat_error *error) {
     int64_t row;
@@ -76,11 +77,12 @@ static cleat_status find_halves(const cleat_model *model, const cleat_store *sto
     return status;
 }
 
-/* --- what the weights have ------------------------------------------------------------------------------------ */
+/* --- the weights
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef struct comparison {
     cleat_frozen_weights *frozen;
-    bool same, agrees[ROUNDINGS]; /* the parameter that is being read, so far */
+    bool same, agrees[ROUNDINGS]; /* the current parameter, as read so far */
     const char *other;            /* a parameter that differs by more than rounding; NULL: none */
 } comparison;
 
@@ -119,7 +121,7 @@ static cleat_status compare(void *user, cleat_tensor *param, int64_t first, int6
     return CLEAT_OK;
 }
 
-/* A parameter that the weights do not have was drawn, and is what the run has. */
+/* A parameter that the weights lack was drawn at random; the run's values are exact. */
 static cleat_status ignore(void *user, cleat_tensor *param, cleat_error *error) {
     (void)user, (void)param, (void)error;
     return CLEAT_OK;
@@ -133,7 +135,7 @@ static cleat_status compare_weights(const cleat_profile *profile, const cleat_mo
     cleat_status status = cleat_open_init(profile->init, &frozen->weights, error);
     if (!status) status = cleat_profile_find_parameters(profile, model, frozen->weights, &frozen->target, error);
     if (!status) status = cleat_weights_load(frozen->weights, &frozen->target, &report, error);
-    if (!status && c.other) status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is another there", c.other);
+    if (!status && c.other) status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' has other values there", c.other);
     cleat_weight_report_free(&report);
     return status;
 }
@@ -150,14 +152,14 @@ static cleat_status make_store(const cleat_profile *profile, const cleat_model *
     return cleat_graph_status(frozen->graph, error);
 }
 
-/* Those of the weights are taken, or none. */
+/* Takes all of them from the weights, or none. */
 static void choose(const cleat_profile *profile, const cleat_model *model, cleat_frozen_weights *frozen) {
     cleat_error why = {0};
     if (compare_weights(profile, model, frozen, &why)) {
         frozen->count = 0;
         cleat_log(CLEAT_LOG_WARNING,
-                  "frozen parameters are exported as the run has them, in halves: those of model.init = %s cannot "
-                  "be taken: %s",
+                  "frozen parameters are exported as the run has them, in half precision: those of model.init = %s "
+                  "cannot be used: %s",
                   profile->init, why.text);
     } else if (frozen->count > 0) {
         cleat_log(CLEAT_LOG_INFO, "%zu frozen tensors are exported as they are in model.init = %s", frozen->count,

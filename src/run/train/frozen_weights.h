@@ -1,5 +1,5 @@
-/* Frozen parameters of a run in half precision, as exact as the weights that it started from. A device has only halves of
- * them, so that is what a checkpoint has too. */
+/* Frozen parameters of a run in half precision, as exact as the weights that it started from. The device,
+ * and so the checkpoint, has only their half values. */
 #ifndef CLEAT_SRC_TRAIN_FROZEN_WEIGHTS_H
 #define CLEAT_SRC_TRAIN_FROZEN_WEIGHTS_H
 
@@ -8,7 +8,7 @@
 #include "profile/schema.h"
 #include "weights/architecture.h"
 
-/* A checkpoint, and the weights that have some of its tensors more exactly. */
+/* A checkpoint, and the weights that have some of its tensors in full precision. */
 typedef struct cleat_frozen_weights {
     const cleat_checkpoint *checkpoint;
     cleat_weights *weights; /* NULL: the checkpoint has all of them exactly */
@@ -19,10 +19,10 @@ typedef struct cleat_frozen_weights {
     size_t count, capacity;
 } cleat_frozen_weights;
 
-/* Finds the parameters that the checkpoint of a run has in halves in model.init: all of them, or, where these weights
- * are gone or are others, none. Either is logged in a line. The weights are the same if each of their frozen values,
- * rounded, is the checkpoint's. A run in f32 has none. `model` as cleat_model_of_checkpoint makes it; it and the
- * checkpoint must outlive *frozen, which the caller clears. */
+/* Finds in model.init the parameters of which the checkpoint has only half values: all of them, or none if
+ * those weights are missing or differ; the outcome is logged. Weights are the same if each of their frozen
+ * values rounds to the checkpoint's. A run in f32 has none. `model` as cleat_model_of_checkpoint makes it;
+ * it and the checkpoint must outlive *frozen, which the caller clears. */
 cleat_status cleat_frozen_weights_open(const cleat_profile *profile, const cleat_model *model,
                                        const cleat_checkpoint *checkpoint, cleat_frozen_weights *frozen,
                                        cleat_error *error);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements: smaller pieces cost more for their number than they hide. */
+/* Elements; for smaller pieces the overhead exceeds the time that they hide. */
 enum { MIN_PIECE = 1 << 17 };
 
-/* The number of the parameter's table; -1: it is none. */
+/* The number of the parameter's table; -1: none. */
 static int table_of(const cleat_pieces *pieces, size_t parameter) {
     for (int t = 0; t < pieces->table_count; ++t)
         if (pieces->tables[t].parameter == parameter) return t;
@@ -43,7 +43,7 @@ static void begin_piece(cleat_pieces *pieces, int table) {
     ++pieces->count;
 }
 
-/* The elements of a parameter go to the piece that was begun last, and to new ones once it has `most`. */
+/* The elements of a parameter fill the last piece up to `most`, then new ones. */
 static void add_dense(cleat_pieces *pieces, const cleat_workload *work, const cleat_tensor *grad, int64_t most) {
     int64_t left = cleat_store_aligned(cleat_tensor_elements(grad)), flat = grad->flat_offset;
     while (left > 0) {
@@ -61,7 +61,7 @@ static int by_place(const void *a, const void *b) {
     return (x->flat > y->flat) - (x->flat < y->flat);
 }
 
-/* A small rest at the end joins the piece before it, which is final hardly earlier. */
+/* A small remainder at the end joins the previous piece, which becomes final hardly earlier. */
 static void join_rest(cleat_pieces *pieces, size_t last) {
     cleat_piece *rest = &pieces->list[last], *before = rest - 1;
     if (last == 0 || rest->table >= 0 || before->table >= 0 || 4 * rest->elements >= before->elements) return;
@@ -72,7 +72,7 @@ static void join_rest(cleat_pieces *pieces, size_t last) {
     --pieces->count;
 }
 
-/* Joins runs that follow one another, and gives all their places in the host's copy. */
+/* Joins adjacent runs, and assigns all their places in the host's copy. */
 static void place_runs(cleat_pieces *pieces) {
     size_t kept = 0;
     for (size_t p = 0; p < pieces->count; ++p) {

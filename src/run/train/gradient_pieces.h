@@ -1,9 +1,9 @@
-/* The gradient of a step in the pieces in which ranks exchange it: parameters in the opposite order of their declaration, which is
- * the order in which backward makes their gradients final.
+/* The gradient of a step in the pieces in which ranks exchange it: parameters in reverse order of
+ * declaration, which is the order in which backward completes their gradients.
  *
- * Pieces and their order follow from the parameters alone, so they are the same on all ranks, whatever their micro-batches. The
- * host's copy has the pieces one after the other; a flat buffer on the device has a piece in several runs, because parameters of one
- * rule lie side by side there. */
+ * Pieces and their order depend only on the parameters, so they are the same on all ranks, whatever their
+ * micro-batches. Pieces are contiguous in the host's copy; in the flat buffer on the device a piece is in
+ * several runs, because parameters of one update rule are adjacent there. */
 #ifndef CLEAT_SRC_GRADIENT_PIECES_H
 #define CLEAT_SRC_GRADIENT_PIECES_H
 
@@ -19,15 +19,15 @@ typedef struct cleat_gradient_run {
 typedef struct cleat_piece {
     size_t first_run, runs;
     int64_t first, elements; /* in the host's copy */
-    /* Nodes of the bucket's training graph after which it is final, and the pieces before it are. */
+    /* Number of nodes of the bucket's training graph after which this piece and those before it are final. */
     size_t ready[CLEAT_BUCKETS];
-    int table; /* number of the table (cleat_pieces.tables) that it is, or -1 */
+    int table; /* number of its table in cleat_pieces.tables, or -1 */
 } cleat_piece;
 
 typedef struct cleat_pieces {
     size_t count;
     cleat_piece list[CLEAT_PIECES];
-    cleat_gradient_run *runs; /* [run_count], those of a piece side by side */
+    cleat_gradient_run *runs; /* [run_count], those of a piece are adjacent */
     size_t run_count;
     int64_t elements; /* of the host's copy */
     cleat_row_table tables[CLEAT_TABLES];

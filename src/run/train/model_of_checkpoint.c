@@ -92,7 +92,7 @@ static cleat_status compare(const cleat_store *store, const cleat_checkpoint *ch
 /* Two values of a size; a dimension that differs between them is a multiple of the size, plus a constant. */
 enum { LESS = 16, MORE = 24 };
 
-/* The size with which a dimension would be that of the checkpoint; 0: none. */
+/* The size that gives a dimension the checkpoint's value; 0: none. */
 static int64_t solve(int64_t less, int64_t more, int64_t wanted) {
     const int64_t slope = (more - less) / (MORE - LESS);
     if (less == more || slope == 0 || (more - less) % (MORE - LESS) || (wanted - less) % slope) return 0;
@@ -129,7 +129,7 @@ static cleat_status find_member(cleat_model *model, cleat_model_sizes *sizes, in
     return status;
 }
 
-/* Classes come last: a forecast of the same width has none. */
+/* Classes come last, because a forecast of the same width has none. */
 static cleat_status find_sizes(cleat_model *model, int64_t length, const cleat_checkpoint *checkpoint,
                                cleat_error *error) {
     cleat_model_sizes sizes = model->sizes;
@@ -156,7 +156,7 @@ int64_t cleat_model_longest(const cleat_profile *profile, const cleat_model *mod
     return fixed ? fixed : profile->data->max_length;
 }
 
-/* Takes the size of the maps from data, which are not kept. */
+/* Takes the size of the maps from data, which are closed again. */
 static cleat_status open_maps(cleat_model *model, const cleat_profile *profile, const char *data, const char *fitted,
                               cleat_error *error) {
     cleat_dataset *dataset = NULL;
@@ -165,7 +165,7 @@ static cleat_status open_maps(cleat_model *model, const cleat_profile *profile, 
     cleat_dataset_destroy(dataset);
     if (status && !data)
         return cleat_fail_in(error, status,
-                             "the network depends on the size of the maps; --data PATH names some of that size");
+                             "the network depends on the size of the maps; give data of that size with --data PATH");
     return status;
 }
 

@@ -6,18 +6,18 @@
 #include "cleat/models.h"
 #include "cleat/profile.h"
 
-/* Creates the model of a checkpoint. Sizes that training took from its data (vocabulary, classes, columns) are those
- * with which the graph has the tensors of the checkpoint. Families whose graphs also depend on the size of the data's
- * maps open `data`, or if it is NULL data.path of the profile, for prediction. CLEAT_ERR_FORMAT: no sizes fit; the
- * message names a tensor. The caller destroys the model. */
+/* Creates the model of a checkpoint. Sizes that training took from its data (vocabulary, classes, columns)
+ * are chosen to give the graph the tensors of the checkpoint. Families whose graphs also depend on the
+ * size of the data's maps open `data`, or if it is NULL data.path of the profile, for prediction.
+ * CLEAT_ERR_FORMAT: no sizes fit; the message names a tensor. The caller destroys the model. */
 cleat_status cleat_model_of_checkpoint(const cleat_profile *profile, const cleat_checkpoint *checkpoint,
                                        const char *data, cleat_model **model, cleat_error *error);
 
-/* The length of the longest samples that the profile allows; for models of fixed length that length. */
+/* The length of the longest samples that the profile allows, or the model's fixed length. */
 int64_t cleat_model_longest(const cleat_profile *profile, const cleat_model *model);
 
-/* The tensor of the checkpoint with the values of a parameter or buffer of the model: its own, or that of a pair of
- * running statistics, PREFIX [2, C], of which *row is the part. NULL: there is none. */
+/* The tensor of the checkpoint with the values of a parameter or buffer of the model: its own, or that of
+ * a pair of running statistics, PREFIX [2, C], in its row *row. NULL: none. */
 const cleat_st_tensor *cleat_checkpoint_tensor(const cleat_checkpoint *checkpoint, const cleat_tensor *tensor,
                                                int64_t *row);
 

@@ -6,9 +6,9 @@
 #include "core/safetensors.h"
 #include "session/session.h"
 
-/* Settings that a checkpoint's parameters depend on: `items` [count], with their strings in `keys` and `texts`. Those
- * that checkpoints store are `stored` [n_stored]: a key that is newer than checkpoints is stored unless it has its
- * default, so that the files of earlier versions are as they were. */
+/* Settings that a checkpoint's parameters depend on: `items` [count], with their strings in `keys` and
+ * `texts`. Those that checkpoints store are `stored` [n_stored]: a key that is newer than checkpoints is
+ * stored unless it has its default, so files are the same as those of earlier versions. */
 enum { CLEAT_SETTINGS = 48, CLEAT_SETTING_TEXT = 160 };
 typedef struct cleat_settings {
     cleat_model_setting items[CLEAT_SETTINGS];

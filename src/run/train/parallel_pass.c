@@ -1,4 +1,4 @@
-/* What ranks exchange after a pass of which each has computed a part. */
+/* The exchange after a pass of which each rank computed a part. */
 #include "train/parallel_pass.h"
 
 #include "core/memory.h"
@@ -7,7 +7,7 @@
 
 /* Bytes of a rank that are exchanged at once. */
 enum { CHUNK = 1 << 20 };
-/* As many samples as cleat_shares_cut divides. */
+/* The maximum number of samples of cleat_shares_cut. */
 static const size_t MAX_SAMPLES = (size_t)1 << 30;
 
 static cleat_ranks *ranks_of(const cleat_data_parallel *parallel) {
@@ -21,7 +21,7 @@ cleat_status cleat_pass_part(const cleat_data_parallel *parallel, size_t samples
     *count = samples;
     if (!ranks_of(parallel)) return CLEAT_OK;
     if (samples > MAX_SAMPLES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many for several ranks; the most are %zu",
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu samples are too many for several ranks; the maximum is %zu",
                           samples, MAX_SAMPLES);
     cleat_data_parallel_cut((void *)parallel, (int64_t)samples, &begin, &own);
     *first = (size_t)begin;
@@ -101,7 +101,7 @@ static size_t record_bytes(const cleat_prediction *prediction) {
     return sizeof(record) + (size_t)prediction->values * sizeof *prediction->output;
 }
 
-/* What this rank sends: nothing from rank 0. *bytes [*size], which the caller frees. */
+/* The data that this rank sends; rank 0 sends nothing. *bytes [*size], which the caller frees. */
 static cleat_status pack(cleat_ranks *ranks, const cleat_prediction *predictions, size_t count, char **bytes,
                          uint64_t *size, cleat_error *error) {
     const bool sends = cleat_ranks_rank(ranks) > 0;
@@ -141,7 +141,7 @@ static cleat_status unpack(const cleat_dataset *dataset, const char *bytes, size
     return CLEAT_OK;
 }
 
-/* What is exchanged: own [sizes[rank]] of each rank, in chunks, to received[rank] of rank 0. */
+/* The exchange: own [sizes[rank]] of each rank goes in chunks to received[rank] on rank 0. */
 typedef struct transfer {
     uint64_t *sizes;      /* [ranks] */
     char **received;      /* [ranks]; of rank 0 */

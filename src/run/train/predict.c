@@ -128,8 +128,8 @@ static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder,
     return status;
 }
 
-/* Predictions of all ranks on rank 0, which writes them, unless each rank has written its own; the counts and states of
- * all on all ranks. */
+/* Sends the predictions of all ranks to rank 0, which writes them, unless each rank has written its own;
+ * combines counts and states on all ranks. */
 static cleat_status bring_together(const cleat_loaded_model *loaded, bool each, outputs *kept, cleat_error *error) {
     for (size_t i = 0; i < kept->count; ++i)
         kept->states[i] = (unsigned char)cleat_dataset_sample_state(loaded->dataset, i);

@@ -10,7 +10,7 @@
 enum { LINE = 512, BAR = 20 };
 
 static const double seconds_between_bars = 0.1;
-/* Of lines: this part of the time since the start, so that twelve hours give a thousand lines. */
+/* Time between lines as a fraction of the elapsed time: twelve hours give a thousand lines. */
 static const double part_between_lines = 1.0 / 60, min_between_lines = 5, max_between_lines = 60;
 
 static int usable_width(int width) {
@@ -34,8 +34,8 @@ static double percent(const cleat_progress *progress, int64_t step) {
     return progress->total > 0 ? 100.0 * (double)step / (double)progress->total : 100.0;
 }
 
-/* The steps since `earlier`, which is half of this process or more, but neither the first results nor what preceded
- * them: compilation, and warming up. */
+/* Uses the steps since `earlier`, at least half of this process's, but without the first results, which
+ * include compilation and warm-up. */
 static void remaining_text(const cleat_progress *progress, int64_t step, double now, char text[32]) {
     char duration[CLEAT_DURATION_TEXT];
     const cleat_progress_mark *from = &progress->earlier;
@@ -45,7 +45,7 @@ static void remaining_text(const cleat_progress *progress, int64_t step, double 
     snprintf(text, 32, "  ETA %s", cleat_duration_text(rint(left), duration));
 }
 
-/* Moves the start of the measured steps on to the latest mark, once as many steps have followed that. */
+/* Moves the start of the measured steps to the latest mark once as many steps have followed it. */
 static void advance_marks(cleat_progress *progress, int64_t step, double now) {
     const cleat_progress_mark mark = {.step = step, .time = now};
     if (!progress->has_marks) progress->earlier = progress->latest = mark;

@@ -4,9 +4,10 @@
 
 #include "train/run.h"
 
-/* Opens a file in the run folder, if run.tensorboard of the resolved profile is set. run->log must be open. The file
- * begins a session at `step`, the steps done so far: readers drop the steps that will be repeated. What the folder's
- * files say about `step` itself, or about all steps if there is no earlier event file, is written again. */
+/* Opens a file in the run folder, if run.tensorboard of the resolved profile is set. run->log must be
+ * open. The file begins a session at `step`, the steps done so far: readers drop the steps that will be
+ * repeated. Records of the folder's files for `step` itself, or for all steps if there is no earlier event
+ * file, are written again. */
 cleat_status cleat_run_board_open(cleat_run *run, const cleat_profile *resolved, int64_t step, cleat_error *error);
 void cleat_run_board_close(cleat_run *run);
 

@@ -9,7 +9,7 @@
 typedef struct cleat_run_clock {
     double started; /* call of cleat_train */
     double lap;     /* end of the last measured part of the startup (startup_timing.h) */
-    double waited;  /* duration: total wait of the session for programs at that point */
+    double waited;  /* duration: the session's total wait for programs at the last lap */
     /* last time the host waited for the device, or finished work other than training */
     double synced;
     double last_checkpoint; /* last checkpoint, or the start of training */

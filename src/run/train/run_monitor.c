@@ -58,8 +58,8 @@ static cleat_status estimate_work(cleat_run_monitor *monitor, const cleat_engine
                   : cleat_estimate_roofline(work->plan, work->update.index, &engine->rates, &monitor->update, error);
 }
 
-/* The largest micro-batch, up to 8 times the present one, that fits as well. The arena (activations, workspace, inputs)
- * grows at most in proportion. */
+/* The largest micro-batch that also fits, up to 8 times the current one. The arena (activations,
+ * workspace, inputs) grows at most in proportion. */
 static void find_larger(const cleat_plan *plan, cleat_hint_facts *facts) {
     enum { MOST = 8 };
     const int64_t arena = cleat_plan_category_bytes(plan, CLEAT_BYTES_ARENA);
@@ -91,8 +91,8 @@ static cleat_hint_facts hint_facts(const cleat_run_monitor *monitor, const cleat
     return facts;
 }
 
-/* The profile that the user gave, with the settings and the device given besides; or the one in the run folder if its
- * path is unknown. */
+/* The user's profile, with the settings and the device given in addition; or the one in the run folder if
+ * its path is unknown. */
 static void name_profile(cleat_run_monitor *monitor, const cleat_run *run) {
     monitor->options[0] = 0;
     if (!run->options->profile_path) {

@@ -1,5 +1,6 @@
-/* What a training run tells its monitor: the device and its speed, steps, what the training thread is doing, events,
- * the end. Everything is recorded in system.jsonl of the run folder; metrics.jsonl stays free of times. */
+/* The data that a training run passes to its monitor: the device and its speed, steps, activity of the
+ * training thread, events, the end. Everything is recorded in system.jsonl of the run folder;
+ * metrics.jsonl stays free of times. */
 #ifndef CLEAT_SRC_RUN_MONITOR_H
 #define CLEAT_SRC_RUN_MONITOR_H
 
@@ -46,7 +47,7 @@ void cleat_run_monitor_stop(cleat_run_monitor *monitor);
 void cleat_run_monitor_end(cleat_run_monitor *monitor, int64_t step, cleat_status status, const char *text,
                            double seconds);
 
-/* What the training thread does from now on; returns what it did before. */
+/* Sets the activity of the training thread; returns the previous one. */
 cleat_activity cleat_run_monitor_set(cleat_run_monitor *monitor, cleat_activity activity);
 /* A micro-batch of bucket `bucket` was handed over, and is enqueued next. */
 void cleat_run_monitor_micro_batch(cleat_run_monitor *monitor, size_t bucket);

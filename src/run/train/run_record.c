@@ -57,7 +57,7 @@ static void add_cpus(cleat_string *text) {
 
 /* --- the run -------------------------------------------------------------------------------------------------- */
 
-/* Without what the store adds so that each begins at an aligned address. */
+/* Without the padding that the store adds for alignment. */
 static int64_t count_parameters(const cleat_store *store) {
     int64_t count = 0;
     for (size_t i = 0; i < cleat_store_count(store); ++i) count += cleat_tensor_elements(cleat_store_param(store, i));
@@ -134,7 +134,8 @@ static void add_forecast(cleat_string *text, const cleat_step_forecast *forecast
                  json_text("source", "roofline estimate at measured rates"), json_close('}'));
 }
 
-/* --- what became of every `auto` ------------------------------------------------------------------------------ */
+/* --- resolved `auto` values
+ * ----------------------------------------------------------------------------------- */
 
 enum { WHY = 256 };
 

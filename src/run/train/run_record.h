@@ -1,4 +1,5 @@
-/* The start record of a run in system.jsonl: what runs where, with which plan, and which figures will be recorded. */
+/* The start record of a run in system.jsonl: the model, the machine, the plan, and the figures that will
+ * be recorded. */
 #ifndef CLEAT_SRC_RUN_RECORD_H
 #define CLEAT_SRC_RUN_RECORD_H
 

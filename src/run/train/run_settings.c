@@ -20,7 +20,7 @@ int64_t cleat_run_settings_cut(const cleat_run_settings *settings) {
     return settings->profile == settings->shortened ? settings->profile->data->max_length : 0;
 }
 
-/* Any maximum length that no sample reaches computes the same: it is compared as the longest bucket. */
+/* A maximum length that no sample reaches does not affect results: it is compared as the longest bucket. */
 static void lower_to_longest(cleat_profile *profile) {
     const cleat_int_list *buckets = &profile->data->buckets;
     const int64_t longest = buckets->count > 0 ? buckets->values[buckets->count - 1] : profile->data->max_length;

@@ -15,7 +15,7 @@ typedef struct cleat_run_tracer {
 
 /* Parses run.trace: before the device is opened. */
 cleat_status cleat_run_tracer_check(cleat_run_tracer *tracing, const cleat_profile *profile, cleat_error *error);
-/* Whether the run takes synthetic samples, because it only profiles and data.path does not exist. */
+/* Whether the run uses synthetic samples, because it only profiles and data.path does not exist. */
 bool cleat_run_tracer_makes_data(const cleat_run_tracer *tracing, const cleat_run *run, const cleat_profile *profile);
 /* Opens the data of the run. A run that only traces generates synthetic samples if data.path does not exist. */
 cleat_status cleat_run_tracer_open_data(const cleat_run_tracer *tracing, const cleat_run *run, cleat_run_data *data,
@@ -30,7 +30,7 @@ cleat_status cleat_run_tracer_begin_step(cleat_run_tracer *tracing, const cleat_
                                          const cleat_global_batch *global_batch, cleat_error *error);
 /* CLEAT_ERR_INTERRUPTED after the last cycle of a run that only traces; see cleat_run_tracer_ends_run. */
 cleat_status cleat_run_tracer_end_step(cleat_run_tracer *tracing, const cleat_run *run, cleat_error *error);
-/* Whether all cycles of a run that only traces are recorded: its end is then no failure. */
+/* Whether all cycles of a run that only traces are recorded: its end is then not a failure. */
 bool cleat_run_tracer_ends_run(const cleat_run_tracer *tracing, const cleat_run *run);
 
 /* Before and after the engine is closed. */

@@ -36,7 +36,8 @@ static cleat_status refuse(const cleat_checkpoint *checkpoint, const cleat_run_s
                       checkpoint->folder, *differences ? ": " : "", differences);
 }
 
-/* The first of the steps done whose learning rate the other schedule would have changed; `steps` if there is none. */
+/* The first completed step whose learning rate would differ with the other schedule; `steps` if there is
+ * none. */
 static int64_t first_other_rate(const cleat_schedule *then, const cleat_schedule *now, int64_t steps) {
     int64_t step = 0;
     while (step < steps && cleat_schedule_rate(then, step) == cleat_schedule_rate(now, step)) ++step;
@@ -63,7 +64,7 @@ static cleat_status check_schedules(const cleat_checkpoint *checkpoint, const cl
     }
     if (run->options->resume_from) {
         cleat_log(CLEAT_LOG_WARNING,
-                  "a new schedule of the learning rate (%s) from step %lld on: %g, where the last step had %g; results "
+                  "a new schedule of the learning rate (%s) from step %lld on: %g after %g in the last step; results "
                   "are not those of a run that had it from the start",
                   differences, (long long)state->step + 1, cleat_schedule_rate(now, state->step),
                   cleat_schedule_rate(then, state->step - 1));
@@ -122,7 +123,7 @@ cleat_status cleat_check_other_data(const cleat_checkpoint *checkpoint, const cl
     if (!profile->run.resume_other_data)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s was trained on other data than %s has now: %s. Resume with the data of the run, start a "
-                          "new one with another --out, or go on with these: --set run.resume_other_data=true",
+                          "new one with another --out, or continue with these: --set run.resume_other_data=true",
                           checkpoint->folder, profile->data->path, differences);
     cleat_log(CLEAT_LOG_WARNING,
               "%s was trained on other data than %s has now: %s; run.resume_other_data allows it, but results are not "

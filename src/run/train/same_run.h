@@ -14,8 +14,8 @@
 cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                   const cleat_schedule *schedule, const cleat_run *run, bool *replan,
                                   cleat_error *error);
-/* For a run whose data are not those that the checkpoint was trained on, as `differences` says: CLEAT_ERR_ARGUMENT, or
- * only a warning with run.resume_other_data. */
+/* For a run whose data differ by `differences` from those of the checkpoint: CLEAT_ERR_ARGUMENT, or only a
+ * warning with run.resume_other_data. */
 cleat_status cleat_check_other_data(const cleat_checkpoint *checkpoint, const cleat_profile *profile,
                                     const char *differences, cleat_error *error);
 

@@ -25,7 +25,7 @@ static cleat_status check(const cleat_schedule *schedule, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* A warm-up that a small run would never leave is that of profiles made for more data. */
+/* A warm-up longer than a small run comes from a profile made for more data. */
 static int64_t warmup_within(const cleat_schedule *schedule) {
     const int64_t total = schedule->total_steps;
     if (schedule->warmup_ratio <= 0)

@@ -90,7 +90,8 @@ static void warn_cut_warmup(const cleat_schedule *schedule) {
         (long long)schedule->steps_per_epoch, (long long)schedule->warmup_steps);
 }
 
-/* Rejects a sample that is too long for every bucket, and a schedule that cannot be, before anything is planned. */
+/* Rejects a sample that is too long for every bucket, and an impossible schedule, before anything is
+ * planned. */
 static cleat_status count_steps(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
     cleat_status status = cleat_run_data_count(&trainer->data, trainer->engine.model, profile, error);
@@ -149,8 +150,8 @@ static void warn_other_order(const cleat_trainer *trainer) {
               (long long)then->epoch + 1);
 }
 
-/* `settings`: whether the settings are those of the checkpoint. Some of them follow from the data (data.buckets = auto),
- * so that other data are named with the settings that differ. */
+/* `settings`: whether the settings are those of the checkpoint. Some of them follow from the data
+ * (data.buckets = auto), so a difference of the data is reported with them. */
 static cleat_status check_resumed_data(const cleat_trainer *trainer, cleat_status settings, cleat_error *error) {
     const cleat_train_state *then = &trainer->checkpoint->state;
     char differences[512];
@@ -308,15 +309,15 @@ static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
     return status ? status : cleat_run_tracer_check(&trainer->tracing, trainer->settings.profile, error);
 }
 
-/* Every start then repeats the self-check, the measurements, the tokens of texts. */
+/* Without a cache every start repeats the self-check, the measurements and the tokenization of texts. */
 static void warn_no_cache(void) {
     char folder[CLEAT_PATH];
     cleat_error why = {0};
     if (cleat_cache_folder(folder, sizeof folder, &why))
-        cleat_log(CLEAT_LOG_WARNING, "nothing is cached, so that each start of a run takes longer: %s", why.text);
+        cleat_log(CLEAT_LOG_WARNING, "nothing is cached, so each start of a run takes longer: %s", why.text);
 }
 
-/* A run that goes on takes the columns of its checkpoint. */
+/* A resumed run uses the columns of its checkpoint. */
 static cleat_status check_data(cleat_trainer *trainer, cleat_error *error) {
     const cleat_profile *profile = trainer->settings.profile;
     cleat_model *model = NULL;
@@ -402,9 +403,10 @@ static cleat_status open_tracer(cleat_trainer *trainer, cleat_error *error) {
     return cleat_run_tracer_open(&trainer->tracing, &trainer->engine, &trainer->run, trainer->state.step, error);
 }
 
-/* The stages of opening a run. Checks of moments (settings, names of devices, files and columns) precede the one of the
- * device, which takes seconds, and it precedes reading data, which may take hours; nothing is written before the device has passed its self-check. `part`: the part of the
- * startup time that the stage is counted in. */
+/* The stages of opening a run. Quick checks (settings, names of devices, files and columns) precede the
+ * check of the device, which takes seconds, and that precedes reading data, which may take hours; nothing
+ * is written before the device has passed its self-check. `part`: the part of the startup time to which
+ * the stage counts. */
 static const struct stage {
     cleat_status (*open)(cleat_trainer *trainer, cleat_error *error);
     size_t part; /* offset of a double in cleat_startup_stats */
@@ -421,7 +423,7 @@ static const struct stage {
     {count_steps, offsetof(cleat_startup_stats, plan)},      /* buckets, steps, schedule */
     {fit, offsetof(cleat_startup_stats, plan)},              /* micro-batches, memory, kernels */
     {bind, offsetof(cleat_startup_stats, setup)},            /* loader, staging, average */
-    {open_check, offsetof(cleat_startup_stats, setup)},      /* what is to be checked of the run's programs */
+    {open_check, offsetof(cleat_startup_stats, setup)},      /* check of the run's programs */
     {restore, offsetof(cleat_startup_stats, setup)},         /* parameters and training state */
     {bind_parallel, offsetof(cleat_startup_stats, setup)},   /* exchange of gradients between ranks */
     {open_deadline, offsetof(cleat_startup_stats, setup)},   /* time budget and number of epochs */

@@ -1,5 +1,5 @@
-/* The rows of tables that the global batch of a step touches, on all ranks. Ranks tell each other before they run their last
- * micro-batch, so that they know it when the gradients are there. */
+/* The rows of tables that the global batch of a step touches, on all ranks. Ranks exchange them before
+ * their last micro-batch, so they are known when the gradients are ready. */
 #ifndef CLEAT_SRC_TOUCHED_ROWS_H
 #define CLEAT_SRC_TOUCHED_ROWS_H
 
@@ -8,7 +8,7 @@
 #include "train/gradient_pieces.h"
 
 typedef struct cleat_touched_rows {
-    uint64_t *own, *all; /* marks [stride] of this rank, [ranks, stride] of all, as cleat_row_sum has them */
+    uint64_t *own, *all; /* marks [stride] of this rank, [ranks, stride] of all, in the layout of cleat_row_sum */
     size_t stride, first_word[CLEAT_TABLES];
     float *scratch;      /* of the sums */
     bool every;          /* all rows are exchanged: CLEAT_RANKS_DENSE is set on this rank, for tests and measurements */
@@ -22,12 +22,13 @@ cleat_status cleat_touched_rows_open(cleat_touched_rows *rows, const cleat_piece
                                      cleat_error *error);
 void cleat_touched_rows_close(cleat_touched_rows *rows);
 
-/* A step begins: no row is touched. */
+/* Begins a step: no row is touched yet. */
 void cleat_touched_rows_begin(cleat_touched_rows *rows);
 /* Adds the rows that a micro-batch touches; inputs: of the training graph of the bucket, as they are uploaded. */
 void cleat_touched_rows_add(cleat_touched_rows *rows, const cleat_pieces *pieces, const cleat_session *session,
                             size_t bucket, const void *inputs);
-/* Tells the others, once a step; does nothing where there are no tables. All ranks call it before they sum. */
+/* Sends the rows to the other ranks, once per step; does nothing without tables. All ranks call it before
+ * they sum. */
 cleat_status cleat_touched_rows_announce(cleat_touched_rows *rows, cleat_ranks *ranks, cleat_error *error);
 
 #endif

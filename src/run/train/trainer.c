@@ -21,7 +21,7 @@ bool cleat_trainer_must_stop(const cleat_trainer *trainer) {
     return trainer->run.options->stop && *trainer->run.options->stop;
 }
 
-/* What the training thread does: for the monitor the reason why a device waits, for the tracer a span of its
+/* Activities of the training thread: the monitor's reason why a device waits, and a span in the tracer's
  * trace. */
 typedef struct phase {
     cleat_activity activity, before;
@@ -386,7 +386,8 @@ static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
            due(epoch, trainer->settings.profile->run.evaluate_every_epochs, trainer->schedule.epochs);
 }
 
-/* What the ranks of a run decide together: a stop request to any of them holds for all; clocks are those of rank 0. */
+/* Joint decisions of the ranks: a stop request to any of them applies to all; times are those of rank 0's
+ * clock. */
 enum { ASKED_STOP, ASKED_SAVE, ASKED_PLAN };
 
 /* Stops before a step that could exceed the time budget. */
@@ -441,8 +442,8 @@ static bool plan_is_due(const cleat_trainer *trainer, bool epoch_end) {
            cleat_budget_is_measured(&trainer->deadline.budget, epoch_end);
 }
 
-/* Micro-batches follow from the shares of the ranks, and so do plan and kernels: for other shares the run is saved and opened
- * again (cleat_train_with_callback). The global batches stay the same. */
+/* Micro-batches, plan and kernels depend on the shares of the ranks: for new shares the run is saved and
+ * opened again (cleat_train_with_callback). The global batches stay the same. */
 static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
     bool changed = false;
     const size_t ranks = (size_t)cleat_ranks_count(trainer->parallel.ranks);
@@ -458,10 +459,10 @@ static cleat_status balance(cleat_trainer *trainer, cleat_error *error) {
     if (status) return status;
     ++trainer->share_changes;
     trainer->opens_again = true;
-    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the ranks divide the work anew");
+    return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "the ranks redistribute the work");
 }
 
-/* What may be due after a step. */
+/* Work that may be due after a step. */
 static cleat_status after_step(cleat_trainer *trainer, cleat_error *error) {
     int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_STOP] = cleat_trainer_must_stop(trainer),
                                         [ASKED_SAVE] = cleat_trainer_leads(trainer) && checkpoint_is_due(trainer),
@@ -664,8 +665,9 @@ static cleat_status translate_failure(cleat_trainer *trainer, cleat_status statu
     return cleat_fail(error, CLEAT_ERR_INTERRUPTED, "interrupted before a checkpoint could be saved (%s)", why.text);
 }
 
-/* Another rank is gone: the steps before it are saved by the first rank of the machine that still runs. The update of the
- * step in progress has not been made, so parameters and moments are those of the last one. */
+/* Another rank is lost: the first rank of the machine that still runs saves the completed steps. The
+ * update of the step in progress has not run, so parameters and moments are those of the last completed
+ * one. */
 static void save_after_loss(cleat_trainer *trainer) {
     cleat_error error = {0};
     cleat_data_parallel *parallel = &trainer->parallel;
@@ -709,8 +711,8 @@ static void save_steps(cleat_trainer *trainer) {
         cleat_log(CLEAT_LOG_WARNING, "the steps since the last checkpoint must be repeated: %s", error.text);
 }
 
-/* Of several ranks, the one that was short of memory takes smaller micro-batches; sequences are not shortened, because all ranks
- * would have to. */
+/* With several ranks, the one that was short of memory uses smaller micro-batches; sequences are not
+ * shortened, because all ranks would have to. */
 static bool find_fallback(cleat_trainer *trainer, int64_t planned, cleat_error *error) {
     cleat_ranks *ranks = trainer->run.options->ranks;
     if (!ranks) return cleat_oom_fallback(&trainer->memory, &trainer->settings, trainer->run.folder, planned, error);
@@ -734,7 +736,7 @@ static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     return true;
 }
 
-/* All ranks have ended with the wish of balance, none with an error. */
+/* All ranks ended because balance() changed the shares, none with an error. */
 static bool divide_anew(cleat_trainer *trainer, cleat_status status) {
     const bool again = trainer->opens_again && status == CLEAT_ERR_INTERRUPTED;
     trainer->opens_again = false;

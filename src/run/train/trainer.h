@@ -25,7 +25,7 @@ typedef struct cleat_trainer {
     cleat_engine engine;
     cleat_data_parallel parallel;
     int64_t
-        *measured_shares; /* [ranks] with which the run is opened again, as its plan follows from them; NULL: none */
+        *measured_shares; /* [ranks] with which the run is opened again, because its plan depends on them; NULL: none */
     int share_changes;    /* in this run */
     bool opens_again;
     cleat_program_check *program_check; /* the check of the run's programs on its own batches; NULL: none */
@@ -40,7 +40,7 @@ typedef struct cleat_trainer {
     cleat_run_examples examples;
     cleat_run_monitor monitor;
     cleat_run_tracer tracing;
-    cleat_string init_table;                          /* what was taken from model.init, for resolved.ini */
+    cleat_string init_table;                          /* table of the weights taken from model.init, for resolved.ini */
     cleat_data_fingerprint fingerprint;               /* of the data; counts 0: synthetic samples */
     cleat_checkpoint *checkpoint;                     /* the checkpoint to resume; NULL once it is loaded */
     void (*opened)(void *user, cleat_device *device); /* test hook: a device has been opened; may be NULL */
@@ -54,7 +54,8 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error);
 /* Keeps what is needed to open the run again: folder, settings, clock, memory limit, and the journal, which
  * cleat_run_monitor_end closes. */
 void cleat_trainer_close(cleat_trainer *trainer);
-/* Measures the device's speeds and starts the monitor, if that has waited for the first step (setup.c). */
+/* Measures the device's speeds and starts the monitor, if that was postponed until after the first step
+ * (setup.c). */
 cleat_status cleat_trainer_measure_later(cleat_trainer *trainer, cleat_error *error);
 /* Loads trainer->checkpoint, and closes it (setup.c). */
 cleat_status cleat_trainer_resume(cleat_trainer *trainer, cleat_error *error);
