@@ -194,8 +194,6 @@ bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, clea
     return true;
 }
 
-/* --- bucket lengths ------------------------------------------------------------------------------------------- */
-
 /* Distinct lengths, rounded up, and the number of samples up to each of them. */
 typedef struct steps {
     int64_t *length;   /* [count], ascending */

@@ -206,8 +206,6 @@ static void end_pass(cleat_loader *loader) {
     loader->batches = NULL;
 }
 
-/* --- threads -------------------------------------------------------------------------------------------------- */
-
 static thread_state state_of(loader_thread *thread) {
     pthread_mutex_lock(&thread->loader->lock);
     const thread_state state = thread->state;
@@ -257,8 +255,6 @@ static void set_count(cleat_loader *loader, int workers) {
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
     size_t threads = workers > 1 ? (size_t)workers : 1;

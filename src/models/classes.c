@@ -18,8 +18,6 @@ const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
 const cleat_metric_info cleat_classes_metrics[] = {
     {"accuracy", true}, {"macro_f1", true}, {"macro_recall", true}, {NULL, false}};
 
-/* --- labels of the confusion matrix --- */
-
 int64_t cleat_confusion_labels(int64_t classes) {
     return classes < CLEAT_CONFUSION_LABELS ? classes : CLEAT_CONFUSION_LABELS;
 }
@@ -62,8 +60,6 @@ void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const 
     if (classes > CLEAT_CONFUSION_LABELS) confusion->names[CLEAT_CONFUSION_LABELS - 1] = "other";
     memcpy(confusion->counts, matrix, confusion->labels * confusion->labels * sizeof *matrix);
 }
-
-/* --- classes --- */
 
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class_info *classes) {
@@ -166,8 +162,6 @@ done:
     cleat_free(names);
     return status;
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 const char *cleat_class_name(const cleat_class_info *known, int32_t label) {
     return label < 0 ? NULL : known[label].name;

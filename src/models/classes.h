@@ -71,8 +71,6 @@ extern const cleat_metric_info cleat_classes_metrics[]; /* terminated by a NULL 
 void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
                                   cleat_metrics *found);
 
-/* --- examples (models/examples.h) --- */
-
 /* The name of a class, NULL for a label below 0. */
 const char *cleat_class_name(const cleat_class_info *known, int32_t label);
 void cleat_classes_confusion(const cleat_class_info *known, int64_t classes, const double *metric_state,

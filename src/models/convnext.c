@@ -7,8 +7,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 enum { STAGES = CLEAT_CONVNEXT_STAGES };
 
 typedef enum convnext_backbone { CONVNEXT_TINY, CONVNEXT_SMALL, CONVNEXT_BASE, CONVNEXT_LARGE } convnext_backbone;
@@ -53,8 +51,6 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 static cleat_convnext shape_of(const cleat_model *model) {
     static const cleat_convnext sizes[] = {
         [CONVNEXT_TINY] = {.widths = {96, 192, 384, 768}, .blocks = {3, 3, 9, 3}},
@@ -89,8 +85,6 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     const cleat_convnext shape = shape_of(model);
     return cleat_nn_convnext_layer_of(&shape, param);
 }
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 cleat_status cleat_convnext_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_convnext shape = shape_of(model);

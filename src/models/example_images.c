@@ -7,8 +7,6 @@
 
 enum { MIN_SIDE = 16 };
 
-/* --- base64 (RFC 4648) ---------------------------------------------------------------------------------------- */
-
 static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size; i += 3) {
@@ -20,8 +18,6 @@ static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
         cleat_string_add_bytes(json, four, 4);
     }
 }
-
-/* --- resizing ------------------------------------------------------------------------------------------------- */
 
 /* The pixels of `all` that pixel `i` of `count` covers: at least one. */
 typedef struct span {

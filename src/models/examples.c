@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- values --------------------------------------------------------------------------------------------------- */
-
 enum { NAME_CHARACTERS = 120 };
 
 void cleat_examples_add_string(cleat_string *json, const char *text, size_t most) {
@@ -39,8 +37,6 @@ void cleat_examples_begin(cleat_string *json, const char *kind, const cleat_pred
     cleat_string_add(json, "{\"kind\":\"%s\",\"name\":", kind);
     cleat_examples_add_string(json, cleat_dataset_id(prediction->dataset, prediction->sample), NAME_CHARACTERS);
 }
-
-/* --- the baseline --------------------------------------------------------------------------------------------- */
 
 bool cleat_model_has_examples(const cleat_model *model) {
     return model->type->examples != NULL;
@@ -94,8 +90,6 @@ static void add_baseline(const cleat_baseline *baseline, cleat_string *json) {
     cleat_examples_add_number(json, baseline->value, 9);
     cleat_string_add(json, ",\"ascends\":%s}", baseline->ascends ? "true" : "false");
 }
-
-/* --- the document --------------------------------------------------------------------------------------------- */
 
 static cleat_status add_confusion(const cleat_model *model, const double *metric_state, cleat_string *json,
                                   cleat_error *error) {

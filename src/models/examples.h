@@ -72,8 +72,6 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error);
 
-/* --- for the families ----------------------------------------------------------------------------------------- */
-
 /* Appends `text` (NULL: null) as a string of at most `most` characters; a longer one ends with an
  * ellipsis. Bytes that are not UTF-8 become U+FFFD. */
 void cleat_examples_add_string(cleat_string *json, const char *text, size_t most);

@@ -19,8 +19,6 @@ void cleat_image_classifier_defaults(void *settings) {
     ((cleat_image_classifier_settings *)settings)->data.options = cleat_image_defaults();
 }
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 int64_t cleat_image_classifier_length(const cleat_model *model) {
     return settings_of(model)->data.options.size;
 }
@@ -74,8 +72,6 @@ cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model) {
     return sizes;
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                                           int64_t batch, int64_t length, cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, cleat_image_classifier_sizes(model).inputs};
@@ -118,8 +114,6 @@ void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_
         values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
 }
 
-/* --- metrics and predictions ---------------------------------------------------------------------------------- */
-
 size_t cleat_image_classifier_metric_state_size(const cleat_model *model) {
     return cleat_classes_metric_state_size(model->sizes.classes);
 }
@@ -140,8 +134,6 @@ cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_
                                           const char *folder, cleat_error *error) {
     return cleat_classes_write(&class_source, model->sizes.classes, predictions, count, folder, error);
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {

@@ -24,8 +24,6 @@ static const cleat_class_info *known_of(const cleat_model *model) {
     return own && own->n_classes > 0 ? own->classes : NULL;
 }
 
-/* --- the classes ---------------------------------------------------------------------------------------------- */
-
 /* The last argument of a source whose samples have many labels is not used. */
 static const cleat_class_source source = {.name = cleat_masks_class, .samples = cleat_masks_class_pixels};
 
@@ -69,8 +67,6 @@ void cleat_mask_classes_sample_weight(const cleat_model *model, const cleat_host
             values[i] = !labelled || mask[i] < 0 ? 0.0f : known ? each * known[mask[i]].weight : each;
     }
 }
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* of each class, as in classes.c */
 
@@ -144,8 +140,6 @@ cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_e
     return CLEAT_OK;
 }
 
-/* --- colours -------------------------------------------------------------------------------------------------- */
-
 /* The colours of the PASCAL VOC data: the bits of an id, from the lowest, are the highest bits of red, green and blue
  * in turn. */
 static void make_palette(uint8_t palette[3 * COLOURS]) {
@@ -161,8 +155,6 @@ static void paint(const uint8_t *ids, size_t pixels, uint8_t *colours) {
     make_palette(palette);
     for (size_t i = 0; i < pixels; ++i) memcpy(colours + 3 * i, palette + 3 * ids[i], 3);
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 /* The classes of truth and prediction [height, width], CLEAT_MASK_UNLABELLED where there is none; counts [C,
  * COUNTS]. */
@@ -216,8 +208,6 @@ done:
     cleat_free(ids);
     return status;
 }
-
-/* --- predictions ---------------------------------------------------------------------------------------------- */
 
 /* The two nearest of `count` pixels to position `at`, and the weight of the second. */
 typedef struct neighbours {

@@ -26,8 +26,6 @@ static place place_at(const cleat_prediction *prediction, size_t i) {
     return found;
 }
 
-/* --- from logits ---------------------------------------------------------------------------------------------- */
-
 static bool is_place(const cleat_masked_logits *from, int64_t position) {
     if (from->labels) return from->labels[position] >= 0;
     return from->tokens[position] == cleat_tokenizer_mask(from->tokenizer);
@@ -82,8 +80,6 @@ int64_t cleat_masked_kept_values(const float *kept) {
     return 1 + (int64_t)kept[0] * PLACE;
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 enum { TOKEN_BYTES = 128 }; /* of a token that is shown */
 
 static const char *show(const cleat_tokenizer *tokenizer, float id, char text[TOKEN_BYTES]) {
@@ -117,8 +113,6 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
     cleat_free(found);
     return status;
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 

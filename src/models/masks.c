@@ -31,8 +31,6 @@ static const cleat_mask_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 /* Square root of the ratio of background to mask pixels. The full ratio would let the few mask pixels
  * outweigh all others. */
 static float positive_weight(const cleat_model *model) {
@@ -82,8 +80,6 @@ void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch 
     for (int64_t i = 0; i < batch->batch; ++i)
         values[i] = i < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 /* Metric state. Pixels are counted by target and by probability in bins of 1 / BINS. True positives, false
  * positives and false negatives are counted at the threshold and for persistence. The last two are the sum
@@ -174,8 +170,6 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
     cleat_metrics_add(found, "persistence_iou", iou_of(before));
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 enum { BLACK = 0, GREY = 128, WHITE = 255 };
 
 /* Draws truth and prediction, and counts them as the metrics do. */
@@ -257,8 +251,6 @@ cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluati
              persistence ? "persistence: the mask of the last known day" : "every pixel in the mask");
     return CLEAT_OK;
 }
-
-/* --- predictions ---------------------------------------------------------------------------------------------- */
 
 /* Bilinear interpolation between pixel centres, as in cleat_resize; the result is a probability. */
 static float interpolate(const float *logits, int64_t height, int64_t width, int64_t stride, double y, double x) {

@@ -96,8 +96,6 @@ typedef struct cleat_mask_own {
 /* Allocates model->own. */
 cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_error *error);
 
-/* --- the shape (mask_shape.c) --- */
-
 /* Checks the lists of stages, and that each width is a multiple of its heads. */
 cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const cleat_record *record,
                                      cleat_error *error);
@@ -131,8 +129,6 @@ size_t cleat_masks_metric_state_size(const cleat_model *model);
 void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
-
-/* --- examples (models/examples.h) --- */
 
 /* A sample with its mask and a prediction. */
 typedef struct cleat_mask_example {

@@ -7,8 +7,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef enum resnet_depth { RESNET_18, RESNET_34, RESNET_50, RESNET_101, RESNET_152 } resnet_depth;
 static const char *const depth_names[] = {"18", "34", "50", "101", "152", NULL};
 typedef enum resnet_stem { STEM_LARGE, STEM_SMALL } resnet_stem;
@@ -55,8 +53,6 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 static cleat_resnet shape_of(const cleat_model *model) {
     static const int64_t blocks[][CLEAT_RESNET_STAGES] = {[RESNET_18] = {2, 2, 2, 2},
                                                           [RESNET_34] = {3, 4, 6, 3},
@@ -95,8 +91,6 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const int64_t classes = cleat_image_classifier_sizes(model).classes;
     cleat_image_classifier_end(&g, cleat_nn_linear(graph, "fc", x, classes, NULL)); /* [B, classes] */
 }
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_resnet shape = shape_of(model);

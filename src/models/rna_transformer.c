@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef enum rna_head { HEAD_RIGID_FRAMES, HEAD_ABSOLUTE } rna_head;
 static const char *const head_names[] = {"frames", "absolute", NULL};
 typedef enum rna_positions { POSITIONS_START, POSITIONS_BOTH_ENDS } rna_positions;
@@ -208,8 +206,6 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
     return cleat_sum_metrics(graph, found_terms, indices, count, N_TERMS, state);
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
     cleat_model_begin_f32_head(graph);
@@ -345,8 +341,6 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     return status;
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
     return (cleat_rna_chain){.id = cleat_dataset_id(prediction->dataset, prediction->sample),
                              .sequence = cleat_rna_sequence(prediction->dataset, prediction->sample),
@@ -405,8 +399,6 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     cleat_free(chains);
     return status;
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 /* A chain as the dataset gives it. */
 typedef struct known_chain {

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct segformer_settings {
     cleat_mask_settings mask; /* first member, as masks.c requires */
     cleat_image_settings data;
@@ -174,8 +172,6 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
         cleat_masks_sample_weight(model, batch, global_batch, values);
 }
 
-/* --- metrics and predictions ---------------------------------------------------------------------------------- */
-
 /* Those of masks of two classes, and the first and the last two of masks with classes. */
 static const cleat_metric_info metrics[] = {
     {"iou", true},       {"f1", true},      {"precision", true},      {"recall", true},
@@ -275,8 +271,6 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
 }
 
 static const cleat_model_examples examples = {.add = add_example, .confusion = confusion_of, .baseline = baseline_of};
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 

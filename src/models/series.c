@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct series_settings {
     cleat_data_settings common;
     cleat_encoder_settings network; /* only d_model, heads and d_ff of the transformer */
@@ -111,8 +109,6 @@ extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, clea
 
 enum { TARGET = 1 }; /* index of the dataset's field */
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.lookback;
 }
@@ -158,8 +154,6 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
     if (sizes.outputs == 0) sizes.outputs = *s->data.targets ? count_names(s->data.targets) : features;
     return sizes;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                 cleat_tensor *rng) {
@@ -275,8 +269,6 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
         values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
 }
 
-/* --- metrics -------------------------------------------------------------------------------------------------- */
-
 /* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
  * model, persistence and seasonal persistence. */
 enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
@@ -360,8 +352,6 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     if (status) return status;
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 /* The better of persistence and, with data.season, seasonal persistence, by the squared error. */
 static int baseline_forecast(const cleat_model *model, const double *metric_state) {

@@ -32,8 +32,6 @@ cleat_status cleat_encoder_check(const cleat_encoder_settings *encoder, const cl
 /* Checks that val_fraction and test_fraction leave training samples. */
 cleat_status cleat_fractions_check(double val, double test, const cleat_record *record, cleat_error *error);
 
-/* --- rows ----------------------------------------------------------------------------------------------------- */
-
 #define LAYERS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, layers, MEMBER), INT(1, 256, "5"), SHAPES,                                                        \

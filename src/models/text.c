@@ -27,8 +27,6 @@ static bool is_tagger(const cleat_model *model) {
     return model->type == &cleat_text_tagger;
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct text_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
@@ -100,8 +98,6 @@ static const text_settings *settings_of(const cleat_model *model) {
 
 static const cleat_metric_info tag_metrics[] = {
     {"accuracy", true}, {"entity_f1", true}, {"entity_precision", true}, {"entity_recall", true}, {NULL, false}};
-
-/* --- data ----------------------------------------------------------------------------------------------------- */
 
 /* model->own: cleat_class_info [classes] */
 static const cleat_class_source label_source = {
@@ -175,8 +171,6 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
     if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
     return sizes;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* Whether the data have the field `types` and the network reads it. */
 static bool has_types(const cleat_model *model) {
@@ -254,8 +248,6 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     for (int64_t i = 0; i < batch->batch * each; ++i)
         values[i] = labels[i] < 0 ? 0.0f : (known ? known[labels[i]].weight : 1.0f) / (float)whole;
 }
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 static size_t class_metric_state_size(const cleat_model *model) {
     return cleat_classes_metric_state_size(model->sizes.classes);
@@ -374,8 +366,6 @@ static void tag_metric_compute(const cleat_model *model, const double *metric_st
     }
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 static const char **label_names(const cleat_model *model, const cleat_dataset *dataset) {
     const char **names = cleat_alloc((size_t)model->sizes.classes, sizeof *names);
     for (int64_t c = 0; names && c < model->sizes.classes; ++c) names[c] = cleat_text_label_name(dataset, (size_t)c);
@@ -419,8 +409,6 @@ done:
     cleat_free(names);
     return status;
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_class(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                               cleat_string *json, cleat_error *error) {

@@ -15,8 +15,6 @@ const char *const cleat_text_encoding_names[] = {"error", "replace", NULL};
 const char *const cleat_position_terms_names[] = {
     [CLEAT_BOTH_TERMS] = "both", [CLEAT_ONLY_C2P] = "c2p", [CLEAT_ONLY_P2C] = "p2c", NULL};
 
-/* --- the networks --------------------------------------------------------------------------------------------- */
-
 /* Standard deviation of initial weights (initializer_range in all published configurations). */
 static const float INIT_STD = 0.02f;
 
@@ -100,8 +98,6 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
                            .norm_positions = s->normed_positions};
 }
 
-/* --- graphs --------------------------------------------------------------------------------------------------- */
-
 /* Embedding and pre-norm encoder of cleat's own. */
 static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                     const cleat_text_inputs *inputs, const cleat_read_row *read) {
@@ -158,8 +154,6 @@ cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shap
     if (s.network == CLEAT_TEXT_CLEAT) return cleat_head(graph, shape, x, inputs);
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }
-
-/* --- settings ------------------------------------------------------------------------------------------------- */
 
 /* The logarithmic scale needs room beyond the distances that have a bucket each. */
 static cleat_status check_distances(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,

@@ -21,8 +21,6 @@ static const char *const terms[] = {"cross_entropy"};
 /* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, LABELS, TYPES };
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
@@ -68,8 +66,6 @@ static const pretrain_settings *settings_of(const cleat_model *model) {
 }
 
 static const cleat_metric_info metrics[] = {{"accuracy", true}, {"perplexity", false}, {NULL, false}};
-
-/* --- data ----------------------------------------------------------------------------------------------------- */
 
 enum { NAMED = 5 };
 
@@ -172,8 +168,6 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     for (int64_t i = 0; i < batch->batch * most_chosen(model, batch->length); ++i) values[i] = weight;
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 enum { HEAD_LAYERS = 1 };
 
 /* x T [B, M, D] -> logits T [B, M, V]. The decoder is the table of word embeddings [V, E]. */
@@ -223,8 +217,6 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_encoder_layer_of(param, layers(model));
 }
 
-/* --- metrics -------------------------------------------------------------------------------------------------- */
-
 enum { COUNT, RIGHT, NEGATIVE_LOG, STATE };
 
 static size_t metric_state_size(const cleat_model *model) {
@@ -271,8 +263,6 @@ static const cleat_architecture *architecture(const cleat_model *model, bool tim
     (void)timm;
     return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
 }
-
-/* --- predictions and examples --------------------------------------------------------------------------------- */
 
 static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, int64_t *values, cleat_error *error) {

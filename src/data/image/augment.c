@@ -14,8 +14,6 @@
 
 static const uint64_t AUGMENT_SEED = 0x76696577u; /* "view": a separate family of random streams */
 
-/* --- drawing -------------------------------------------------------------------------------------------------- */
-
 cleat_augment_params cleat_augment_identity(const cleat_image *image, bool square) {
     double height = (double)image->height, width = (double)image->width;
     cleat_augment_params params = {.height = height, .width = width, .brightness = 1, .contrast = 1, .saturation = 1};
@@ -101,8 +99,6 @@ bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_par
            !params->transpose && !changes_colours(params);
 }
 
-/* --- taps ----------------------------------------------------------------------------------------------------- */
-
 /* For one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] +
  * k]. */
 typedef struct taps {
@@ -168,8 +164,6 @@ static int64_t reflect(int64_t i, int64_t n) {
     if (at < 0) at += 2 * n;
     return at < n ? at : 2 * n - 1 - at;
 }
-
-/* --- resampling ----------------------------------------------------------------------------------------------- */
 
 typedef struct resampling {
     const cleat_image *image;
@@ -243,8 +237,6 @@ static inline void place_column(const resampling *r, int64_t channels, int64_t i
     for (int64_t j = 0; j < r->size; ++j)
         memcpy(values + (j * r->size + i) * channels, r->out + j * channels, (size_t)channels * sizeof(float));
 }
-
-/* --- colours -------------------------------------------------------------------------------------------------- */
 
 static inline float grey_of(float red, float green, float blue) {
     return 0.299f * red + 0.587f * green + 0.114f * blue;

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- options -------------------------------------------------------------------------------------------------- */
-
 cleat_image_options cleat_image_defaults(void) {
     return (cleat_image_options){
         .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
@@ -99,8 +97,6 @@ bool cleat_image_skips(const cleat_error *why) {
     if (skips) cleat_log(CLEAT_LOG_WARNING, "%s", why->text);
     return skips;
 }
-
-/* --- means and standard deviations ---------------------------------------------------------------------------- */
 
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
     int64_t channels = image->channels, pixels = image->height * image->width;

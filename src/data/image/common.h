@@ -19,8 +19,6 @@ bool cleat_image_skips(const cleat_error *why);
 /* Logs how many of the images have transparency, which is left out; nothing for none. */
 void cleat_image_log_alpha(const char *path, size_t transparent, size_t count);
 
-/* --- means and standard deviations of channels ---------------------------------------------------------------- */
-
 /* Integer sums over pixels; exact, and independent of the order of summation. */
 typedef struct cleat_channel_sums {
     uint64_t pixels, values[CLEAT_IMAGE_MAX_CHANNELS], squares[CLEAT_IMAGE_MAX_CHANNELS];

@@ -23,8 +23,6 @@ typedef struct idx {
     uint8_t *bytes;          /* as many as the product of the sizes */
 } idx;
 
-/* --- one file ------------------------------------------------------------------------------------------------- */
-
 static cleat_status truncated(const char *path, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: truncated: fewer bytes than its header declares; copy it again",
                       path);
@@ -128,8 +126,6 @@ static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *
         cleat_free(found.bytes);
     return status;
 }
-
-/* --- parts ---------------------------------------------------------------------------------------------------- */
 
 typedef struct part {
     const char *prefix;

@@ -23,8 +23,6 @@ static cleat_status parse_count(const cleat_csv *csv, const char *what, const ch
     return CLEAT_OK;
 }
 
-/* --- sequences.csv -------------------------------------------------------------------------------------------- */
-
 typedef struct sequence_columns {
     int id, sequence, length, split; /* the last two: -1 if absent */
 } sequence_columns;
@@ -106,8 +104,6 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     cleat_csv_close(csv);
     return status;
 }
-
-/* --- labels.csv ----------------------------------------------------------------------------------------------- */
 
 typedef struct label_columns {
     int id, resname, resid, x, y, z;

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* --- lists of names ------------------------------------------------------------------------------------------- */
-
 static cleat_status add_once(cleat_name_list *names, const char *name, const char *what, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     if (!*name) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s has an empty name between commas", what);
@@ -35,8 +33,6 @@ static cleat_status split_names(const char *text, const char *what, cleat_name_l
     cleat_free(copy);
     return status;
 }
-
-/* --- the header ----------------------------------------------------------------------------------------------- */
 
 /* Rejects a first line that is not a header. */
 static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {

@@ -136,8 +136,6 @@ cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *
     return status;
 }
 
-/* --- before they are read ------------------------------------------------------------------------------------- */
-
 typedef struct table_check {
     const cleat_text_file *file;
     const cleat_text_options *options;

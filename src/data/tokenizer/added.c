@@ -44,8 +44,6 @@ void cleat_added_tokens_free(cleat_added_tokens *added) {
     *added = (cleat_added_tokens){0};
 }
 
-/* --- searching ------------------------------------------------------------------------------------------------ */
-
 static size_t previous_char(const char *text, size_t end) {
     size_t at = end - 1;
     while (at && ((unsigned char)text[at] & 0xC0) == 0x80) --at;

@@ -31,8 +31,6 @@ struct cleat_bpe_candidate {
 
 enum { MIN_SLOTS = 256, FEW_BYTES = 256 };
 
-/* --- merges --------------------------------------------------------------------------------------------------- */
-
 static size_t home(int32_t left, int32_t right, size_t n_slots) {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     key *= 0x9E3779B97F4A7C15u;
@@ -103,8 +101,6 @@ cleat_status cleat_bpe_add_merge(cleat_subwords *model, const char *left, const 
     return CLEAT_OK;
 }
 
-/* --- the heap ------------------------------------------------------------------------------------------------- */
-
 static bool comes_before(const struct cleat_bpe_candidate *a, const struct cleat_bpe_candidate *b) {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
@@ -130,8 +126,6 @@ static struct cleat_bpe_candidate pop(cleat_subwords_memory *m) {
     m->heap[at] = last;
     return first;
 }
-
-/* --- a word --------------------------------------------------------------------------------------------------- */
 
 typedef struct bpe_word {
     const cleat_subwords *model;

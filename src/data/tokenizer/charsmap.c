@@ -12,8 +12,6 @@
 
 enum { LONGEST_GRAPHEME = 5 };
 
-/* --- reading -------------------------------------------------------------------------------------------------- */
-
 static int base64_value(char c) {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -88,8 +86,6 @@ void cleat_charsmap_free(cleat_charsmap *map) {
     cleat_free(map->texts);
     *map = (cleat_charsmap){0};
 }
-
-/* --- looking up ----------------------------------------------------------------------------------------------- */
 
 /* The fields of a unit: label of the edge that leads to it (bit 31 set in leaves), whether a key ends below it, and
  * the distance to its children. */

@@ -44,8 +44,6 @@ static cleat_status read_unk(const cJSON *section, const char *absent, cleat_sub
     return CLEAT_OK;
 }
 
-/* --- WordPiece ------------------------------------------------------------------------------------------------ */
-
 static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int64_t characters = 0;
     cleat_status status = read_vocab(section, model, error);
@@ -56,8 +54,6 @@ static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, 
     model->max_characters = (size_t)characters;
     return status ? status : cleat_wordpiece_prepare(model, error);
 }
-
-/* --- BPE ------------------------------------------------------------------------------------------------------ */
 
 /* A merge is ["a", "b"], or "a b" in older files. */
 static cleat_status read_merge(const cJSON *merge, cleat_subwords *model, cleat_error *error) {
@@ -96,8 +92,6 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
     cleat_find_byte_pieces(model);
     return CLEAT_OK;
 }
-
-/* --- Unigram -------------------------------------------------------------------------------------------------- */
 
 /* [["piece", log probability], ...]; the id is the index. */
 static cleat_status read_scored(const cJSON *vocab, cleat_subwords *model, cleat_error *error) {

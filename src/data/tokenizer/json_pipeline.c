@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* --- added tokens --------------------------------------------------------------------------------------------- */
-
 static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "special", false, &token->special, error);
     if (!status) status = cleat_member_bool(object, "single_word", false, &token->single_word, error);
@@ -50,8 +48,6 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
     return CLEAT_OK;
 }
 
-/* --- their tries ---------------------------------------------------------------------------------------------- */
-
 /* The content as it is searched for; the caller frees it. */
 static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token *token, char **text, size_t *size,
                                 cleat_error *error) {
@@ -93,8 +89,6 @@ static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_t
     cleat_free(keys);
     return status;
 }
-
-/* --- the file ------------------------------------------------------------------------------------------------- */
 
 /* Finds the limit of the ids, and the added token of each id. */
 static cleat_status index_ids(cleat_pipeline *p, cleat_error *error) {

@@ -9,8 +9,6 @@
 
 enum { DEEPEST = 16 }; /* sequences in sequences */
 
-/* --- normalizer ----------------------------------------------------------------------------------------------- */
-
 /* In the order of cleat_normaliser_kind. */
 static const char *const normaliser_names[] = {"BertNormalizer", "Strip",   "StripAccents", "NFC",      "NFD",
                                                "NFKC",           "NFKD",    "Lowercase",    "Nmt",      "Precompiled",
@@ -85,8 +83,6 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
 cleat_status cleat_read_normalisers(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
     return section ? add_normalisers(section, 0, pipeline, error) : CLEAT_OK;
 }
-
-/* --- pre_tokenizer -------------------------------------------------------------------------------------------- */
 
 /* In the order of cleat_splitter_kind; those after Split are variants. */
 static const char *const splitter_names[] = {"BertPreTokenizer",   "ByteLevel",   "Metaspace", "Whitespace",
@@ -191,8 +187,6 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
 cleat_status cleat_read_splitters(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
     return section ? add_splitters(section, 0, pipeline, error) : CLEAT_OK;
 }
-
-/* --- post_processor ------------------------------------------------------------------------------------------- */
 
 enum { PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA, PROCESS_BYTES, PROCESS_SEQUENCE };
 static const char *const processor_names[] = {"TemplateProcessing", "BertProcessing", "RobertaProcessing",

@@ -15,8 +15,6 @@ static int32_t char_at(const cleat_aligned_text *text, size_t at, size_t *length
     return character;
 }
 
-/* --- filters and maps of characters --------------------------------------------------------------------------- */
-
 static void put_lower(cleat_aligned_text *to, int32_t character, uint32_t begin, uint32_t end) {
     if (character == 0x130) { /* the only character whose lower case has two */
         cleat_aligned_text_add_char(to, 'i', begin, end);
@@ -53,8 +51,6 @@ static bool is_ascii(const cleat_aligned_text *text) {
     for (size_t i = 0; i < text->size; ++i) all |= (unsigned char)text->bytes[i];
     return all < 0x80;
 }
-
-/* --- BertNormalizer ------------------------------------------------------------------------------------------- */
 
 /* BertNormalizer on ASCII, which has no accents and no ideographs. */
 static void bert_ascii(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
@@ -114,8 +110,6 @@ static void bert(const cleat_normaliser *n, cleat_aligned_text *text, cleat_alig
     }
 }
 
-/* --- Nmt ------------------------------------------------------------------------------------------------------ */
-
 static bool nmt_removes(int32_t c) {
     return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
 }
@@ -135,8 +129,6 @@ static void nmt(const cleat_aligned_text *from, cleat_aligned_text *to) {
             cleat_aligned_text_copy(to, from, at, length);
     }
 }
-
-/* --- texts ---------------------------------------------------------------------------------------------------- */
 
 /* Offset of the last character that begins before `end`. */
 static size_t previous_char(const cleat_aligned_text *text, size_t end) {
@@ -185,8 +177,6 @@ void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t si
     for (size_t i = from; i < from + size; ++i)
         cleat_aligned_text_add_char(to, cleat_byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 static cleat_status apply(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to,
                           cleat_pattern_work *work, cleat_error *error) {

@@ -313,8 +313,6 @@ static void name_unread(const cleat_pipeline *p, const cJSON *config, const char
     cleat_json_name_unread(config, file, known_members, cleat_tokenizer_rules, CLEAT_LOG_WARNING);
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 /* Splits the path of a file into its folder and its name. */
 static cleat_status split_path(const char *path, char folder[4096], const char **name, cleat_error *error) {
     const char *slash = strrchr(path, '/');

@@ -23,8 +23,6 @@ static cleat_status end_json(cleat_string *json, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer.json");
 }
 
-/* --- WordPiece ------------------------------------------------------------------------------------------------ */
-
 static void add_template_special(cleat_string *json, const char *name, int type) {
     cleat_string_add(json, "{\"SpecialToken\":{\"id\":\"%s\",\"type_id\":%d}}", name, type);
 }
@@ -89,8 +87,6 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
     cleat_string_add(json, "}}}\n");
     return end_json(json, error);
 }
-
-/* --- byte-level BPE ------------------------------------------------------------------------------------------- */
 
 static void add_merges(cleat_string *json, const char *merges) {
     bool first = true;

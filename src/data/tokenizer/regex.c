@@ -28,8 +28,6 @@ static void fail(translation *t, const char *what) {
                            what, (size_t)(t->at - t->source) + 1);
 }
 
-/* --- characters and classes ----------------------------------------------------------------------------------- */
-
 static int32_t read_char(translation *t) {
     int32_t character = 0;
     size_t length = *t->at ? cleat_utf8_decode(t->at, strnlen(t->at, LONGEST_CHAR), &character) : 0;
@@ -127,8 +125,6 @@ static bool read_class(translation *t, cleat_string *members) {
     }
     return complement;
 }
-
-/* --- sets, groups, quantifiers -------------------------------------------------------------------------------- */
 
 static void add_set(cleat_string *out, bool complement, const cleat_string *members) {
     out->failed = out->failed || members->failed;
@@ -247,8 +243,6 @@ static cleat_status translate(translation *t, const char *source, size_t stop, c
     if (!t->status && t->out.failed) t->status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an expression");
     return t->status;
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cleat_error *error) {
     translation t;

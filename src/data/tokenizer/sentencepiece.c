@@ -54,8 +54,6 @@ static void add_pieces(cleat_string *json, const spm_model *model, size_t first)
 static const char metaspace[] =
     "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\",\"split\":true}";
 
-/* --- the two layouts ------------------------------------------------------------------------------------------ */
-
 /* XLM-RoBERTa: its own four special tokens, the pieces after <unk> <s> </s>, and <mask>. */
 static void write_roberta(const spm_model *model, cleat_string *json) {
     static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
@@ -107,8 +105,6 @@ static void write_deberta(const spm_model *model, bool lowercase, bool punctuati
     add_pieces(json, model, 0);
     cleat_string_add(json, "]}}\n");
 }
-
-/* --- the file ------------------------------------------------------------------------------------------------- */
 
 static cleat_status check_model(const spm_model *model, const char *place, cleat_error *error) {
     if (model->trainer && model->trainer->model_type != MODEL_UNIGRAM)

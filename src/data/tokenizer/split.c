@@ -30,8 +30,6 @@ static void swap_words(cleat_split_state *state) {
     state->spare_words.count = 0;
 }
 
-/* --- behaviours ----------------------------------------------------------------------------------------------- */
-
 /* Receives the parts of a word in order, matches and what lies between them, and adds words to the list. */
 typedef struct joiner {
     cleat_text_spans *words;
@@ -114,8 +112,6 @@ static cleat_status split_at_pattern(const cleat_splitter *splitter, cleat_split
     return CLEAT_OK;
 }
 
-/* --- words and punctuation ------------------------------------------------------------------------------------ */
-
 /* BertPreTokenizer: words end at white space; each punctuation character is a word. */
 static void split_bert(cleat_split_state *state) {
     for (size_t w = 0; w < state->words.count; ++w) {
@@ -153,8 +149,6 @@ static void split_whitespace(cleat_split_state *state) {
     }
     swap_words(state);
 }
-
-/* --- ByteLevel ------------------------------------------------------------------------------------------------ */
 
 /* Length of an English clitic ('s 't 're 've 'm 'll 'd) at text [size], or 0. */
 static size_t clitic(const char *text, size_t size) {
@@ -219,8 +213,6 @@ static void split_byte_level(const cleat_splitter *splitter, cleat_split_state *
     swap_words(state);
 }
 
-/* --- Metaspace ------------------------------------------------------------------------------------------------ */
-
 /* Adds a word with its spaces replaced; adds words that begin with the replacement, if they are to be split. */
 static void add_metaspaced(const cleat_splitter *splitter, cleat_split_state *state, cleat_text_span word) {
     const cleat_aligned_text *from = &state->text;
@@ -254,8 +246,6 @@ static void split_metaspace(const cleat_splitter *splitter, cleat_split_state *s
     swap_texts(state);
     swap_words(state);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error) {
     state->spare.size = state->spare_words.count = 0;

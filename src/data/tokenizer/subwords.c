@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- pieces --------------------------------------------------------------------------------------------------- */
-
 /* Ensures that ids up to `id` have a place. */
 static cleat_status reserve_id(cleat_piece_table *table, size_t id, cleat_error *error) {
     if (id >= table->limit_capacity) {
@@ -81,8 +79,6 @@ size_t cleat_subwords_char(const char *text, size_t size) {
     size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     return length < size ? length : size;
 }
-
-/* --- tokens --------------------------------------------------------------------------------------------------- */
 
 void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned_text *text, int32_t id, size_t start,
                           size_t size) {

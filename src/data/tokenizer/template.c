@@ -29,8 +29,6 @@ void cleat_template_free(cleat_template *t) {
     *t = (cleat_template){0};
 }
 
-/* --- framing -------------------------------------------------------------------------------------------------- */
-
 /* Shortens two texts to at most `room` tokens together, the longer one first: where both are longer than half of the
  * room, the shorter one gets the smaller half. */
 static void shorten_longest(size_t room, size_t *first, size_t *second) {

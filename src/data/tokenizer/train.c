@@ -50,8 +50,6 @@ typedef struct trainer {
     size_t n_heap, heap_capacity;
 } trainer;
 
-/* --- the heap ------------------------------------------------------------------------------------------------- */
-
 static bool comes_before(heaped a, heaped b) {
     if (a.count != b.count) return a.count > b.count;
     if (a.left != b.left) return a.left < b.left;
@@ -83,8 +81,6 @@ static heaped pop(trainer *t) {
     t->heap[at] = last;
     return top;
 }
-
-/* --- pairs ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t *slot_of(const trainer *t, int32_t left, int32_t right) {
     uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
@@ -132,8 +128,6 @@ static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r
     if (!status) p->rows[p->n_rows++] = r;
     return status;
 }
-
-/* --- merging -------------------------------------------------------------------------------------------------- */
 
 static bool has_pair(const row *r, int32_t left, int32_t right) {
     for (uint32_t i = 0; i + 1 < r->size; ++i)
@@ -217,8 +211,6 @@ static cleat_status merge_all(trainer *t, cleat_error *error) {
     return status;
 }
 
-/* --- characters ----------------------------------------------------------------------------------------------- */
-
 typedef struct counted_character {
     int32_t character;
     uint64_t all, inside; /* frequency, and frequency other than as the first character of a word */
@@ -277,8 +269,6 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
     cleat_free(counts);
     return status;
 }
-
-/* --- setup ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_specials(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;

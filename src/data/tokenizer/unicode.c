@@ -5,8 +5,6 @@
 
 #include <utf8proc.h>
 
-/* --- UTF-8 ---------------------------------------------------------------------------------------------------- */
-
 static bool is_continuation(unsigned char byte) {
     return (byte & 0xC0) == 0x80;
 }
@@ -51,8 +49,6 @@ bool cleat_text_check(const char *text, size_t size, size_t *bad_byte) {
     }
     return true;
 }
-
-/* --- classes -------------------------------------------------------------------------------------------------- */
 
 const char *cleat_unicode_version(void) {
     return utf8proc_version();
@@ -139,8 +135,6 @@ int32_t cleat_char_lower(int32_t character) {
 int cleat_char_combining(int32_t character) {
     return utf8proc_get_property(character)->combining_class;
 }
-
-/* --- normalisation -------------------------------------------------------------------------------------------- */
 
 size_t cleat_char_decompose(int32_t character, int32_t parts[CLEAT_MAX_DECOMPOSITION]) {
     int boundary = UTF8PROC_BOUNDCLASS_START;

@@ -2,8 +2,6 @@
 #include "models/published/text.h"
 #include "weights/config.h"
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* Relative to "bert.", "roberta." or "electra.". */
 #define BACKBONE                                                                                                       \
     {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
@@ -80,8 +78,6 @@ static const char *const ignored[] = {"*position_ids",
                                       "pre_classifier.*",
                                       NULL};
 
-/* --- config.json ---------------------------------------------------------------------------------------------- */
-
 /* Members without a setting are those that must have their usual value. */
 #define BERT_ROWS(TYPES, EPS)                                                                                          \
     BERT_CONFIG_ROWS(TYPES, EPS), {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                   \
@@ -148,8 +144,6 @@ static cleat_status configure_roberta_masked(const cleat_weights *weights, const
                                              cleat_error *error) {
     return configure_roberta(weights, sink, CLEAT_HEAD_MASKED, error);
 }
-
-/* --- architectures -------------------------------------------------------------------------------------------- */
 
 #define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
     .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,          \

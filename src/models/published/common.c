@@ -69,8 +69,6 @@ cleat_status cleat_published_pooling(const cleat_weights *weights, const char *h
                                   usual);
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error) {
     char text[SENTENCE];
@@ -154,8 +152,6 @@ static cleat_status set_size(const cleat_weights *weights, const image_source *f
     if (status || !cJSON_IsNumber(side) || !(side->valuedouble >= 1 && side->valuedouble <= 8192)) return status;
     return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
-
-/* --- preprocessor_config.json --------------------------------------------------------------------------------- */
 
 static const char preprocessor_file[] = "preprocessor_config.json";
 
@@ -242,8 +238,6 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
     cJSON_Delete(preprocessor);
     return status;
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 bool cleat_published_add_list(cJSON *object, const char *key, const int64_t *values, int64_t count) {
     cJSON *list = cJSON_AddArrayToObject(object, key);

@@ -5,8 +5,6 @@
 
 enum { STAGES = CLEAT_PUBLISHED_STAGES };
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 static const cleat_weight_row timm_names[] = {
     {.param = "pe", .sources = {"stem.0"}},
     {.param = "pn", .sources = {"stem.1"}},
@@ -63,8 +61,6 @@ static size_t number_torchvision(const cleat_model *model, size_t count, int64_t
     return count;
 }
 
-/* --- recognition ---------------------------------------------------------------------------------------------- */
-
 static bool is_timm(const cleat_weights *weights) {
     static const char *const known[] = {"convnext", NULL};
     if (!cleat_weights_find(weights, "stages.0.blocks.0.conv_dw.weight")) return false;
@@ -74,8 +70,6 @@ static bool is_timm(const cleat_weights *weights) {
 static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "features.1.0.layer_scale") != NULL;
 }
-
-/* --- sizes ---------------------------------------------------------------------------------------------------- */
 
 /* The name of the depthwise convolution of block J of stage S, with two %lld; stage S is numbered step S + first. */
 typedef struct convnext_names {

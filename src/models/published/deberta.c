@@ -6,8 +6,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* Relative to "deberta.". */
 #define BACKBONE                                                                                                       \
     {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
@@ -38,8 +36,6 @@ static const char *const ignored[] = {"*position_ids",    "*position_embeddings.
                                       "lm_predictions.*", "mask_predictions.*",
                                       "qa_outputs.*",     "classifier.*",
                                       "deberta.z_steps",  NULL};
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 #define ROWS                                                                                                           \
     BERT_CONFIG_ROWS("0", "1e-7"),                                                                                     \

@@ -36,8 +36,6 @@ bool cleat_published_add_list(struct cJSON *object, const char *key, const int64
 /* CLEAT_OK, or CLEAT_ERR_MEMORY where it is not done. */
 cleat_status cleat_published_described(bool done, cleat_error *error);
 
-/* --- reading files (common.c) --------------------------------------------------------------------------------- */
-
 enum { CLEAT_PUBLISHED_STAGES = 4 };
 
 /* A tensor by a printed name; NULL: the file has none. */

@@ -12,8 +12,6 @@
 
 enum { STAGES = CLEAT_SEGFORMER_STAGES };
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 #define ROW(PARAM, ...)                                                                                                \
     {                                                                                                                  \
         .param = PARAM, .sources = { __VA_ARGS__ }                                                                     \
@@ -64,8 +62,6 @@ static const cleat_weight_row other_emberformer_names[] = {
 
 /* `classifier` is that of a network for whole images. */
 static const char *const ignored[] = {"decode_head.batch_norm.num_batches_tracked", "classifier.*", NULL};
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 #define NETWORK_ROWS                                                                                                   \
     {.key = "num_encoder_blocks", .fallback = "4", .only = "4"},                                                       \
@@ -203,8 +199,6 @@ static bool keeps(const cleat_model *model, const cleat_weights *weights, const 
     const cleat_mask_own *own = model->own;
     return !own || strncmp(param, "cls.", 4) != 0 || cleat_published_same_labels(weights, own->classes, own->n_classes);
 }
-
-/* --- export --------------------------------------------------------------------------------------------------- */
 
 static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error *error) {
     cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_PREDICT);

@@ -94,8 +94,6 @@ cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual
     return status;
 }
 
-/* --- tokenizer ------------------------------------------------------------------------------------------------ */
-
 static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const char *const files[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
     char path[4096];
@@ -109,8 +107,6 @@ static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_set
      * nothing to these weights. */
     return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
 }
-
-/* --- labels --------------------------------------------------------------------------------------------------- */
 
 enum { MAX_NAMES = 1024 };
 
@@ -184,8 +180,6 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
-
-/* --- export --------------------------------------------------------------------------------------------------- */
 
 static const char *const class_names[CLEAT_TEXT_NETWORKS] = {[CLEAT_TEXT_BERT] = "Bert",
                                                              [CLEAT_TEXT_ROBERTA] = "Roberta",

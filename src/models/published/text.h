@@ -23,8 +23,6 @@ const cleat_architecture *cleat_published_text(int network, cleat_text_head head
 /* DeBERTa-v2 and v3 (deberta.c). */
 extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS];
 
-/* --- for the files of architectures --------------------------------------------------------------------------- */
-
 /* Rows of weights and of config.json that BERT and its descendants share. */
 #define HEAD(PARAM, SOURCE)                                                                                            \
     { .param = PARAM, .sources = {SOURCE}, .head = true }

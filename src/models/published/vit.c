@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 #define TIMM_ROWS(NORM)                                                                                                \
     {.param = "pe", .sources = {"patch_embed.proj"}}, {.param = "cls", .sources = {"cls_token"}, .rank = 3},           \
         {.param = "pos", .sources = {"pos_embed"}, .rank = 3, .positions = true},                                      \
@@ -84,8 +82,6 @@ static const cleat_config_row transformers_config[] = {
 
 static const char *const ignored[] = {"*pooler.*", "*mask_token", "head_dist.*", NULL};
 
-/* --- recognition ---------------------------------------------------------------------------------------------- */
-
 static bool is_timm(const cleat_weights *weights) {
     static const char *const known[] = {"vit", "deit", NULL};
     if (!cleat_weights_find(weights, "patch_embed.proj.weight") ||
@@ -97,8 +93,6 @@ static bool is_timm(const cleat_weights *weights) {
 static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "encoder.layers.encoder_layer_0.ln_1.weight") != NULL;
 }
-
-/* --- sizes ---------------------------------------------------------------------------------------------------- */
 
 /* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the first linear
  * layer of block 0. */

@@ -101,8 +101,6 @@ bool cleat_architecture_sources(const cleat_architecture *architecture, const cl
 /* Whether the file has the tensors of the architecture's head, of whatever shapes; also if there is none. */
 bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights);
 
-/* --- loading -------------------------------------------------------------------------------------------------- */
-
 typedef enum cleat_weight_fate {
     CLEAT_WEIGHT_TAKEN, /* a parameter got its values from the file */
     CLEAT_WEIGHT_NEW,   /* a parameter was drawn anew */

@@ -165,8 +165,6 @@ static cleat_status open_index(cleat_weights *weights, const char *index, cleat_
     return status;
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 static bool is_pickled(const char *name) {
     static const char *const endings[] = {".bin", ".pth", ".pt", ".ckpt"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
@@ -293,8 +291,6 @@ void cleat_weights_close(cleat_weights *weights) {
     cJSON_Delete(weights->config);
     cleat_free(weights);
 }
-
-/* --- queries -------------------------------------------------------------------------------------------------- */
 
 const char *cleat_weights_path(const cleat_weights *weights) {
     return weights->path;

@@ -46,8 +46,6 @@ cleat_status cleat_weights_read_part(const cleat_weights *weights, const cleat_s
 int64_t cleat_weights_bytes(const cleat_weights *weights);
 cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);
 
-/* --- config.json ---------------------------------------------------------------------------------------------- */
-
 /* The object in config.json, owned by `weights`; NULL: there is no such file. */
 const struct cJSON *cleat_weights_config(const cleat_weights *weights);
 /* Its member that is a string; NULL: no file, no member, or another type (weights/config.h has checked ones). */
