@@ -1,8 +1,7 @@
 /* Byte-pair encoding: characters are joined in the order of the merges.
  *
  * A heap holds the pairs of neighbours that can be joined, the earliest merge first and of equal ones the leftmost.
- * A join makes at most two new pairs, so a word of n characters takes O(n log n). Entries whose pieces were joined
- * otherwise in the meantime are recognised by the merge that they name. */
+ * A join makes at most two new pairs, so a word of n characters takes O(n log n). Stale entries, whose pieces were joined otherwise, are recognised by their merge. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
@@ -65,7 +64,7 @@ static cleat_status enlarge(cleat_subwords *model, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* The id of the union of two pieces; the right one loses its prefix. -1: it is no piece. */
+/* The id of the union of two pieces, without the prefix of the right one. -1: not a piece. */
 static cleat_status find_union(const cleat_subwords *model, const char *left, const char *right, int32_t *id,
                                cleat_error *error) {
     size_t prefix = strlen(model->prefix), a = strlen(left), b = strlen(right);

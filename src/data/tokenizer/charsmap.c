@@ -120,12 +120,6 @@ static void add_replacement(const cleat_aligned_text *from, size_t at, size_t si
     cleat_aligned_text_add(to, text, strlen(text), from->begin[at], from->end[at + size - 1]);
 }
 
-static size_t char_size(const cleat_aligned_text *text, size_t at) {
-    int32_t character;
-    size_t size = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
-    return size ? size : 1;
-}
-
 static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned_text *from, size_t at, size_t size,
                               cleat_aligned_text *to) {
     const char *text = size <= LONGEST_GRAPHEME ? find(map, from->bytes + at, size) : NULL;
@@ -134,7 +128,7 @@ static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned_tex
         return;
     }
     for (size_t end = at + size, length; at < end; at += length) {
-        length = char_size(from, at);
+        (void)cleat_utf8_next(from->bytes + at, from->size - at, &length);
         text = find(map, from->bytes + at, length);
         if (text)
             add_replacement(from, at, length, text, to);

@@ -82,8 +82,7 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
     if (status) return status;
     if (cJSON_IsNumber(dropout) && dropout->valuedouble > 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "tokenizer: dropout %g of its merges is not used; texts are always encoded in the "
-                  "same way",
+                  "tokenizer: the dropout %g of its merges is not used; the encoding of a text is always the same",
                   dropout->valuedouble);
     cJSON_ArrayForEach(merge, cleat_json_member(section, "merges")) {
         status = read_merge(merge, model, error);
@@ -124,7 +123,7 @@ static cleat_status read_unigram(const cJSON *section, cleat_subwords *model, cl
     return status ? status : cleat_unigram_prepare(model, error);
 }
 
-/* Files of before the types were named have none. */
+/* Old files have no type. */
 static int type_by_members(const cJSON *section) {
     if (cleat_json_member(section, "merges")) return CLEAT_SUBWORDS_BPE;
     return cJSON_IsArray(cleat_json_member(section, "vocab")) ? CLEAT_SUBWORDS_UNIGRAM : CLEAT_SUBWORDS_WORDPIECE;
@@ -132,7 +131,7 @@ static int type_by_members(const cJSON *section) {
 
 cleat_status cleat_read_subwords(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int kind = 0;
-    if (!section) return cleat_fail(error, CLEAT_ERR_FORMAT, "missing; this is no tokenizer.json");
+    if (!section) return cleat_fail(error, CLEAT_ERR_FORMAT, "missing; this is not a tokenizer.json");
     cleat_status status = cleat_member_choice(section, "type", model_names, type_by_members(section), &kind, error);
     if (status) return status;
     model->kind = (cleat_subwords_kind)kind;

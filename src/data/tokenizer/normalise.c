@@ -9,10 +9,7 @@
 
 /* Reads the character at `at` and sets its length; text here is always UTF-8. */
 static int32_t char_at(const cleat_aligned_text *text, size_t at, size_t *length) {
-    int32_t character = 0xFFFD;
-    *length = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
-    if (!*length) *length = 1;
-    return character;
+    return cleat_utf8_next(text->bytes + at, text->size - at, length);
 }
 
 static void put_lower(cleat_aligned_text *to, int32_t character, uint32_t begin, uint32_t end) {
@@ -130,18 +127,11 @@ static void nmt(const cleat_aligned_text *from, cleat_aligned_text *to) {
     }
 }
 
-/* Offset of the last character that begins before `end`. */
-static size_t previous_char(const cleat_aligned_text *text, size_t end) {
-    size_t at = end - 1;
-    while (at && ((unsigned char)text->bytes[at] & 0xC0) == 0x80) --at;
-    return at;
-}
-
 static void strip(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     size_t start = 0, end = from->size, length;
     while (n->left && start < end && cleat_class_space(char_at(from, start, &length))) start += length;
-    while (n->right && end > start && cleat_class_space(char_at(from, previous_char(from, end), &length)))
-        end = previous_char(from, end);
+    while (n->right && end > start && cleat_class_space(char_at(from, cleat_utf8_previous(from->bytes, end), &length)))
+        end = cleat_utf8_previous(from->bytes, end);
     cleat_aligned_text_copy(to, from, start, end - start);
 }
 

@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-static int32_t char_at(const char *text, size_t size, size_t *length) {
-    int32_t character = 0xFFFD;
-    *length = cleat_utf8_decode(text, size, &character);
-    if (!*length) *length = 1;
-    return character;
-}
-
 static void swap_texts(cleat_split_state *state) {
     cleat_aligned_text text = state->text;
     state->text = state->spare;
@@ -80,7 +73,7 @@ static void split_at_class(cleat_split_state *state, bool (*matches)(int32_t cha
         joiner j = {.words = &state->spare_words, .behaviour = behaviour};
         size_t part = word.start, end = word.start + word.size;
         for (size_t at = word.start, length; at < end; at += length) {
-            if (!matches(char_at(state->text.bytes + at, end - at, &length))) continue;
+            if (!matches(cleat_utf8_next(state->text.bytes + at, end - at, &length))) continue;
             add_part(&j, part, at, false);
             add_part(&j, at, at + length, true);
             part = at + length;
@@ -118,7 +111,7 @@ static void split_bert(cleat_split_state *state) {
         const cleat_text_span word = state->words.items[w];
         size_t part = word.start, end = word.start + word.size;
         for (size_t at = word.start, length; at < end; at += length) {
-            int32_t c = char_at(state->text.bytes + at, end - at, &length);
+            int32_t c = cleat_utf8_next(state->text.bytes + at, end - at, &length);
             bool space = cleat_class_space(c);
             if (!space && !cleat_class_punctuation(c)) continue;
             cleat_spans_add(&state->spare_words, part, at - part);
@@ -138,7 +131,7 @@ static void split_whitespace(cleat_split_state *state) {
         size_t part = word.start, end = word.start + word.size;
         int class = BLANK;
         for (size_t at = word.start, length; at < end; at += length) {
-            int32_t c = char_at(state->text.bytes + at, end - at, &length);
+            int32_t c = cleat_utf8_next(state->text.bytes + at, end - at, &length);
             int next = cleat_class_space(c) ? BLANK : cleat_class_word(c) ? WORD : SYMBOL;
             if (next == class) continue;
             if (class != BLANK) cleat_spans_add(&state->spare_words, part, at - part);
@@ -170,7 +163,7 @@ static int class_of(int32_t c) {
 static size_t run_of(const char *text, size_t size, int class, size_t *last) {
     size_t at = 0, length;
     for (; at < size; at += length) {
-        if (class_of(char_at(text + at, size - at, &length)) != class) break;
+        if (class_of(cleat_utf8_next(text + at, size - at, &length)) != class) break;
         *last = at;
     }
     return at;
@@ -181,7 +174,7 @@ static size_t run_of(const char *text, size_t size, int class, size_t *last) {
 static size_t gpt2_word(const char *text, size_t size) {
     size_t length, last = 0, space = text[0] == ' ' && size > 1, found = clitic(text, size);
     if (found) return found;
-    int class = class_of(char_at(text + space, size - space, &length));
+    int class = class_of(cleat_utf8_next(text + space, size - space, &length));
     if (space && class == SPACE) space = 0;
     if (class != SPACE) return space + run_of(text + space, size - space, class, &last);
     length = run_of(text, size, SPACE, &last);

@@ -1,4 +1,4 @@
-/* What the models of tokenizer.json share: the table of pieces, and where tokens go. */
+/* Shared by the models of tokenizer.json: the table of pieces, and the sink of tokens. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
@@ -51,6 +51,19 @@ static void free_table(cleat_piece_table *table) {
     cleat_free(table->ids);
     cleat_free(table->name_of);
     *table = (cleat_piece_table){0};
+}
+
+cleat_status cleat_subwords_build_trie(cleat_subwords *model, cleat_error *error) {
+    const cleat_piece_table *pieces = &model->pieces;
+    cleat_trie_key *keys = cleat_alloc(pieces->names.count, sizeof *keys);
+    if (!keys) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", pieces->names.count);
+    for (size_t i = 0; i < pieces->names.count; ++i) {
+        const char *piece = cleat_vocabulary_piece(&pieces->names, (int32_t)i);
+        keys[i] = (cleat_trie_key){piece, strlen(piece), pieces->ids[i]};
+    }
+    cleat_status status = cleat_trie_build(&model->trie, keys, pieces->names.count, error);
+    cleat_free(keys);
+    return status;
 }
 
 void cleat_find_byte_pieces(cleat_subwords *model) {

@@ -69,10 +69,10 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the line is empty; every line must be the token of an id",
                           path, number);
     if (line[size - 1] == '\r')
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: the token ends in a carriage return, which is taken for a part of the line end when "
-                          "the file is written and read again; remove it",
-                          path, number);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: the token ends in a carriage return, which would be read as part of the line end; remove it", path,
+            number);
     if (memchr(line, 0, size) || !cleat_text_check(line, size, &bad))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: not UTF-8 text (byte %zu of the line)", path, number,
                           bad + 1);

@@ -35,6 +35,19 @@ size_t cleat_utf8_decode(const char *text, size_t size, int32_t *character) {
     return length;
 }
 
+int32_t cleat_utf8_next(const char *text, size_t size, size_t *length) {
+    int32_t character = 0xFFFD;
+    *length = cleat_utf8_decode(text, size, &character);
+    if (!*length) *length = 1;
+    return character;
+}
+
+size_t cleat_utf8_previous(const char *text, size_t end) {
+    size_t at = end - 1;
+    while (at && is_continuation((unsigned char)text[at])) --at;
+    return at;
+}
+
 size_t cleat_utf8_encode(int32_t character, char text[4]) {
     return (size_t)utf8proc_encode_char(character, (utf8proc_uint8_t *)text);
 }
