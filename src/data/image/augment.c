@@ -251,7 +251,7 @@ static float mean_grey(int64_t pixels, int64_t channels, const float *values) {
     return (float)(sum / (double)pixels);
 }
 
-/* Two comparisons that each select a value, not a branch: clamped values are as random as the image. */
+/* Selects values instead of branching: clamped values are as random as the image. */
 static inline float clamp(float value) {
     value = value < 0 ? 0 : value;
     return value > 1 ? 1 : value;
@@ -290,7 +290,7 @@ static void change_three(const colour_change *change, int64_t pixels, float *val
     }
 }
 
-/* Without colours there is no saturation. */
+/* Without saturation, which requires colours. */
 static void change_others(const colour_change *change, int64_t pixels, int64_t channels, float *values) {
     for (int64_t i = 0; i < pixels; ++i)
         for (int64_t c = 0; c < channels; ++c, ++values)
@@ -354,7 +354,7 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
         add_rows(&r, i);
         gather_columns(&r, params->transpose ? r.out : values + i * size * channels);
         if (!params->transpose) continue;
-        if (channels == 3) /* a constant, so that the copy of a pixel is no call */
+        if (channels == 3) /* a constant, so that a pixel is copied without a call */
             place_column(&r, 3, i, values);
         else
             place_column(&r, channels, i, values);

@@ -17,7 +17,7 @@ void cleat_image_log_alpha(const char *path, size_t transparent, size_t count) {
     if (transparent)
         cleat_log(
             CLEAT_LOG_INFO,
-            "%s: %zu of %zu images have transparency; it is left out and the colours beneath are taken, as by timm, "
+            "%s: %zu of %zu images have transparency, which is dropped: the colours beneath are used, as by timm, "
             "torchvision and transformers",
             path, transparent, count);
 }
@@ -42,7 +42,7 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
     return CLEAT_OK;
 }
 
-/* Reads numbers separated by blanks; returns how many, or -1: the text is no such list. NULL is empty. */
+/* Reads numbers separated by blanks; returns their number, or -1 for any other text. NULL is empty. */
 static int read_numbers(const char *text, double numbers[CLEAT_IMAGE_MAX_CHANNELS]) {
     char word[32];
     int count = 0;

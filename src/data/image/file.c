@@ -152,7 +152,7 @@ cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_er
     if (status) return status;
     status = find_format(path, (const uint8_t *)data, size, &format, error);
     if (!status && format != PNG)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is no PNG file, whose values would be exact; export it again",
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a PNG file, whose values would be exact; export it again",
                             path);
     if (!status) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
     cleat_free(data);

@@ -123,10 +123,9 @@ typedef struct line_columns {
 } line_columns;
 
 static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "%s:%zu: %s; the file is written by training and must not be edited: copy it from the run folder again",
-        csv->source.path, csv->line, what);
+    return cleat_csv_fail(
+        csv, error, "%s; the file is written by training and must not be edited: copy it from the run folder again",
+        what);
 }
 
 static bool whole_seconds(const char *text, int64_t *seconds) {
