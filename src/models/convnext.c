@@ -29,7 +29,7 @@ static const cleat_key keys[] = {
     BLOCKS_ROW(blocks),
     WIDTHS_ROW(widths),
     NORM_EPS_ROW(norm_eps),
-    {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES, .later = true,
+    {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES_LATER,
      .help = "The same for the normalisation after the mean; auto: model.norm_eps."},
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},

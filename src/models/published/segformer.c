@@ -143,9 +143,8 @@ static cleat_status set_list(const list_row *row, cleat_segformer *shape, bool n
     return sink->set(sink->user, row->setting, text, row->key, error);
 }
 
-/* Sets the backbone where its sizes are those of a known one, so that a profile for another one is refused; else the
- * lists. model.stem_stride is the profile's where the file has the usual one, since a finer map needs no other
- * parameters. */
+/* Sets the backbone if the sizes are those of a known one, so that a profile for another one is refused; else the lists.
+ * model.stem_stride remains the profile's if the file has the usual one, since a finer map needs no other parameters. */
 static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *sink, cleat_error *error) {
     const cleat_backbone backbone = find_backbone(shape);
     const bool named = backbone < CLEAT_BACKBONES;
@@ -163,7 +162,9 @@ static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *
     return status;
 }
 
-static cleat_status set_shape(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+static cleat_status set_shape(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                              cleat_error *error) {
+    (void)head;
     cleat_segformer shape = {.decoder = 0};
     cleat_status status = cleat_weights_integer(weights, "decoder_hidden_size", 256, &shape.decoder, error);
     for (int i = 0; i < LISTS && !status; ++i) status = read_list(weights, &lists[i], &shape, error);
@@ -174,7 +175,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     static const char *const stems[] = {
         "segformer.encoder.patch_embeddings.0.proj.weight", "encoder.patch_embeddings.0.proj.weight",
         "segformer.stages.0.patch_embeddings.proj.weight", "stages.0.patch_embeddings.proj.weight"};
-    cleat_status status = set_shape(weights, sink, error);
+    cleat_status status = set_shape(weights, 0, sink, error);
     for (size_t i = 0; i < sizeof stems / sizeof *stems && !status; ++i)
         if (cleat_weights_find(weights, stems[i])) return cleat_published_set_images(weights, sink, stems[i], error);
     if (status) return status;
@@ -182,8 +183,10 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
                       cleat_weights_path(weights), stems[0]);
 }
 
-/* Where the data do not name their classes, the file does. */
-static cleat_status configure_masks(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+/* The file names the classes if the data do not. */
+static cleat_status configure_masks(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                                    cleat_error *error) {
+    (void)head;
     const cJSON *labels;
     cleat_status status = configure(weights, sink, error);
     if (!status)
@@ -194,7 +197,7 @@ static cleat_status configure_masks(const cleat_weights *weights, const cleat_se
     return status ? status : sink->set(sink->user, "data.names", path, "id2label", error);
 }
 
-/* The last layer is of the classes of the file. */
+/* The last layer has the file's classes. */
 static bool keeps(const cleat_model *model, const cleat_weights *weights, const char *param) {
     const cleat_mask_own *own = model->own;
     return !own || strncmp(param, "cls.", 4) != 0 || cleat_published_same_labels(weights, own->classes, own->n_classes);
