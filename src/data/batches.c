@@ -1,6 +1,5 @@
-/* Composition of global batches and micro-batches: bucket lengths, and the order of a pass.
- *
- * The functions are pure functions of their arguments. */
+/* Composition of global batches and micro-batches: bucket lengths, and the order of a pass. Pure
+ * functions. */
 #include "data/batches.h"
 
 #include "core/memory.h"
@@ -107,7 +106,7 @@ done:
     return status;
 }
 
-/* Appends a global batch; its samples, or this device's part of them, as micro-batches of at most `most` samples. */
+/* Appends a global batch, and its samples, or this device's part of them, as micro-batches. */
 static void add_global_batch(cleat_batches *made, const cleat_batches_spec *spec, const stretch *whole) {
     const int64_t most = spec->buckets[whole->bucket].micro_batch_size;
     int64_t begin = 0, own = whole->count;
@@ -193,8 +192,6 @@ bool cleat_batches_global_batch(const cleat_batches *batches, size_t index, clea
     *global_batch = batches->global_batches[index];
     return true;
 }
-
-/* --- bucket lengths ------------------------------------------------------------------------------------------- */
 
 /* Distinct lengths, rounded up, and the number of samples up to each of them. */
 typedef struct steps {

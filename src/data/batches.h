@@ -12,7 +12,7 @@ struct cleat_batches {
     uint32_t *samples; /* [n_samples] */
 };
 
-/* CLEAT_ERR_ARGUMENT names a sample [n_samples] that is longer than `longest`, or is none of the dataset. */
+/* CLEAT_ERR_ARGUMENT: one of the samples [n_samples] is longer than `longest`, or out of range. */
 cleat_status cleat_batches_check_lengths(const cleat_dataset *dataset, const uint32_t *samples, size_t n_samples,
                                          int64_t longest, cleat_error *error);
 

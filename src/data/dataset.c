@@ -20,7 +20,8 @@ double cleat_hashed_place(const void *bytes, size_t size) {
     return (double)strtoull(text, NULL, 16) / (double)(1ull << 48);
 }
 
-/* Moves all training samples of the lowest place. Returns their number; 0: the others are none. */
+/* Moves all training samples of the lowest place to `split`. Returns their number, 0 if no others would be
+ * left. */
 static size_t move_lowest(const double *places, size_t count, cleat_split split, cleat_split *splits) {
     double lowest = INFINITY;
     size_t moved = 0, left = 0;

@@ -10,11 +10,11 @@
 
 #include "cleat/dataset.h"
 
-/* What a prediction of a sample would be worth. */
+/* Whether a sample can be predicted. */
 typedef enum cleat_sample_state {
     CLEAT_SAMPLE_WHOLE,
-    CLEAT_SAMPLE_CUT,        /* items at its end get no prediction, because data.max_length cuts them off */
-    CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning said; known once it was filled */
+    CLEAT_SAMPLE_CUT,        /* data.max_length cuts off its end, which gets no prediction */
+    CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning reported; known after it was filled */
     CLEAT_SAMPLE_STATES
 } cleat_sample_state;
 
@@ -31,12 +31,12 @@ typedef struct cleat_dataset_class {
                          void *const *slots, cleat_error *error);
     /* Number of items that a sample contributes to a loss that is a mean over items; NULL: its length. */
     int64_t (*items)(const cleat_dataset *dataset, size_t sample);
-    /* Whether the sample can be predicted; NULL: always, and as a whole. */
+    /* NULL: CLEAT_SAMPLE_WHOLE. */
     cleat_sample_state (*state)(const cleat_dataset *dataset, size_t sample);
     /* Writes the fitted preprocessing state (a vocabulary, means) as files into the folder; NULL: there is
      * none. */
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
-    /* Reads back what `save` wrote, as a dataset that is opened with it does; required beside `save`. */
+    /* Reads back what `save` wrote, as opening a dataset with it does; required beside `save`. */
     cleat_status (*check_saved)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
     /* Implements cleat_dataset_make_whole, which sets `whole`; NULL: the splits leave out no samples. */
     cleat_status (*make_whole)(cleat_dataset *dataset, cleat_error *error);
@@ -45,8 +45,7 @@ typedef struct cleat_dataset_class {
 
 cleat_sample_state cleat_dataset_sample_state(const cleat_dataset *dataset, size_t sample);
 /* Splits by hashes: the hash of a sample gives its place, 0 to 1 (INFINITY: a training sample in any case), and the
- * places [count] give the splits. A split that would receive none of a small set has its share, rounded, from the
- * lowest places of the training split. */
+ * places [count] give the splits. A split that would get no samples of a small set gets its share, rounded, from the lowest places of the training split. */
 double cleat_hashed_place(const void *bytes, size_t size);
 void cleat_hashed_splits(const double *places, size_t count, double val_fraction, double test_fraction,
                          cleat_split *splits);

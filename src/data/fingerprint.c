@@ -60,7 +60,7 @@ static cleat_status make_slots(const cleat_dataset *dataset, int64_t length, voi
     return CLEAT_OK;
 }
 
-/* A sample that cannot be read is the loader's error, in its turn; here its status is content, too. */
+/* The loader reports a sample that cannot be read; here its status is part of the content. */
 static cleat_status hash_sample(const cleat_dataset *dataset, size_t sample, stream *s, cleat_error *error) {
     void *slots[FIELDS] = {NULL};
     const int64_t length = cleat_dataset_length(dataset, sample);

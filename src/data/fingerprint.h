@@ -1,4 +1,4 @@
-/* What a run's checkpoint remembers of its data, to notice that it is resumed with other ones. */
+/* The data of a run's checkpoint in brief, to detect that it is resumed with other data. */
 #ifndef CLEAT_SRC_DATA_FINGERPRINT_H
 #define CLEAT_SRC_DATA_FINGERPRINT_H
 
@@ -12,13 +12,13 @@ typedef struct cleat_data_fingerprint {
 } cleat_data_fingerprint;
 
 /* Takes the fingerprint of an open dataset; `path` is that of its data. Floating-point fields are left out, because
- * another machine may round them otherwise. CLEAT_ERR_IO: the file cannot be read any more. */
+ * another machine may round them otherwise. CLEAT_ERR_IO: the file cannot be read. */
 cleat_status cleat_data_fingerprint_take(const cleat_dataset *dataset, const char *path,
                                          cleat_data_fingerprint *fingerprint, cleat_error *error);
 
-/* Writes what differs between the data of a checkpoint and those of now to `text`; returns false, with an empty text,
- * if nothing does or if the earlier ones are unknown. `only_names`: the lengths were cut differently meanwhile, so that
- * the content is not compared. */
+/* Writes the difference between the data of a checkpoint and the current ones to `text`. Returns false and an empty
+ * text if there is none, or if the earlier data are unknown. `only_names`: lengths are cut differently, so the content
+ * is not compared. */
 bool cleat_data_fingerprint_differs(const cleat_data_fingerprint *then, const cleat_data_fingerprint *now,
                                     bool only_names, char *text, size_t size);
 

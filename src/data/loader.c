@@ -4,7 +4,7 @@
  * order, and the earliest batch that has not been handed out is always finished or being filled, so that no
  * circular wait can occur. Threads wait on two condition variables only. The contents of a batch depend on
  * its samples and on the RNG key of the pass, never on the thread; so the number of threads and of slots may
- * change at any time. A thread that is no longer wanted finishes its batch and ends; nobody waits for it. */
+ * change at any time. A surplus thread finishes its batch and ends; no caller waits for it. */
 #include "data/loader.h"
 
 #include "core/clock.h"
@@ -206,8 +206,6 @@ static void end_pass(cleat_loader *loader) {
     loader->batches = NULL;
 }
 
-/* --- threads -------------------------------------------------------------------------------------------------- */
-
 static thread_state state_of(loader_thread *thread) {
     pthread_mutex_lock(&thread->loader->lock);
     const thread_state state = thread->state;
@@ -227,7 +225,7 @@ static void join_threads(cleat_loader *loader) {
     loader->is_started = loader->quit = false;
 }
 
-/* Returns the error of pthread_create, 0 on success. A thread that was to end and has not yet done so goes on. */
+/* Returns the error of pthread_create, 0 on success. A thread that is still running keeps running. */
 static int start_thread(loader_thread *thread) {
     const thread_state state = state_of(thread);
     if (state == THREAD_RUNNING) return 0;
@@ -238,7 +236,7 @@ static int start_thread(loader_thread *thread) {
     return code;
 }
 
-/* Starts the threads that are missing; *started: how many there are then. */
+/* Starts the missing threads; *started: the number of running threads afterwards. */
 static cleat_status start_threads(cleat_loader *loader, int *started, cleat_error *error) {
     loader->is_started = true;
     for (*started = 0; *started < loader->workers; ++*started) {
@@ -257,8 +255,6 @@ static void set_count(cleat_loader *loader, int workers) {
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 size_t cleat_loader_slots(int workers, int prefetch_factor, size_t held) {
     size_t threads = workers > 1 ? (size_t)workers : 1;

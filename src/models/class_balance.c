@@ -1,4 +1,4 @@
-/* Says how the classes of the training data are distributed, and which of them the validation data lack. */
+/* Warnings about the distribution of classes in the training and validation data. */
 #include "models/classes.h"
 
 #include "core/memory.h"
@@ -7,52 +7,46 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAMED = 5, UNEVEN = 10 }; /* a class with UNEVEN times the samples of another is worth a warning */
+enum { NAMED = 5, UNEVEN = 10 }; /* warns of a class with UNEVEN times the samples of another */
 
-/* Appends the first classes without samples, and how many more there are. */
-static void name_classes(const cleat_class_info *classes, const int64_t *counts, int64_t count, cleat_string *names) {
+/* Appends the first classes without samples and the number of further ones; returns the number of all. */
+static int64_t name_classes(const cleat_class_info *classes, const int64_t *counts, int64_t count,
+                            cleat_string *names) {
     int64_t found = 0;
     for (int64_t c = 0; c < count; ++c) {
-        if (counts[c] > 0) continue;
+        if ((counts ? counts[c] : classes[c].samples) > 0) continue;
         if (++found <= NAMED) cleat_string_add(names, "%s'%s'", found > 1 ? ", " : "", classes[c].name);
     }
     if (found > NAMED) cleat_string_add(names, " and %lld more", (long long)(found - NAMED));
+    return found;
 }
 
-static int64_t count_absent(const int64_t *counts, int64_t count) {
-    int64_t absent = 0;
-    for (int64_t c = 0; c < count; ++c) absent += counts[c] == 0;
-    return absent;
-}
-
-/* One warning for the classes that `counts` [count] has no samples of. */
-static void warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
-                        const char *split, const char *effect) {
+void cleat_classes_warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
+                               const char *what, const char *effect) {
     cleat_string names = {0};
-    const int64_t absent = count_absent(counts, count);
-    if (absent == 0) return;
-    name_classes(classes, counts, count, &names);
-    cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %lld classes have no %s samples (%s): %s", path, (long long)absent,
-              (long long)count, split, names.data ? names.data : "", effect);
+    const int64_t absent = name_classes(classes, counts, count, &names);
+    if (absent > 0)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %lld classes have no %s (%s): %s", path, (long long)absent,
+                  (long long)count, what, names.data ? names.data : "", effect);
     cleat_string_free(&names);
 }
 
-static void warn_uneven(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
-                        cleat_weighting weighting) {
+static void warn_uneven(const char *path, const cleat_class_info *classes, int64_t count, cleat_weighting weighting) {
     int64_t most = 0, least = -1, all = 0;
     for (int64_t c = 0; c < count; ++c) {
-        all += counts[c];
-        if (counts[c] > counts[most]) most = c;
-        if (counts[c] > 0 && (least < 0 || counts[c] < counts[least])) least = c;
+        all += classes[c].samples;
+        if (classes[c].samples > classes[most].samples) most = c;
+        if (classes[c].samples > 0 && (least < 0 || classes[c].samples < classes[least].samples)) least = c;
     }
-    if (least < 0 || weighting != CLEAT_WEIGHTING_NONE || counts[most] < UNEVEN * counts[least]) return;
+    if (least < 0 || weighting != CLEAT_WEIGHTING_NONE || classes[most].samples < UNEVEN * classes[least].samples)
+        return;
     cleat_log(
         CLEAT_LOG_WARNING,
         "%s: the classes are unbalanced: '%s' has %lld of %lld training samples, '%s' %lld. Always predicting '%s' "
         "has an accuracy of %.2f: see macro_f1 (run.metric = macro_f1); loss.class_weights = balanced gives rare "
         "classes larger weights",
-        path, classes[most].name, (long long)counts[most], (long long)all, classes[least].name,
-        (long long)counts[least], classes[most].name, (double)counts[most] / (double)all);
+        path, classes[most].name, (long long)classes[most].samples, (long long)all, classes[least].name,
+        (long long)classes[least].samples, classes[most].name, (double)classes[most].samples / (double)all);
 }
 
 /* Whether two names differ in case and outer blanks only. */
@@ -63,7 +57,7 @@ static bool are_alike(const char *a, const char *b) {
     return length == other && strncasecmp(a, b, length) == 0;
 }
 
-/* One of them is hardly meant as a class. */
+/* One of them is probably a typing error. */
 static void warn_alike(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
                        int64_t count) {
     enum { MOST = 2000 }; /* every pair is compared */
@@ -85,11 +79,11 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
     bool any = false;
     if (!counts)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the counts of %lld classes", (long long)count);
-    for (int64_t c = 0; c < count; ++c) counts[c] = classes[c].samples;
+
     warn_alike(source, dataset, path, count);
-    warn_absent(path, classes, counts, count, "training", "the model cannot learn them");
-    warn_uneven(path, classes, counts, count, weighting);
-    for (int64_t c = 0; c < count; ++c) counts[c] = 0;
+    cleat_classes_warn_absent(path, classes, NULL, count, "training samples", "the model cannot learn them");
+    warn_uneven(path, classes, count, weighting);
+
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
         const int32_t label = cleat_dataset_split(dataset, i) == CLEAT_SPLIT_VAL ? source->label(dataset, i) : -1;
         if (label < 0) continue;
@@ -97,8 +91,9 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
         any = true;
     }
     if (any)
-        warn_absent(path, classes, counts, count, "validation",
-                    "metrics say nothing about them; data.val_fraction, or a validation set, with more samples");
+        cleat_classes_warn_absent(
+            path, classes, counts, count, "validation samples",
+            "metrics do not cover them; increase data.val_fraction, or use a larger validation set");
     cleat_free(counts);
     return CLEAT_OK;
 }

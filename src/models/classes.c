@@ -2,6 +2,7 @@
 #include "models/classes.h"
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "models/text_metrics.h"
 #include "models/text_write.h"
@@ -17,8 +18,6 @@ const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
 
 const cleat_metric_info cleat_classes_metrics[] = {
     {"accuracy", true}, {"macro_f1", true}, {"macro_recall", true}, {NULL, false}};
-
-/* --- labels of the confusion matrix --- */
 
 int64_t cleat_confusion_labels(int64_t classes) {
     return classes < CLEAT_CONFUSION_LABELS ? classes : CLEAT_CONFUSION_LABELS;
@@ -62,8 +61,6 @@ void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const 
     if (classes > CLEAT_CONFUSION_LABELS) confusion->names[CLEAT_CONFUSION_LABELS - 1] = "other";
     memcpy(confusion->counts, matrix, confusion->labels * confusion->labels * sizeof *matrix);
 }
-
-/* --- classes --- */
 
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class_info *classes) {
@@ -167,7 +164,35 @@ done:
     return status;
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
+cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
+                                   cleat_weighting weighting, cleat_error *error) {
+    const int64_t classes = model->sizes.classes;
+    cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
+    if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
+    cleat_classes_read(source, dataset, weighting, classes, known);
+    cleat_free(model->own);
+    model->own = known;
+    return CLEAT_OK;
+}
+
+size_t cleat_classifier_state_size(const cleat_model *model) {
+    return cleat_classes_metric_state_size(model->sizes.classes);
+}
+
+void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
+}
+
+void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+}
+
+cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
+                                       double *metric_state, char *text, cleat_error *error) {
+    (void)error;
+    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
+    return CLEAT_OK;
+}
 
 const char *cleat_class_name(const cleat_class_info *known, int32_t label) {
     return label < 0 ? NULL : known[label].name;
@@ -198,23 +223,16 @@ cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t cl
                                        const cleat_prediction *prediction, const cleat_class_example *example,
                                        cleat_string *json, cleat_error *error) {
     const int32_t found = cleat_class_argmax(prediction->output, classes);
-    cleat_status status = CLEAT_OK;
     float *probabilities = cleat_alloc((size_t)classes, sizeof *probabilities);
     if (!probabilities) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     softmax(prediction->output, classes, probabilities);
     cleat_examples_begin(json, "class", prediction);
-    cleat_string_add(json, ",\"image\":%s", example->image ? "" : "null");
-    if (example->image)
-        status = cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
-    cleat_string_add(json, ",\"text\":");
-    cleat_examples_add_string(json, example->text, TEXT_CHARACTERS);
-    cleat_string_add(json, ",\"truth\":");
-    cleat_examples_add_string(json, cleat_class_name(known, example->label), sizeof known->name);
-    cleat_string_add(json, ",\"prediction\":");
-    cleat_examples_add_string(json, cleat_class_name(known, found), sizeof known->name);
-    cleat_string_add(json, ",\"confidence\":");
-    cleat_examples_add_number(json, probabilities[found], 4);
-    cleat_string_add(json, "}");
+    cleat_status status =
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+    cleat_examples_add_string(json, "text", example->text, TEXT_CHARACTERS);
+    cleat_examples_add_string(json, "truth", cleat_class_name(known, example->label), sizeof known->name);
+    cleat_examples_add_string(json, "prediction", cleat_class_name(known, found), sizeof known->name);
+    json_add(json, json_digits("confidence", probabilities[found], 4), json_close('}'));
     cleat_free(probabilities);
     return status;
 }

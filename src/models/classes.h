@@ -42,8 +42,12 @@ typedef struct cleat_class_source {
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class_info *classes);
 
-/* Logs, before a training, that classes are unbalanced, which ones have no training or validation samples, with the
- * settings that help, and two whose names differ in case or blanks only. */
+/* Warns, before a training, of unbalanced classes, classes without training or validation samples, and two whose names
+ * differ in case or blanks only, with the settings that help. */
+/* Warns of the classes whose `counts` [count] (NULL: of training samples) are 0: they have no `what`, with
+ * `effect`. */
+void cleat_classes_warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
+                               const char *what, const char *effect);
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
                                 cleat_weighting weighting, int64_t count, const cleat_class_info *classes,
                                 cleat_error *error);
@@ -51,8 +55,8 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
 /* Index of the largest of logits [classes]; the first one among equals. */
 int32_t cleat_class_argmax(const float *logits, int64_t classes);
 
-/* The confusion matrix: each class has its own row and column, up to CLEAT_CONFUSION_LABELS classes; of
- * more, the rarer ones in the training samples share the last. */
+/* Labels of the confusion matrix: one for each class, up to CLEAT_CONFUSION_LABELS; the rarest classes of the training
+ * samples beyond that share the last one. */
 int64_t cleat_confusion_labels(int64_t classes);
 /* Counts a sample of the classes `truth` and `found` in matrix [labels, labels]. */
 void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32_t truth, int32_t found,
@@ -70,8 +74,6 @@ extern const cleat_metric_info cleat_classes_metrics[]; /* terminated by a NULL 
 /* Computes accuracy, macro_f1, macro_recall, and with few classes each kind of confusion. */
 void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
                                   cleat_metrics *found);
-
-/* --- examples (models/examples.h) --- */
 
 /* The name of a class, NULL for a label below 0. */
 const char *cleat_class_name(const cleat_class_info *known, int32_t label);
@@ -93,5 +95,15 @@ cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t cl
 /* Writes FOLDER/predictions.csv: id, class, its probability, and the probability of every class. */
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
                                  size_t count, const char *folder, cleat_error *error);
+
+/* Functions of a family whose samples have one class each: model->own is a cleat_class_info [sizes.classes], which
+ * cleat_classifier_open sets. */
+cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
+                                   cleat_weighting weighting, cleat_error *error);
+size_t cleat_classifier_state_size(const cleat_model *model);
+void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
+void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
+cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
+                                       double *metric_state, char *text, cleat_error *error);
 
 #endif

@@ -7,8 +7,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 enum { STAGES = CLEAT_CONVNEXT_STAGES };
 
 typedef enum convnext_backbone { CONVNEXT_TINY, CONVNEXT_SMALL, CONVNEXT_BASE, CONVNEXT_LARGE } convnext_backbone;
@@ -31,7 +29,7 @@ static const cleat_key keys[] = {
     BLOCKS_ROW(blocks),
     WIDTHS_ROW(widths),
     NORM_EPS_ROW(norm_eps),
-    {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES, .later = true,
+    {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES_LATER,
      .help = "The same for the normalisation after the mean; auto: model.norm_eps."},
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},
@@ -52,8 +50,6 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
                                      (long long)stages, (long long)reduction);
     return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static cleat_convnext shape_of(const cleat_model *model) {
     static const cleat_convnext sizes[] = {
@@ -89,8 +85,6 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     const cleat_convnext shape = shape_of(model);
     return cleat_nn_convnext_layer_of(&shape, param);
 }
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 cleat_status cleat_convnext_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_convnext shape = shape_of(model);

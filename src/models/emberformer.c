@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct emberformer_settings {
     cleat_mask_settings mask;       /* first member, as masks.c requires; its dropout is used by both parts */
     cleat_encoder_settings encoder; /* temporal part; its dropout is not used */
@@ -86,8 +84,6 @@ static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.lookback;
 }
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     cleat_maps_options options = settings_of(model)->data;
@@ -126,8 +122,6 @@ static map_size size_of(const cleat_model *model) {
     size.patches = size.height / patch * (size.width / patch);
     return size;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* steps [B N, T, p p C], lengths i32 [B N] -> pixel features [B, H, W, F] */
 static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
@@ -189,8 +183,6 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return MASK + 1;
 }
 
-/* --- metrics and predictions ---------------------------------------------------------------------------------- */
-
 /* Persistence is evaluated as a forecast as well: the mask of the last step's day, if the data contain it. */
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
@@ -230,8 +222,6 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     }
     return status;
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 /* A grey image of one channel, from its least to its greatest value. */
 static void draw(const float *values, cleat_image *image) {
@@ -323,7 +313,7 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .build = build,
                                              .layer_of = layer_of,
                                              .layers = layers,
-                                             .sample_weight = cleat_masks_sample_weight,
+                                             .sample_weight = cleat_model_mean_weight,
                                              .metric_state_size = cleat_masks_metric_state_size,
                                              .metric_update = metric_update,
                                              .metric_compute = cleat_masks_metric_compute,

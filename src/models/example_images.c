@@ -1,27 +1,13 @@
 /* Small images as data URIs. */
 #include "models/example_images.h"
 
+#include "core/json.h"
+
 #include "core/memory.h"
 
 #include <math.h>
 
 enum { MIN_SIDE = 16 };
-
-/* --- base64 (RFC 4648) ---------------------------------------------------------------------------------------- */
-
-static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        const size_t left = size - i;
-        const uint32_t three =
-            (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0);
-        const char four[4] = {digits[three >> 18], digits[three >> 12 & 63], left > 1 ? digits[three >> 6 & 63] : '=',
-                              left > 2 ? digits[three & 63] : '='};
-        cleat_string_add_bytes(json, four, 4);
-    }
-}
-
-/* --- resizing ------------------------------------------------------------------------------------------------- */
 
 /* The pixels of `all` that pixel `i` of `count` covers: at least one. */
 typedef struct span {
@@ -80,11 +66,13 @@ static cleat_status shrink(const cleat_image *image, int64_t side, cleat_resize_
     return CLEAT_OK;
 }
 
-cleat_status cleat_examples_add_image(cleat_string *json, const cleat_image *image, cleat_resize_kind shrinking,
-                                      size_t most, cleat_error *error) {
+cleat_status cleat_examples_add_image(cleat_string *json, const char *name, const cleat_image *image,
+                                      cleat_resize_kind shrinking, size_t most, cleat_error *error) {
     cleat_string png = {0};
     cleat_status status = CLEAT_OK;
-    for (int64_t side = CLEAT_EXAMPLE_SIDE; !status && (png.size == 0 || png.size > most); side = side * 3 / 4) {
+    if (!image) json_add(json, json_text(name, NULL));
+    for (int64_t side = CLEAT_EXAMPLE_SIDE; image && !status && (png.size == 0 || png.size > most);
+         side = side * 3 / 4) {
         cleat_image small = {0};
         cleat_string_free(&png);
         status = shrink(image, side, shrinking, &small, error);
@@ -92,9 +80,10 @@ cleat_status cleat_examples_add_image(cleat_string *json, const cleat_image *ima
         cleat_image_free(&small);
         if (side <= MIN_SIDE) break;
     }
-    if (!status) {
+    if (image && !status) {
+        cleat_json_add_name(json, name);
         cleat_string_add(json, "\"data:image/png;base64,");
-        add_base64(json, (const uint8_t *)png.data, png.size);
+        cleat_string_add_base64(json, (const uint8_t *)png.data, png.size);
         cleat_string_add(json, "\"");
     }
     cleat_string_free(&png);

@@ -16,10 +16,10 @@ typedef enum cleat_resize_kind {
     CLEAT_SHRINK_NEAREST /* the pixel at its centre: a mask stays a mask */
 } cleat_resize_kind;
 
-/* Appends the image as a JSON string data:image/png;base64,...: at most CLEAT_EXAMPLE_SIDE pixels a side,
- * and smaller until the PNG has at most `most` bytes. An image without colours becomes a grey one; one of
- * neither 1 nor 3 channels is shown by its first one. */
-cleat_status cleat_examples_add_image(cleat_string *json, const cleat_image *image, cleat_resize_kind shrinking,
-                                      size_t most, cleat_error *error);
+/* Appends the member `name` with the image (NULL: null) as a string data:image/png;base64,...: at most
+ * CLEAT_EXAMPLE_SIDE pixels a side, and smaller until the PNG has at most `most` bytes. An image without colours
+ * becomes grey; of an image with neither 1 nor 3 channels only the first is shown. */
+cleat_status cleat_examples_add_image(cleat_string *json, const char *name, const cleat_image *image,
+                                      cleat_resize_kind shrinking, size_t most, cleat_error *error);
 
 #endif

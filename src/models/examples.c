@@ -1,5 +1,6 @@
 /* Examples of an evaluation as a JSON document. */
 #include "models/examples.h"
+#include "core/json.h"
 
 #include "core/memory.h"
 
@@ -7,15 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- values --------------------------------------------------------------------------------------------------- */
-
 enum { NAME_CHARACTERS = 120 };
 
-void cleat_examples_add_string(cleat_string *json, const char *text, size_t most) {
+void cleat_examples_add_string(cleat_string *json, const char *name, const char *text, size_t most) {
     cleat_string cut = {0};
     size_t end = 0;
     if (!text) {
-        cleat_string_add(json, "null");
+        json_add(json, json_text(name, NULL));
         return;
     }
     for (size_t characters = 0; characters < most && text[end]; ++characters) {
@@ -25,22 +24,14 @@ void cleat_examples_add_string(cleat_string *json, const char *text, size_t most
     cleat_string_add_bytes(&cut, text, end);
     if (text[end]) cleat_string_add(&cut, "\xE2\x80\xA6"); /* an ellipsis */
     json->failed |= cut.failed;
-    cleat_json_add_clean(json, cut.data ? cut.data : "");
+    json_add(json, json_clean(name, cut.data ? cut.data : ""));
     cleat_string_free(&cut);
 }
 
-void cleat_examples_add_number(cleat_string *json, double value, int digits) {
-    char number[32] = "null";
-    if (isfinite(value)) cleat_number_print_digits(value, digits, number);
-    cleat_string_add(json, "%s", number);
-}
-
 void cleat_examples_begin(cleat_string *json, const char *kind, const cleat_prediction *prediction) {
-    cleat_string_add(json, "{\"kind\":\"%s\",\"name\":", kind);
-    cleat_examples_add_string(json, cleat_dataset_id(prediction->dataset, prediction->sample), NAME_CHARACTERS);
+    json_add(json, json_open(NULL, '{'), json_text("kind", kind));
+    cleat_examples_add_string(json, "name", cleat_dataset_id(prediction->dataset, prediction->sample), NAME_CHARACTERS);
 }
-
-/* --- the baseline --------------------------------------------------------------------------------------------- */
 
 bool cleat_model_has_examples(const cleat_model *model) {
     return model->type->examples != NULL;
@@ -85,17 +76,14 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
 
 static void add_baseline(const cleat_baseline *baseline, cleat_string *json) {
     if (!baseline->known) {
-        cleat_string_add(json, "null");
+        json_add(json, json_text("baseline", NULL));
         return;
     }
-    cleat_string_add(json, "{\"text\":");
-    cleat_examples_add_string(json, baseline->text, CLEAT_BASELINE_TEXT);
-    cleat_string_add(json, ",\"metric\":\"%s\",\"value\":", baseline->metric);
-    cleat_examples_add_number(json, baseline->value, 9);
-    cleat_string_add(json, ",\"ascends\":%s}", baseline->ascends ? "true" : "false");
+    json_add(json, json_open("baseline", '{'));
+    cleat_examples_add_string(json, "text", baseline->text, CLEAT_BASELINE_TEXT);
+    json_add(json, json_text("metric", baseline->metric), json_digits("value", baseline->value, 9),
+             json_bool("ascends", baseline->ascends), json_close('}'));
 }
-
-/* --- the document --------------------------------------------------------------------------------------------- */
 
 static cleat_status add_confusion(const cleat_model *model, const double *metric_state, cleat_string *json,
                                   cleat_error *error) {
@@ -103,24 +91,21 @@ static cleat_status add_confusion(const cleat_model *model, const double *metric
     if (!confusion) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a confusion matrix");
     if (model->type->examples->confusion) model->type->examples->confusion(model, metric_state, confusion);
     const size_t labels = confusion->labels;
-    cleat_string_add(json, labels ? "{\"labels\":[" : "null");
-    for (size_t i = 0; i < labels; ++i) {
-        cleat_string_add(json, "%s", i ? "," : "");
-        cleat_examples_add_string(json, confusion->names[i], NAME_CHARACTERS);
+    if (!labels) json_add(json, json_text("confusion", NULL));
+    if (labels) json_add(json, json_open("confusion", '{'), json_open("labels", '['));
+    for (size_t i = 0; i < labels; ++i) cleat_examples_add_string(json, NULL, confusion->names[i], NAME_CHARACTERS);
+    if (labels) json_add(json, json_close(']'), json_open("counts", '['));
+    for (size_t i = 0; i < labels * labels; ++i) {
+        if (i % labels == 0) json_add(json, json_open(NULL, '['));
+        json_add(json, json_fixed(NULL, confusion->counts[i], 0));
+        if (i % labels == labels - 1) json_add(json, json_close(']'));
     }
-    cleat_string_add(json, labels ? "],\"counts\":[" : "");
-    for (size_t i = 0; i < labels * labels; ++i)
-        cleat_string_add(json, "%s%.0f%s",
-                         i % labels ? ","
-                         : i        ? ",["
-                                    : "[",
-                         confusion->counts[i], i % labels == labels - 1 ? "]" : "");
-    cleat_string_add(json, labels ? "]}" : "");
+    if (labels) json_add(json, json_close(']'), json_close('}'));
     cleat_free(confusion);
     return CLEAT_OK;
 }
 
-/* An example that would make the document too large is taken back; a later, smaller one may still fit. */
+/* Removes an example that would make the document too large; a later, smaller one may still fit. */
 static cleat_status add_examples(const cleat_model *model, const cleat_evaluation *evaluated, cleat_string *json,
                                  cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -143,23 +128,17 @@ static cleat_status add_examples(const cleat_model *model, const cleat_evaluatio
     return status;
 }
 
-static void add_place(const char *key, int64_t value, cleat_string *json) {
-    if (value < 0)
-        cleat_string_add(json, "\"%s\":null,", key);
-    else
-        cleat_string_add(json, "\"%s\":%lld,", key, (long long)value);
+static cleat_json_value place(const char *name, int64_t value) {
+    return value < 0 ? json_text(name, NULL) : json_count(name, value);
 }
 
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error) {
-    cleat_string_add(json, "{");
-    add_place("step", evaluated->step, json);
-    add_place("epoch", evaluated->epoch, json);
-    cleat_string_add(json, "\"split\":");
-    cleat_examples_add_string(json, evaluated->split, NAME_CHARACTERS);
-    cleat_string_add(json, ",\n\"baseline\":");
+    json_add(json, json_open(NULL, '{'), place("step", evaluated->step), place("epoch", evaluated->epoch));
+    cleat_examples_add_string(json, "split", evaluated->split, NAME_CHARACTERS);
+    cleat_string_add(json, ",\n");
     add_baseline(baseline, json);
-    cleat_string_add(json, ",\n\"confusion\":");
+    cleat_string_add(json, ",\n");
     cleat_status status = add_confusion(model, evaluated->metric_state, json, error);
     cleat_string_add(json, ",\n\"examples\":[");
     if (!status) status = add_examples(model, evaluated, json, error);

@@ -72,15 +72,11 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error);
 
-/* --- for the families ----------------------------------------------------------------------------------------- */
-
-/* Appends `text` (NULL: null) as a string of at most `most` characters; a longer one ends with an
- * ellipsis. Bytes that are not UTF-8 become U+FFFD. */
-void cleat_examples_add_string(cleat_string *json, const char *text, size_t most);
-/* Appends a number with `digits` significant digits, or null if it is not finite. */
-void cleat_examples_add_number(cleat_string *json, double value, int digits);
-/* Appends the start of an example, {"kind":"...","name":"..."; the caller continues with ",", and ends it
- * with "}". */
+/* Appends the member `name` (NULL: an element) with `text` (NULL: null), cut to `most` characters and an ellipsis. Bytes
+ * that are not UTF-8 become U+FFFD. */
+void cleat_examples_add_string(cleat_string *json, const char *name, const char *text, size_t most);
+/* Appends the start of an example, {"kind":"...","name":"..."; the caller adds members and the closing
+ * brace. */
 void cleat_examples_begin(cleat_string *json, const char *kind, const cleat_prediction *prediction);
 
 #endif

@@ -19,25 +19,12 @@ void cleat_image_classifier_defaults(void *settings) {
     ((cleat_image_classifier_settings *)settings)->data.options = cleat_image_defaults();
 }
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 int64_t cleat_image_classifier_length(const cleat_model *model) {
     return settings_of(model)->data.options.size;
 }
 
 static const cleat_class_source class_source = {
     .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
-
-/* model->own: cleat_class_info [classes] */
-static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, int64_t classes,
-                                 cleat_error *error) {
-    cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
-    if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    cleat_classes_read(&class_source, dataset, settings_of(model)->loss.class_weights, classes, known);
-    cleat_free(model->own);
-    model->own = known;
-    return CLEAT_OK;
-}
 
 cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                          cleat_dataset **dataset, cleat_error *error) {
@@ -46,7 +33,9 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
     cleat_status status = cleat_images_open(path, &options, &opened, error);
     if (status) return status;
     cleat_image_info info = cleat_image_describe(opened);
-    status = read_classes(model, opened, info.classes, error);
+    model->sizes.inputs = info.channels;
+    model->sizes.classes = info.classes;
+    status = cleat_classifier_open(model, &class_source, opened, settings_of(model)->loss.class_weights, error);
     if (!status && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
         status = cleat_classes_warn(&class_source, opened, path, settings_of(model)->loss.class_weights, info.classes,
                                     model->own, error);
@@ -54,8 +43,6 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
         cleat_dataset_destroy(opened);
         return status;
     }
-    model->sizes.inputs = info.channels;
-    model->sizes.classes = info.classes;
     *dataset = opened;
     return CLEAT_OK;
 }
@@ -73,8 +60,6 @@ cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model) {
     if (sizes.inputs == 0) sizes.inputs = data->channels ? data->channels : USUAL_CHANNELS;
     return sizes;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                                           int64_t batch, int64_t length, cleat_model_graph *built) {
@@ -118,12 +103,6 @@ void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_
         values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
 }
 
-/* --- metrics and predictions ---------------------------------------------------------------------------------- */
-
-size_t cleat_image_classifier_metric_state_size(const cleat_model *model) {
-    return cleat_classes_metric_state_size(model->sizes.classes);
-}
-
 cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
                                                   const float *output, double *metric_state, cleat_error *error) {
     (void)error;
@@ -132,16 +111,10 @@ cleat_status cleat_image_classifier_metric_update(const cleat_model *model, cons
     return CLEAT_OK;
 }
 
-void cleat_image_classifier_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
-}
-
 cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                           const char *folder, cleat_error *error) {
     return cleat_classes_write(&class_source, model->sizes.classes, predictions, count, folder, error);
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
@@ -159,16 +132,5 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     return status;
 }
 
-static void confusion_of(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
-}
-
-static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
-                                char *text, cleat_error *error) {
-    (void)error;
-    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
-    return CLEAT_OK;
-}
-
 const cleat_model_examples cleat_image_classifier_examples = {
-    .add = add_example, .confusion = confusion_of, .baseline = baseline_of};
+    .add = add_example, .confusion = cleat_classifier_confusion, .baseline = cleat_classifier_baseline};

@@ -48,10 +48,10 @@ size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_f
 int64_t cleat_image_classifier_length(const cleat_model *model);
 void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                           const cleat_global_batch *global_batch, float *values);
-size_t cleat_image_classifier_metric_state_size(const cleat_model *model);
+
 cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
                                                   const float *output, double *metric_state, cleat_error *error);
-void cleat_image_classifier_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
+
 cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                           const char *folder, cleat_error *error);
 extern const cleat_model_examples cleat_image_classifier_examples;
@@ -63,8 +63,8 @@ extern const char *const cleat_image_classifier_terms[1];
     .terms = cleat_image_classifier_terms, .n_terms = 1, .check_data = cleat_model_check_path,                         \
     .open_data = cleat_image_classifier_open, .fields = cleat_image_classifier_fields,                                 \
     .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
-    .metric_state_size = cleat_image_classifier_metric_state_size,                                                     \
-    .metric_update = cleat_image_classifier_metric_update, .metric_compute = cleat_image_classifier_metric_compute,    \
-    .write = cleat_image_classifier_write, .examples = &cleat_image_classifier_examples
+    .metric_state_size = cleat_classifier_state_size, .metric_update = cleat_image_classifier_metric_update,           \
+    .metric_compute = cleat_classifier_compute, .write = cleat_image_classifier_write,                                 \
+    .examples = &cleat_image_classifier_examples
 
 #endif

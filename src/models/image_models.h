@@ -36,11 +36,11 @@ typedef struct cleat_image_settings {
          .help = "Training: random saturation factor from 1 - x to 1 + x."},                                           \
         {FIELD(data, cache_mb, MEMBER.cache_mb), INT(0, 1e7, "256"),                                                   \
          .help = "Maximum size of the in-memory cache of decoded images in MiB."},                                     \
-        {FIELD(data, mean, MEMBER.options.mean), TEXT(0, 255, ""), COMPUTES, .later = true,                            \
+        {FIELD(data, mean, MEMBER.options.mean), TEXT(0, 255, ""), COMPUTES_LATER,                                     \
          .help = "Mean of each channel, or of all, for values 0 to 1; empty: that of the training images."},           \
     {                                                                                                                  \
-        FIELD(data, std, MEMBER.options.std), TEXT(0, 255, ""), COMPUTES,                                              \
-            .later = true, .help = "Standard deviation of each channel, or of all, given together with data.mean."     \
+        FIELD(data, std, MEMBER.options.std), TEXT(0, 255, ""), COMPUTES_LATER,                                        \
+            .help = "Standard deviation of each channel, or of all, given together with data.mean."                    \
     }
 #define IMAGE_SIZE_ROW(MEMBER)                                                                                         \
     {                                                                                                                  \
@@ -60,13 +60,13 @@ typedef struct cleat_image_settings {
 #define BLOCKS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, blocks, MEMBER), LIST(1, 1000, "auto"), OR_AUTO,                                                  \
-            .unordered = true, SHAPES, .later = true,                                                                  \
+            .unordered = true, SHAPES_LATER,                                                                           \
             .help = "Blocks of each stage, for up to four stages; auto: as the network's size says."                   \
     }
 #define WIDTHS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, widths, MEMBER), LIST(1, 16384, "auto"), OR_AUTO,                                                 \
-            .unordered = true, SHAPES, .later = true,                                                                  \
+            .unordered = true, SHAPES_LATER,                                                                           \
             .help = "Channels of each stage, for up to four stages; auto: as the network's size says."                 \
     }
 /* MEMBER: a double. */
@@ -92,8 +92,5 @@ cleat_status cleat_image_settings_check(const cleat_image_settings *settings, co
 
 /* Mode of batch normalisation in a graph of this mode. In training it adds the input `samples`. */
 cleat_norm_mode cleat_model_norm_mode(cleat_graph *graph, cleat_mode mode, cleat_model_inputs *inputs);
-
-/* Global average pooling over height and width. [B, H, W, D] -> [B, D] */
-cleat_tensor *cleat_model_global_avg_pool(cleat_graph *graph, cleat_tensor *x);
 
 #endif

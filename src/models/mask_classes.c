@@ -1,6 +1,7 @@
 /* Masks of classes: cross entropy of pixels, intersection over union of each class, predictions as ids. */
 #include "models/mask_classes.h"
 
+#include "core/json.h"
 #include "core/memory.h"
 #include "data/image/masks.h"
 
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, COLOURS = 256, SHOWN = 5 /* classes that a warning names */ };
+enum { PATH_BYTES = 4096, COLOURS = 256 };
 
 static int64_t classes_of(const cleat_model *model) {
     return cleat_masks_shape(model, CLEAT_MODE_PREDICT).classes;
@@ -24,25 +25,8 @@ static const cleat_class_info *known_of(const cleat_model *model) {
     return own && own->n_classes > 0 ? own->classes : NULL;
 }
 
-/* --- the classes ---------------------------------------------------------------------------------------------- */
-
 /* The last argument of a source whose samples have many labels is not used. */
 static const cleat_class_source source = {.name = cleat_masks_class, .samples = cleat_masks_class_pixels};
-
-static void warn_of_absent(const char *path, const cleat_class_info *classes, int64_t count) {
-    cleat_string names = {0};
-    int64_t absent = 0;
-    for (int64_t c = 0; c < count; ++c) {
-        if (classes[c].samples > 0) continue;
-        if (++absent <= SHOWN) cleat_string_add(&names, "%s'%s'", absent > 1 ? ", " : "", classes[c].name);
-    }
-    if (absent > SHOWN) cleat_string_add(&names, " and %lld more", (long long)(absent - SHOWN));
-    if (absent > 0)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %lld of %lld classes have no pixel in the training masks, so the model cannot learn them: %s",
-                  path, (long long)absent, (long long)count, names.data ? names.data : "");
-    cleat_string_free(&names);
-}
 
 cleat_status cleat_mask_classes_open(cleat_model *model, const cleat_dataset *dataset, const char *path,
                                      cleat_error *error) {
@@ -53,7 +37,9 @@ cleat_status cleat_mask_classes_open(cleat_model *model, const cleat_dataset *da
     const cleat_mask_settings *settings = model->settings;
     cleat_classes_read(&source, dataset, settings->loss.class_weights, count, own->classes);
     model->sizes.classes = count;
-    if (path) warn_of_absent(path, own->classes, count);
+    if (path)
+        cleat_classes_warn_absent(path, own->classes, NULL, count, "pixel in the training masks",
+                                  "the model cannot learn them");
     return CLEAT_OK;
 }
 
@@ -69,8 +55,6 @@ void cleat_mask_classes_sample_weight(const cleat_model *model, const cleat_host
             values[i] = !labelled || mask[i] < 0 ? 0.0f : known ? each * known[mask[i]].weight : each;
     }
 }
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* of each class, as in classes.c */
 
@@ -144,8 +128,6 @@ cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_e
     return CLEAT_OK;
 }
 
-/* --- colours -------------------------------------------------------------------------------------------------- */
-
 /* The colours of the PASCAL VOC data: the bits of an id, from the lowest, are the highest bits of red, green and blue
  * in turn. */
 static void make_palette(uint8_t palette[3 * COLOURS]) {
@@ -161,8 +143,6 @@ static void paint(const uint8_t *ids, size_t pixels, uint8_t *colours) {
     make_palette(palette);
     for (size_t i = 0; i < pixels; ++i) memcpy(colours + 3 * i, palette + 3 * ids[i], 3);
 }
-
-/* --- examples ------------------------------------------------------------------------------------------------- */
 
 /* The classes of truth and prediction [height, width], CLEAT_MASK_UNLABELLED where there is none; counts [C,
  * COUNTS]. */
@@ -186,8 +166,7 @@ static cleat_status add_mask(const char *key, const uint8_t *ids, uint8_t *colou
                              cleat_string *json, cleat_error *error) {
     const cleat_image image = {.height = example->height, .width = example->width, .channels = 3, .pixels = colours};
     paint(ids, (size_t)(example->height * example->width), colours);
-    cleat_string_add(json, ",\"%s\":", key);
-    return cleat_examples_add_image(json, &image, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    return cleat_examples_add_image(json, key, &image, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
 }
 
 cleat_status cleat_mask_classes_add_example(const cleat_model *model, const cleat_prediction *prediction,
@@ -203,21 +182,17 @@ cleat_status cleat_mask_classes_add_example(const cleat_model *model, const clea
     }
     find_classes(example, classes, ids, ids + pixels, counts);
     cleat_examples_begin(json, "mask", prediction);
-    cleat_string_add(json, ",\"image\":");
-    status = cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+    status =
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
     if (!status) status = add_mask("truth", ids, colours, example, json, error);
     if (!status) status = add_mask("prediction", ids + pixels, colours, example, json, error);
-    cleat_string_add(json, ",\"score\":");
-    cleat_examples_add_number(json, mean_iou(counts, classes), 6);
-    cleat_string_add(json, ",\"score_name\":\"iou\"}");
+    json_add(json, json_digits("score", mean_iou(counts, classes), 6), json_text("score_name", "iou"), json_close('}'));
 done:
     cleat_free(counts);
     cleat_free(colours);
     cleat_free(ids);
     return status;
 }
-
-/* --- predictions ---------------------------------------------------------------------------------------------- */
 
 /* The two nearest of `count` pixels to position `at`, and the weight of the second. */
 typedef struct neighbours {

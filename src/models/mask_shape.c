@@ -73,8 +73,6 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
     return shape;
 }
 
-/* --- checks --------------------------------------------------------------------------------------------------- */
-
 static cleat_status check_list(const cleat_int_list *list, const char *name, int64_t count, const cleat_record *record,
                                cleat_error *error) {
     if (list->count == CLEAT_AUTO || list->count == count) return CLEAT_OK;

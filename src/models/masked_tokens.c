@@ -2,6 +2,7 @@
 #include "models/masked_tokens.h"
 
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "data/dataset.h"
 
@@ -25,8 +26,6 @@ static place place_at(const cleat_prediction *prediction, size_t i) {
     memcpy(&found, prediction->output + 1 + i * PLACE, sizeof found);
     return found;
 }
-
-/* --- from logits ---------------------------------------------------------------------------------------------- */
 
 static bool is_place(const cleat_masked_logits *from, int64_t position) {
     if (from->labels) return from->labels[position] >= 0;
@@ -82,8 +81,6 @@ int64_t cleat_masked_kept_values(const float *kept) {
     return 1 + (int64_t)kept[0] * PLACE;
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 enum { TOKEN_BYTES = 128 }; /* of a token that is shown */
 
 static const char *show(const cleat_tokenizer *tokenizer, float id, char text[TOKEN_BYTES]) {
@@ -118,8 +115,6 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
     return status;
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 
 /* The tokens as the network was given them in an evaluation. */
@@ -139,24 +134,23 @@ static cleat_status read_tokens(const cleat_prediction *prediction, int32_t **to
 
 static void add_token(cleat_string *json, const cleat_tokenizer *tokenizer, float id) {
     char text[TOKEN_BYTES];
-    cleat_examples_add_string(json, show(tokenizer, id, text), WORD_CHARACTERS);
+    cleat_examples_add_string(json, NULL, show(tokenizer, id, text), WORD_CHARACTERS);
 }
 
 /* Appends a member with a value for each position: that of the place there, or null. */
 static void add_member(cleat_string *json, const cleat_prediction *prediction, int64_t shown, const char *name) {
     const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(prediction->dataset);
     size_t next = 0;
-    cleat_string_add(json, ",\"%s\":[", name);
+    json_add(json, json_open(name, '['));
     for (int64_t l = 0; l < shown; ++l) {
         const bool here = next < count_places(prediction) && (int64_t)place_at(prediction, next).position == l;
         const place found = here ? place_at(prediction, next++) : (place){.label = -1, .ids = {-1}};
-        cleat_string_add(json, "%s", l ? "," : "");
         if (strcmp(name, "confidence") == 0)
-            cleat_examples_add_number(json, here ? (double)found.probabilities[0] : NAN, 4);
+            json_add(json, json_digits(NULL, here ? (double)found.probabilities[0] : NAN, 4));
         else
             add_token(json, tokenizer, strcmp(name, "truth") == 0 ? found.label : found.ids[0]);
     }
-    cleat_string_add(json, "]");
+    json_add(json, json_close(']'));
 }
 
 cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_string *json, cleat_error *error) {
@@ -167,16 +161,13 @@ cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_
     cleat_status status = read_tokens(prediction, &tokens, error);
     if (status) return status;
     cleat_examples_begin(json, "tokens", prediction);
-    cleat_string_add(json, ",\"words\":[");
-    for (int64_t l = 0; l < shown; ++l) {
-        cleat_string_add(json, "%s", l ? "," : "");
-        add_token(json, tokenizer, (float)tokens[l]);
-    }
-    cleat_string_add(json, "]");
+    json_add(json, json_open("words", '['));
+    for (int64_t l = 0; l < shown; ++l) add_token(json, tokenizer, (float)tokens[l]);
+    json_add(json, json_close(']'));
     add_member(json, prediction, shown, "truth");
     add_member(json, prediction, shown, "prediction");
     add_member(json, prediction, shown, "confidence");
-    cleat_string_add(json, "}");
+    json_add(json, json_close('}'));
     cleat_free(tokens);
     return CLEAT_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "cleat/ops.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "graph/graph.h"
 
@@ -30,8 +31,6 @@ const cleat_metric_info cleat_masks_metrics[] = {{"iou", true},    {"f1", true},
 static const cleat_mask_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* Square root of the ratio of background to mask pixels. The full ratio would let the few mask pixels
  * outweigh all others. */
@@ -75,15 +74,6 @@ void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mo
                              : cleat_mask_loss(graph, logits, mask, inputs->sample_weight, &spec);
     cleat_model_add_loss(graph, mode, inputs, loss, built);
 }
-
-void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
-                               const cleat_global_batch *global_batch, float *values) {
-    (void)model;
-    for (int64_t i = 0; i < batch->batch; ++i)
-        values[i] = i < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
-}
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 /* Metric state. Pixels are counted by target and by probability in bins of 1 / BINS. True positives, false
  * positives and false negatives are counted at the threshold and for persistence. The last two are the sum
@@ -174,8 +164,6 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
     cleat_metrics_add(found, "persistence_iou", iou_of(before));
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 enum { BLACK = 0, GREY = 128, WHITE = 255 };
 
 /* Draws truth and prediction, and counts them as the metrics do. */
@@ -201,19 +189,17 @@ cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_predi
     cleat_image mask = {.height = example->height, .width = example->width, .channels = 1, .pixels = truth};
     draw_masks(model, example, truth, truth + pixels, counts);
     cleat_examples_begin(json, "mask", prediction);
-    if (example->image_text) cleat_string_add(json, ",\"image_text\":");
-    if (example->image_text) cleat_examples_add_string(json, example->image_text, CLEAT_BASELINE_TEXT);
-    cleat_string_add(json, ",\"image\":");
+    if (example->image_text) cleat_examples_add_string(json, "image_text", example->image_text, CLEAT_BASELINE_TEXT);
     cleat_status status =
-        cleat_examples_add_image(json, example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
-    cleat_string_add(json, ",\"truth\":");
-    if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+    if (!status)
+        status = cleat_examples_add_image(json, "truth", &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
     mask.pixels = truth + pixels;
-    cleat_string_add(json, ",\"prediction\":");
-    if (!status) status = cleat_examples_add_image(json, &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
-    cleat_string_add(json, ",\"score\":");
-    cleat_examples_add_number(json, counts[TP] / (counts[TP] + counts[FP] + counts[FN]), 6);
-    cleat_string_add(json, ",\"score_name\":\"iou\"}");
+    if (!status)
+        status =
+            cleat_examples_add_image(json, "prediction", &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+    json_add(json, json_digits("score", counts[TP] / (counts[TP] + counts[FP] + counts[FN]), 6),
+             json_text("score_name", "iou"), json_close('}'));
     cleat_free(truth);
     return status;
 }
@@ -257,8 +243,6 @@ cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluati
              persistence ? "persistence: the mask of the last known day" : "every pixel in the mask");
     return CLEAT_OK;
 }
-
-/* --- predictions ---------------------------------------------------------------------------------------------- */
 
 /* Bilinear interpolation between pixel centres, as in cleat_resize; the result is a probability. */
 static float interpolate(const float *logits, int64_t height, int64_t width, int64_t stride, double y, double x) {

@@ -59,15 +59,14 @@ typedef struct cleat_mask_settings {
          .help = "Side of the patches of each stage, in pixels of the map before; auto: 7, 3, 3, 3."},                 \
         {STAGES(MEMBER, stage_strides, 1, 16),                                                                         \
          .help = "Strides of the patch embeddings of the three later stages; auto: 2, 2, 2."},                         \
-        {FIELD(model, decoder_width, MEMBER.decoder_width),     INT(1, 16384, "auto"), OR_AUTO, SHAPES, .later = true, \
+        {FIELD(model, decoder_width, MEMBER.decoder_width), INT(1, 16384, "auto"), OR_AUTO, SHAPES_LATER,              \
          .help = "Width of the decoder; auto: of the backbone."},                                                      \
     {                                                                                                                  \
-        FIELD(model, stage_order, MEMBER.descending), EITHER(cleat_stage_order_names, "ascending"), SHAPES,            \
-            .later = true,                                                                                             \
+        FIELD(model, stage_order, MEMBER.descending), EITHER(cleat_stage_order_names, "ascending"), SHAPES_LATER,      \
             .help = "Order of the stages in the columns of fuse.weight; descending in published checkpoints."          \
     }
 #define STAGES(MEMBER, NAME, LOW, HIGH)                                                                                \
-    FIELD(model, NAME, MEMBER.NAME), LIST(LOW, HIGH, "auto"), OR_AUTO, .unordered = true, SHAPES, .later = true
+    FIELD(model, NAME, MEMBER.NAME), LIST(LOW, HIGH, "auto"), OR_AUTO, .unordered = true, SHAPES_LATER
 #define THRESHOLD_ROW(MEMBER)                                                                                          \
     {                                                                                                                  \
         FIELD(model, threshold, MEMBER.threshold), FLOAT(0, 1, "0.5"),                                                 \
@@ -96,8 +95,6 @@ typedef struct cleat_mask_own {
 /* Allocates model->own. */
 cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_error *error);
 
-/* --- the shape (mask_shape.c) --- */
-
 /* Checks the lists of stages, and that each width is a multiple of its heads. */
 cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const cleat_record *record,
                                      cleat_error *error);
@@ -121,18 +118,12 @@ cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, 
 void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *logits,
                           cleat_tensor *mask, const cleat_model_inputs *inputs, cleat_model_graph *built);
 
-/* Sample weights [B]: 1 / number of samples in the global batch. */
-void cleat_masks_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
-                               const cleat_global_batch *global_batch, float *values);
-
 /* Metric state: running sums of pixels by probability and target. `persistence` [H, W] of sample b, or
  * NULL: an earlier mask that is evaluated as if it were the forecast. */
 size_t cleat_masks_metric_state_size(const cleat_model *model);
 void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
                                const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
-
-/* --- examples (models/examples.h) --- */
 
 /* A sample with its mask and a prediction. */
 typedef struct cleat_mask_example {

@@ -144,6 +144,9 @@ cleat_model_inputs cleat_model_add_inputs(cleat_graph *graph, cleat_mode mode, i
 /* Appends the input `samples` i32 [1], the number of samples in the batch, for models whose samples
  * interact (batch normalisation): empty slots must not contribute to the statistics. NULL when predicting. */
 cleat_tensor *cleat_model_add_samples(cleat_graph *graph, cleat_mode mode);
+/* Sample weights [B] of a mean over the global batch: 1 / number of its samples. */
+void cleat_model_mean_weight(const cleat_model *model, const cleat_host_batch *batch,
+                             const cleat_global_batch *global_batch, float *values);
 /* Call before the layer whose results are quantities (forecasts, coordinates): everything after it is
  * computed in f32, because rounding to half precision changes a value by up to 2^-9 of itself. Logits do
  * not need this. */

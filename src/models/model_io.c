@@ -50,3 +50,10 @@ void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model
     cleat_retain(graph, loss);
     if (mode == CLEAT_MODE_TRAIN) cleat_backward(graph, loss, inputs->seed);
 }
+
+void cleat_model_mean_weight(const cleat_model *model, const cleat_host_batch *batch,
+                             const cleat_global_batch *global_batch, float *values) {
+    (void)model;
+    for (int64_t b = 0; b < batch->batch; ++b)
+        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
+}

@@ -72,8 +72,6 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < options->frozen_depths;
 }
 
-/* --- adapters ----------------------------------------------------------------------------------------------------- */
-
 /* The head is trained itself. */
 static bool may_have_adapters(const void *user, const char *prefix) {
     const cleat_model *model = user;

@@ -1,13 +1,12 @@
 /* Image classification with a residual network. */
 #include "nn/resnet.h"
+#include "graph/graph.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
 #include "nn/transformer.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
-
-/* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef enum resnet_depth { RESNET_18, RESNET_34, RESNET_50, RESNET_101, RESNET_152 } resnet_depth;
 static const char *const depth_names[] = {"18", "34", "50", "101", "152", NULL};
@@ -36,9 +35,9 @@ static const cleat_key keys[] = {
      .help = "Stem: 7 x 7 convolution with stride 2 and max pooling (large), or 3 x 3 convolution for small images."},
     BLOCKS_ROW(blocks),
     WIDTHS_ROW(widths),
-    {FIELD(model, stem_width, stem_width), INT(1, 4096, "auto"), .word = "auto", .word_value = 0, SHAPES, .later = true,
+    {FIELD(model, stem_width, stem_width), INT(1, 4096, "auto"), .word = "auto", .word_value = 0, SHAPES_LATER,
      .help = "Channels of the stem; auto: model.width."},
-    {FIELD(model, expansion, expansion), INT(1, 16, "auto"), .word = "auto", .word_value = 0, SHAPES, .later = true,
+    {FIELD(model, expansion, expansion), INT(1, 16, "auto"), .word = "auto", .word_value = 0, SHAPES_LATER,
      .help = "1: basic blocks; else bottlenecks, whose result has this multiple of their channels; auto: as the depth "
              "says."},
     IMAGE_CLASSIFIER_ROWS(classifier),
@@ -54,8 +53,6 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_status status = cleat_stages_check(&s->blocks, &s->widths, record, error);
     return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static cleat_resnet shape_of(const cleat_model *model) {
     static const int64_t blocks[][CLEAT_RESNET_STAGES] = {[RESNET_18] = {2, 2, 2, 2},
@@ -84,19 +81,24 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_resnet_layer_of(&shape, param);
 }
 
+/* Mean over height and width: [B, H, W, D] -> [B, D] */
+static cleat_tensor *global_avg_pool(cleat_graph *graph, cleat_tensor *x) {
+    if (!x) return NULL;
+    const int64_t rows[3] = {x->shape[0], x->shape[1] * x->shape[2], x->shape[3]};
+    return cleat_mean_pool(graph, cleat_reshape(graph, x, 3, rows), NULL);
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_resnet shape = shape_of(model);
     cleat_image_classifier_graph g = cleat_image_classifier_begin(model, graph, mode, batch, length, built);
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, &g.inputs);
     cleat_tensor *x = cleat_nn_resnet(graph, g.image, &shape, &norm); /* [B, h, w, D] */
-    x = cleat_model_global_avg_pool(graph, x);                        /* [B, D] */
+    x = global_avg_pool(graph, x);                                    /* [B, D] */
     x = cleat_image_classifier_dropout(&g, x);
     const int64_t classes = cleat_image_classifier_sizes(model).classes;
     cleat_image_classifier_end(&g, cleat_nn_linear(graph, "fc", x, classes, NULL)); /* [B, classes] */
 }
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_resnet shape = shape_of(model);

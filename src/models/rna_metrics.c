@@ -22,7 +22,7 @@ static double distance(point a, point b) {
     return sqrt(x * x + y * y + z * z);
 }
 
-/* --- superposition (Horn, "Closed-form solution of absolute orientation using unit quaternions", 1987) -------- */
+/* Superposition: Horn, "Closed-form solution of absolute orientation using unit quaternions", 1987. */
 
 /* Largest eigenvalue of a symmetric 4 x 4 matrix, and its eigenvector, by Jacobi rotations. */
 static double largest_eigenvector(double a[4][4], double vector[4]) {
@@ -109,8 +109,6 @@ static double superpose(const trace *t, const double *weight, motion *m) {
     return left < 0 ? 0 : left; /* NaN is returned as NaN */
 }
 
-/* --- TM-score ------------------------------------------------------------------------------------------------- */
-
 /* d0 of RNA, with the table for short chains (Gong, Zhang, Zhang: RNA-align, 2019). */
 static double tm_d0(int64_t length) {
     if (length >= 30) return 0.6 * sqrt((double)length - 0.5) - 2.5;
@@ -161,8 +159,6 @@ static double tm_score(const trace *t) {
     }
     return best;
 }
-
-/* --- distances ------------------------------------------------------------------------------------------------ */
 
 enum { LOCAL_SEPARATION = 12 };
 static const double lddt_radius = 15.0, lddt_thresholds[4] = {0.5, 1, 2, 4};

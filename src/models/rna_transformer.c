@@ -5,6 +5,7 @@
  * of a chain, then a mean over chains. */
 #include "cleat/ops.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "data/rna/helix.h"
@@ -17,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef enum rna_head { HEAD_RIGID_FRAMES, HEAD_ABSOLUTE } rna_head;
 static const char *const head_names[] = {"frames", "absolute", NULL};
@@ -208,8 +207,6 @@ static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, he
     return cleat_sum_metrics(graph, found_terms, indices, count, N_TERMS, state);
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 static head_output build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths) {
     head_output found = {NULL, NULL};
     cleat_model_begin_f32_head(graph);
@@ -345,8 +342,6 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     return status;
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
     return (cleat_rna_chain){.id = cleat_dataset_id(prediction->dataset, prediction->sample),
                              .sequence = cleat_rna_sequence(prediction->dataset, prediction->sample),
@@ -406,8 +401,6 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 /* A chain as the dataset gives it. */
 typedef struct known_chain {
     int64_t length;
@@ -440,19 +433,16 @@ static cleat_status read_chain(const cleat_dataset *dataset, size_t sample, know
 
 /* "member": [[x, y, z], ...], with null for an unknown residue (mask NULL: all are known). */
 static void add_points(cleat_string *json, const char *member, const float *points, const float *mask, int64_t length) {
-    cleat_string_add(json, ",\"%s\":[", member);
+    json_add(json, json_open(member, '['));
     for (int64_t i = 0; i < length; ++i) {
         const float *p = points + 3 * i;
         const bool known = (!mask || mask[i] != 0) && isfinite(p[0]) && isfinite(p[1]) && isfinite(p[2]);
-        cleat_string_add(json, i ? "," : "");
-        if (!known) cleat_string_add(json, "null");
-        for (int k = 0; known && k < 3; ++k) {
-            cleat_string_add(json, k ? "," : "[");
-            cleat_examples_add_number(json, round(100 * (double)p[k]) / 100, 9); /* 0.01 A */
-        }
-        if (known) cleat_string_add(json, "]");
+        json_add(json, known ? json_open(NULL, '[') : json_text(NULL, NULL));
+        for (int k = 0; known && k < 3; ++k)
+            json_add(json, json_digits(NULL, round(100 * (double)p[k]) / 100, 9)); /* 0.01 A */
+        if (known) json_add(json, json_close(']'));
     }
-    cleat_string_add(json, "]");
+    json_add(json, json_close(']'));
 }
 
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
@@ -468,14 +458,13 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
         memcpy(chain.x, prediction->output, 3 * (size_t)chain.length * sizeof *chain.x);
     if (!status) {
         cleat_examples_begin(json, "rna", prediction);
-        cleat_string_add(json, ",\"sequence\":\"");
+        cleat_json_add_name(json, "sequence");
+        cleat_string_add(json, "\"");
         for (int64_t i = 0; i < chain.length; ++i) cleat_string_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
         cleat_string_add(json, "\"");
         add_points(json, "truth", chain.coords, chain.mask, chain.length);
         add_points(json, "prediction", chain.x, NULL, chain.length);
-        cleat_string_add(json, ",\"score\":");
-        cleat_examples_add_number(json, rmsd, 6);
-        cleat_string_add(json, ",\"score_name\":\"rmsd\"}");
+        json_add(json, json_digits("score", rmsd, 6), json_text("score_name", "rmsd"), json_close('}'));
     }
     free_chain(&chain);
     return status;

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct segformer_settings {
     cleat_mask_settings mask; /* first member, as masks.c requires */
     cleat_image_settings data;
@@ -28,20 +26,20 @@ static const cleat_key keys[] = {
     VAL_FRACTION_ROW(data.options.val_fraction),
     TEST_FRACTION_ROW(data.options.test_fraction),
     LIMIT_ROW(mask.common),
-    {FIELD(data, classes, mask.classes), INT(2, CLEAT_MASK_CLASSES, "none"), OR_NONE, COMPUTES, .later = true,
+    {FIELD(data, classes, mask.classes), INT(2, CLEAT_MASK_CLASSES, "none"), OR_NONE, COMPUTES_LATER,
      .help = "Classes of the pixels, whose ids are the values of the masks; none: black and white."},
-    {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES, .later = true,
+    {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES_LATER,
      .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
     {FIELD(data, names, mask.names), TEXT(0, 1023, ""),
      .help = "config.json whose id2label names the classes where data.labels and the data do not; model.init sets it."},
-    {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES, .later = true,
+    {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES_LATER,
      .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},
     IMAGE_ROWS(data),
     MASK_LOSS_ROWS(mask),
-    {FIELD(loss, label_smoothing, mask.loss.label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES, .later = true,
+    {FIELD(loss, label_smoothing, mask.loss.label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES_LATER,
      .help = "Label smoothing."},
-    {FIELD(loss, class_weights, mask.loss.class_weights), CHOICE(cleat_weighting_names, "none"), COMPUTES,
-     .later = true, .help = "Class weights; balanced: inversely proportional to class frequency."},
+    {FIELD(loss, class_weights, mask.loss.class_weights), CHOICE(cleat_weighting_names, "none"), COMPUTES_LATER,
+     .help = "Class weights; balanced: inversely proportional to class frequency."},
     {.name = NULL},
 };
 
@@ -171,10 +169,8 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     if (cleat_masks_has_classes(model))
         cleat_mask_classes_sample_weight(model, batch, batch->fields[MASK], global_batch, values);
     else
-        cleat_masks_sample_weight(model, batch, global_batch, values);
+        cleat_model_mean_weight(model, batch, global_batch, values);
 }
-
-/* --- metrics and predictions ---------------------------------------------------------------------------------- */
 
 /* Those of masks of two classes, and the first and the last two of masks with classes. */
 static const cleat_metric_info metrics[] = {
@@ -275,8 +271,6 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
 }
 
 static const cleat_model_examples examples = {.add = add_example, .confusion = confusion_of, .baseline = baseline_of};
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 

@@ -5,6 +5,7 @@
 #include "data/series/series.h"
 #include "cleat/ops.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "graph/recompute.h"
 #include "models/examples.h"
@@ -16,8 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- settings ------------------------------------------------------------------------------------------------- */
 
 typedef struct series_settings {
     cleat_data_settings common;
@@ -111,8 +110,6 @@ extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, clea
 
 enum { TARGET = 1 }; /* index of the dataset's field */
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 static int64_t fixed_length(const cleat_model *model) {
     return settings_of(model)->data.lookback;
 }
@@ -158,8 +155,6 @@ static cleat_model_sizes sizes_of(const cleat_model *model) {
     if (sizes.outputs == 0) sizes.outputs = *s->data.targets ? count_names(s->data.targets) : features;
     return sizes;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 static cleat_tensor *build_lstm(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                 cleat_tensor *rng) {
@@ -268,15 +263,6 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return TARGET + 1;
 }
 
-static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
-                          const cleat_global_batch *global_batch, float *values) {
-    (void)model;
-    for (int64_t b = 0; b < batch->batch; ++b)
-        values[b] = b < batch->count ? 1.0f / (float)global_batch->samples : 0.0f;
-}
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
-
 /* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
  * model, persistence and seasonal persistence. */
 enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
@@ -361,8 +347,6 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 /* The better of persistence and, with data.season, seasonal persistence, by the squared error. */
 static int baseline_forecast(const cleat_model *model, const double *metric_state) {
     const int64_t horizon = settings_of(model)->data.horizon;
@@ -391,12 +375,10 @@ enum { PAST_HORIZONS = 4, PAST_STEPS = 400, SERIES_DIGITS = 6, COLUMN_CHARACTERS
 /* Values are single-precision numbers times std: what is far below std is rounding, not data. */
 static void add_values(cleat_string *json, const char *member, const double *values, int64_t count, double std) {
     const double unit = pow(10, floor(log10(std)) - SERIES_DIGITS + 1);
-    cleat_string_add(json, ",\"%s\":[", member);
-    for (int64_t i = 0; i < count; ++i) {
-        cleat_string_add(json, i ? "," : "");
-        cleat_examples_add_number(json, round(values[i] / unit) * unit + 0.0, SERIES_DIGITS);
-    }
-    cleat_string_add(json, "]");
+    json_add(json, json_open(member, '['));
+    for (int64_t i = 0; i < count; ++i)
+        json_add(json, json_digits(NULL, round(values[i] / unit) * unit + 0.0, SERIES_DIGITS));
+    json_add(json, json_close(']'));
 }
 
 /* One column k of standardised values [H, K], plus an offset of the same shape (NULL: none), in the file's
@@ -434,15 +416,14 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
                                      settings_of(model)->data.anchor, &known, error);
     if (!status) {
         cleat_examples_begin(json, "series", prediction);
-        cleat_string_add(json, ",\"column\":");
-        cleat_examples_add_string(json, cleat_series_target(dataset, k), COLUMN_CHARACTERS);
+        cleat_examples_add_string(json, "column", cleat_series_target(dataset, k), COLUMN_CHARACTERS);
         cleat_series_past(dataset, prediction->sample, k, past, room);
         add_values(json, "past", room, past, cleat_series_std(dataset, k));
         add_column(json, "truth", dataset, k, target, known.anchor, room);
         add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
         const bool seasonal = baseline_forecast(model, evaluated->metric_state) == SEASONAL;
         add_column(json, "baseline", dataset, k, seasonal ? known.season : known.last, NULL, room);
-        cleat_string_add(json, "}");
+        json_add(json, json_close('}'));
     }
     cleat_forecast_free(&known);
     cleat_free(target);
@@ -457,8 +438,8 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
         .name = NAME, .keys = KEYS, .settings_size = sizeof(series_settings), .defaults = defaults, .check = CHECK,    \
         .metrics = metrics, .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data,            \
         .fields = fields, .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,        \
-        .sample_weight = sample_weight, .metric_state_size = metric_state_size, .metric_update = metric_update,        \
-        .metric_compute = metric_compute, .write = write, .examples = &examples                                        \
+        .sample_weight = cleat_model_mean_weight, .metric_state_size = metric_state_size,                              \
+        .metric_update = metric_update, .metric_compute = metric_compute, .write = write, .examples = &examples        \
     }
 
 const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", recurrent_keys, check);

@@ -44,8 +44,6 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
     return CLEAT_OK;
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
-
 static void add_rows(const cleat_prediction *prediction, const cleat_series_info *info, const float *anchor,
                      cleat_string *text) {
     const cleat_dataset *dataset = prediction->dataset;

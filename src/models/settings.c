@@ -71,8 +71,6 @@ cleat_transformer cleat_encoder_shape(const cleat_encoder_settings *encoder, cle
                                .dropout = mode == CLEAT_MODE_TRAIN ? (float)encoder->dropout : 0.0f};
 }
 
-/* --- checks --------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_encoder_check(const cleat_encoder_settings *encoder, const cleat_record *record,
                                  cleat_error *error) {
     const int64_t width = encoder->d_model, heads = encoder->heads;

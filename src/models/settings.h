@@ -32,7 +32,9 @@ cleat_status cleat_encoder_check(const cleat_encoder_settings *encoder, const cl
 /* Checks that val_fraction and test_fraction leave training samples. */
 cleat_status cleat_fractions_check(double val, double test, const cleat_record *record, cleat_error *error);
 
-/* --- rows ----------------------------------------------------------------------------------------------------- */
+/* The key is newer than checkpoints: its default is not hashed. */
+#define SHAPES_LATER SHAPES, .later = true
+#define COMPUTES_LATER COMPUTES, .later = true
 
 #define LAYERS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \

@@ -5,6 +5,7 @@
 #include "models/published/text.h"
 #include "cleat/ops.h"
 #include "core/files.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "data/text/set.h"
 #include "models/classes.h"
@@ -27,14 +28,12 @@ static bool is_tagger(const cleat_model *model) {
     return model->type == &cleat_text_tagger;
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct text_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
     cleat_text_network_settings network;
-    cleat_text_pooling pooling; /* classifiers only */
     cleat_text_options data;
+    cleat_text_pooling pooling; /* classifiers only */
     cleat_class_loss_settings loss;
 } text_settings;
 
@@ -59,7 +58,7 @@ static const cleat_key classifier_keys[] = {
     TEXT_NETWORK_ROWS(network),
     TEXT_FILE_ROWS,
     TEXT_COLUMN_ROW,
-    {AT(data, text_pair_column), TEXT(0, 127, ""), COMPUTES, .later = true,
+    {AT(data, text_pair_column), TEXT(0, 127, ""), COMPUTES_LATER,
      .help = "Column of the second text of a pair, such as a hypothesis or an answer; empty: single texts."},
     {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
     TEXT_ID_COLUMN_ROW,
@@ -84,16 +83,6 @@ static const cleat_key tagger_keys[] = {
     {.name = NULL},
 };
 
-static void defaults(void *settings) {
-    ((text_settings *)settings)->data = cleat_text_defaults();
-}
-
-static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
-    const text_settings *s = settings;
-    cleat_status status = cleat_text_network_check(&s->network, &s->encoder, s->common.max_length, record, error);
-    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
-}
-
 static const text_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
@@ -101,59 +90,31 @@ static const text_settings *settings_of(const cleat_model *model) {
 static const cleat_metric_info tag_metrics[] = {
     {"accuracy", true}, {"entity_f1", true}, {"entity_precision", true}, {"entity_recall", true}, {NULL, false}};
 
-/* --- data ----------------------------------------------------------------------------------------------------- */
-
 /* model->own: cleat_class_info [classes] */
 static const cleat_class_source label_source = {
     .name = cleat_text_label_name, .samples = cleat_text_label_samples, .label = cleat_text_label};
 
-static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, cleat_error *error) {
-    int64_t classes = model->sizes.classes;
-    cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
-    if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    cleat_classes_read(&label_source, dataset, settings_of(model)->loss.class_weights, classes, known);
-    cleat_free(model->own);
-    model->own = known;
-    return CLEAT_OK;
-}
-
-/* The tokens of the vocabulary, or the rows that the settings give, which may be more. */
-static cleat_status set_vocabulary(cleat_model *model, const char *path, const cleat_dataset *dataset,
-                                   cleat_error *error) {
-    const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_text_tokenizer(dataset)),
-                  rows = settings_of(model)->network.embedding_rows;
-    if (rows != CLEAT_AUTO && tokens > rows)
-        return cleat_fail(
-            error, CLEAT_ERR_PROFILE,
-            "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = %lld: "
-            "the tokenizer and the network do not belong together",
-            path, (long long)tokens, (long long)rows);
-    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
-    return CLEAT_OK;
+static cleat_text_task task_of(const cleat_model *model) {
+    return is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
 }
 
 static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
-    cleat_text_options options = settings_of(model)->data;
-    options.task = is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
+    cleat_text_options options = cleat_text_model_options(model, task_of(model), NULL);
     options.labelled = true;
-    options.fitted = "";
     return cleat_text_check_columns(path, &options, error);
 }
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    cleat_text_options options = settings_of(model)->data;
-    options.task = is_tagger(model) ? CLEAT_TEXT_TAGS : CLEAT_TEXT_CLASSES;
-    options.max_length = settings_of(model)->common.max_length;
+    cleat_text_options options = cleat_text_model_options(model, task_of(model), fitted);
     options.labelled = mode != CLEAT_MODE_PREDICT;
-    options.fitted = fitted ? fitted : "";
-    options.workers = cleat_text_workers(model);
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_text_open(path, &options, &opened, error);
     if (status) return status;
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
-    status = set_vocabulary(model, path, opened, error);
-    if (!status) status = read_classes(model, opened, error);
+    status = cleat_text_model_set_vocabulary(model, path, cleat_text_tokenizer(opened), error);
+    if (!status)
+        status = cleat_classifier_open(model, &label_source, opened, settings_of(model)->loss.class_weights, error);
     if (!status && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
         status = cleat_classes_warn(&label_source, opened, path, settings_of(model)->loss.class_weights,
                                     model->sizes.classes, model->own, error);
@@ -170,13 +131,10 @@ enum { USUAL_CLASSES = 3 };
 
 static cleat_model_sizes sizes_of(const cleat_model *model) {
     cleat_model_sizes sizes = model->sizes;
-    const int64_t rows = settings_of(model)->network.embedding_rows;
-    if (sizes.vocabulary == 0) sizes.vocabulary = rows == CLEAT_AUTO ? settings_of(model)->data.vocabulary_size : rows;
+    sizes.vocabulary = cleat_text_model_vocabulary(model);
     if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
     return sizes;
 }
-
-/* --- the graph ------------------------------------------------------------------------------------------------ */
 
 /* Whether the data have the field `types` and the network reads it. */
 static bool has_types(const cleat_model *model) {
@@ -196,12 +154,8 @@ static cleat_text_shape shape_of(const cleat_model *model) {
                               .tags = is_tagger(model)};
 }
 
-static int64_t layers(const cleat_model *model) {
-    return settings_of(model)->encoder.layers;
-}
-
 static int64_t layer_of(const cleat_model *model, const char *param) {
-    return cleat_nn_encoder_layer_of(param, layers(model));
+    return cleat_nn_encoder_layer_of(param, cleat_text_model_layers(model));
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
@@ -255,22 +209,12 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
         values[i] = labels[i] < 0 ? 0.0f : (known ? known[labels[i]].weight : 1.0f) / (float)whole;
 }
 
-/* --- metrics -------------------------------------------------------------------------------------------------- */
-
-static size_t class_metric_state_size(const cleat_model *model) {
-    return cleat_classes_metric_state_size(model->sizes.classes);
-}
-
 static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                         double *metric_state, cleat_error *error) {
     (void)error;
     cleat_classes_metric_update(model->own, batch->fields[LABELS], output, batch->count, model->sizes.classes,
                                 metric_state);
     return CLEAT_OK;
-}
-
-static void class_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
 }
 
 enum { SHOWN_TYPES = 12 }; /* maximum number of entity types with separate metrics */
@@ -374,8 +318,6 @@ static void tag_metric_compute(const cleat_model *model, const double *metric_st
     }
 }
 
-/* --- predictions ---------------------------------------------------------------------------------------------- */
-
 static const char **label_names(const cleat_model *model, const cleat_dataset *dataset) {
     const char **names = cleat_alloc((size_t)model->sizes.classes, sizeof *names);
     for (int64_t c = 0; names && c < model->sizes.classes; ++c) names[c] = cleat_text_label_name(dataset, (size_t)c);
@@ -420,8 +362,6 @@ done:
     return status;
 }
 
-/* --- examples ------------------------------------------------------------------------------------------------- */
-
 static cleat_status add_class(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                               cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
@@ -430,19 +370,8 @@ static cleat_status add_class(const cleat_model *model, const cleat_evaluation *
     return cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
 }
 
-static void class_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
-}
-
-static cleat_status class_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
-                                   char *text, cleat_error *error) {
-    (void)error;
-    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
-    return CLEAT_OK;
-}
-
 static const cleat_model_examples class_examples = {
-    .add = add_class, .confusion = class_confusion, .baseline = class_baseline};
+    .add = add_class, .confusion = cleat_classifier_confusion, .baseline = cleat_classifier_baseline};
 
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 
@@ -458,16 +387,15 @@ static cleat_status add_tags(const cleat_model *model, const cleat_evaluation *e
     tags_of(model, dataset, sample, prediction->output, found);
     cleat_examples_begin(json, "tags", prediction);
     for (int m = 0; m < 3; ++m) {
-        cleat_string_add(json, ",\"%s\":[", members[m]);
+        json_add(json, json_open(members[m], '['));
         for (size_t w = 0; w < words; ++w) {
             const int32_t tag = m == 1 ? cleat_text_word_label(dataset, sample, w) : found[w];
             const char *text = m == 0 ? cleat_text_word(dataset, sample, w) : cleat_class_name(model->own, tag);
-            cleat_string_add(json, "%s", w ? "," : "");
-            cleat_examples_add_string(json, text, WORD_CHARACTERS);
+            cleat_examples_add_string(json, NULL, text, WORD_CHARACTERS);
         }
-        cleat_string_add(json, "]");
+        json_add(json, json_close(']'));
     }
-    cleat_string_add(json, "}");
+    json_add(json, json_close('}'));
     cleat_free(found);
     return CLEAT_OK;
 }
@@ -498,17 +426,18 @@ static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {
                                 tagger_origins[] = {{"text_classifier", NULL}, {"text_pretrain", NULL}, {NULL, NULL}};
 
 #define TEXT_CLASS                                                                                                     \
-    .settings_size = sizeof(text_settings), .defaults = defaults, .check = check, .terms = terms, .n_terms = 1,        \
-    .check_data = check_data, .open_data = open_data, .fields = fields, .build = build, .layer_of = layer_of,          \
-    .layers = layers, .sample_weight = sample_weight, .architecture = architecture
+    .settings_size = sizeof(text_settings), .defaults = cleat_text_model_defaults, .check = cleat_text_model_check,    \
+    .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data, .fields = fields, .build = build,  \
+    .layer_of = layer_of, .layers = cleat_text_model_layers, .sample_weight = sample_weight,                           \
+    .architecture = architecture
 
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,
                                                  TEXT_CLASS,
                                                  .metrics = cleat_classes_metrics,
-                                                 .metric_state_size = class_metric_state_size,
+                                                 .metric_state_size = cleat_classifier_state_size,
                                                  .metric_update = class_metric_update,
-                                                 .metric_compute = class_metric_compute,
+                                                 .metric_compute = cleat_classifier_compute,
                                                  .write = write_classes,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,

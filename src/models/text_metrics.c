@@ -14,8 +14,6 @@ cleat_score cleat_tag_counts_score(const cleat_tag_counts *count) {
     };
 }
 
-/* --- classes -------------------------------------------------------------------------------------------------- */
-
 cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, size_t classes) {
     cleat_class_metrics all = {0};
     int64_t samples = 0, right = 0, occurring = 0, there = 0;
@@ -34,8 +32,6 @@ cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, s
     if (there) all.macro_recall /= (double)there;
     return all;
 }
-
-/* --- tags ----------------------------------------------------------------------------------------------------- */
 
 enum { OUTSIDE = 0, NOWHERE = -1 };
 

@@ -18,8 +18,6 @@ typedef struct cleat_score {
 
 cleat_score cleat_tag_counts_score(const cleat_tag_counts *count);
 
-/* --- classes -------------------------------------------------------------------------------------------------- */
-
 typedef struct cleat_class_metrics {
     double accuracy;
     double macro_f1; /* mean F1 over the classes that occur in the target or the predictions */
@@ -30,7 +28,7 @@ typedef struct cleat_class_metrics {
 /* Metrics of counts [classes]. All are 0 without samples. */
 cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, size_t classes);
 
-/* --- tags: 0 is O, 1 + 2 t is B-type, 2 + 2 t is I-type of type t --------------------------------------------- */
+/* Tags: 0 is O, 1 + 2 t is B-type, 2 + 2 t is I-type of type t. */
 
 typedef struct cleat_tagging_counts {
     int64_t words, right; /* all words, and words with the correct tag */

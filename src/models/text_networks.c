@@ -15,8 +15,6 @@ const char *const cleat_text_encoding_names[] = {"error", "replace", NULL};
 const char *const cleat_position_terms_names[] = {
     [CLEAT_BOTH_TERMS] = "both", [CLEAT_ONLY_C2P] = "c2p", [CLEAT_ONLY_P2C] = "p2c", NULL};
 
-/* --- the networks --------------------------------------------------------------------------------------------- */
-
 /* Standard deviation of initial weights (initializer_range in all published configurations). */
 static const float INIT_STD = 0.02f;
 
@@ -100,8 +98,6 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
                            .norm_positions = s->normed_positions};
 }
 
-/* --- graphs --------------------------------------------------------------------------------------------------- */
-
 /* Embedding and pre-norm encoder of cleat's own. */
 static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                     const cleat_text_inputs *inputs, const cleat_read_row *read) {
@@ -159,8 +155,6 @@ cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shap
     return build_head(graph, shape, x, mode == CLEAT_MODE_TRAIN ? (float)s.head_dropout : 0, inputs);
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 /* The logarithmic scale needs room beyond the distances that have a bucket each. */
 static cleat_status check_distances(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                     const cleat_record *record, cleat_error *error) {
@@ -174,8 +168,9 @@ static cleat_status check_distances(const cleat_text_network_settings *network, 
         (long long)buckets, (long long)distances);
 }
 
-cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
-                                      int64_t max_length, const cleat_record *record, cleat_error *error) {
+/* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
+static cleat_status check_network(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
+                                  int64_t max_length, const cleat_record *record, cleat_error *error) {
     const cleat_key_name positions = {"model", "max_positions"};
     cleat_status status = cleat_encoder_check(encoder, record, error);
     if (status || network->network == CLEAT_TEXT_CLEAT) return status;
@@ -198,7 +193,53 @@ cleat_status cleat_text_network_check(const cleat_text_network_settings *network
     return CLEAT_OK;
 }
 
-int cleat_text_workers(const cleat_model *model) {
+/* Threads that tokenize. */
+static int workers_of(const cleat_model *model) {
     const int most = 16, cpus = cleat_cpus();
     return model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
+}
+
+cleat_status cleat_text_model_check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const cleat_text_model_settings *s = settings;
+    cleat_status status = check_network(&s->network, &s->encoder, s->common.max_length, record, error);
+    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
+}
+
+void cleat_text_model_defaults(void *settings) {
+    ((cleat_text_model_settings *)settings)->data = cleat_text_defaults();
+}
+
+static const cleat_text_model_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+int64_t cleat_text_model_layers(const cleat_model *model) {
+    return settings_of(model)->encoder.layers;
+}
+
+cleat_text_options cleat_text_model_options(const cleat_model *model, cleat_text_task task, const char *fitted) {
+    cleat_text_options options = settings_of(model)->data;
+    options.task = task;
+    options.max_length = settings_of(model)->common.max_length;
+    options.fitted = fitted ? fitted : "";
+    options.workers = workers_of(model);
+    return options;
+}
+
+int64_t cleat_text_model_vocabulary(const cleat_model *model) {
+    const int64_t rows = settings_of(model)->network.embedding_rows;
+    if (model->sizes.vocabulary) return model->sizes.vocabulary;
+    return rows == CLEAT_AUTO ? settings_of(model)->data.vocabulary_size : rows;
+}
+
+cleat_status cleat_text_model_set_vocabulary(cleat_model *model, const char *path, const cleat_tokenizer *tokenizer,
+                                             cleat_error *error) {
+    const int64_t tokens = (int64_t)cleat_tokenizer_size(tokenizer), rows = settings_of(model)->network.embedding_rows;
+    if (rows != CLEAT_AUTO && tokens > rows)
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = "
+                          "%lld: the tokenizer and the network do not belong together",
+                          path, (long long)tokens, (long long)rows);
+    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
+    return CLEAT_OK;
 }

@@ -46,69 +46,41 @@ typedef struct cleat_text_model_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
     cleat_text_network_settings network;
+    cleat_text_options data;
 } cleat_text_model_settings;
 
 /* MEMBER: a cleat_text_network_settings. */
 #define TEXT_NETWORK_ROWS(MEMBER)                                                                                      \
-    {FIELD(model, network, MEMBER.network), CHOICE(cleat_text_network_names, "cleat"), SHAPES, .later = true,          \
+    {FIELD(model, network, MEMBER.network), CHOICE(cleat_text_network_names, "cleat"), SHAPES_LATER,                   \
      .help = "Network: cleat's pre-norm encoder, or the network of published checkpoints; model.init sets it."},       \
-        {FIELD(model, max_positions, MEMBER.max_positions), INT(1, 65536, "512"), SHAPES, .later = true,               \
+        {FIELD(model, max_positions, MEMBER.max_positions), INT(1, 65536, "512"), SHAPES_LATER,                        \
          .help = "Rows of the position embeddings; network = cleat: not used (sinusoids)."},                           \
-        {FIELD(model, first_position, MEMBER.first_position),                                                          \
-         INT(0, 1024, "auto"),                                                                                         \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, first_position, MEMBER.first_position), INT(0, 1024, "auto"), OR_AUTO, SHAPES_LATER,             \
          .help = "Row of the first token's position; auto: 2 in RoBERTa and XLM-RoBERTa, else 0."},                    \
-        {FIELD(model, token_types, MEMBER.token_types),                                                                \
-         INT(0, 64, "auto"),                                                                                           \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, token_types, MEMBER.token_types), INT(0, 64, "auto"), OR_AUTO, SHAPES_LATER,                     \
          .help = "Rows of the token type embeddings; 0: none; auto: 2 in BERT and ELECTRA, 1 in RoBERTa, else 0."},    \
-        {FIELD(model, embedding_width, MEMBER.embedding_width),                                                        \
-         INT(8, 16384, "auto"),                                                                                        \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, embedding_width, MEMBER.embedding_width), INT(8, 16384, "auto"), OR_AUTO, SHAPES_LATER,          \
          .help = "Width of the embeddings, which a layer projects to d_model; auto: d_model, none."},                  \
-        {FIELD(model, embedding_rows, MEMBER.embedding_rows),                                                          \
-         INT(1, 1e7, "auto"),                                                                                          \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, embedding_rows, MEMBER.embedding_rows), INT(1, 1e7, "auto"), OR_AUTO, SHAPES_LATER,              \
          .help = "Rows of the word embeddings, at least the tokens of the vocabulary; auto: as many."},                \
-        {FIELD(model, norm_eps, MEMBER.norm_eps),                                                                      \
-         FLOAT(0, 1, "auto"),                                                                                          \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, norm_eps, MEMBER.norm_eps), FLOAT(0, 1, "auto"), OR_AUTO, SHAPES_LATER,                          \
          .help = "Added to the variance in layer norms; auto: 1e-12 in BERT, DistilBERT and ELECTRA, 1e-7 in "         \
                  "DeBERTa, else 1e-5."},                                                                               \
-        {FIELD(model, padding_row, MEMBER.padding_row),                                                                \
-         INT(0, 1e7, "auto"),                                                                                          \
-         OR_AUTO,                                                                                                      \
-         COMPUTES,                                                                                                     \
-         .later = true,                                                                                                \
+        {FIELD(model, padding_row, MEMBER.padding_row), INT(0, 1e7, "auto"), OR_AUTO, COMPUTES_LATER,                  \
          .help = "Row of the word embeddings that is not trained, as pad_token_id of transformers; auto: none."},      \
-        {FIELD(model, position_buckets, MEMBER.position_buckets), INT(0, 65536, "256"), SHAPES, .later = true,         \
+        {FIELD(model, position_buckets, MEMBER.position_buckets), INT(0, 65536, "256"), SHAPES_LATER,                  \
          .help = "deberta-v2: rows for distances to either side, long ones on a logarithmic scale; 0: one each."},     \
-        {FIELD(model, relative_positions, MEMBER.relative_positions),                                                  \
-         INT(1, 65536, "auto"),                                                                                        \
-         OR_AUTO,                                                                                                      \
-         SHAPES,                                                                                                       \
-         .later = true,                                                                                                \
+        {FIELD(model, relative_positions, MEMBER.relative_positions), INT(1, 65536, "auto"), OR_AUTO, SHAPES_LATER,    \
          .help = "deberta-v2: the longest distance that is told apart; auto: max_positions."},                         \
-        {FIELD(model, position_terms, MEMBER.position_terms), CHOICE(cleat_position_terms_names, "both"), SHAPES,      \
-         .later = true,                                                                                                \
+        {FIELD(model, position_terms, MEMBER.position_terms), CHOICE(cleat_position_terms_names, "both"),              \
+         SHAPES_LATER,                                                                                                 \
          .help = "deberta-v2: scores of queries with position keys (c2p), of keys with position queries (p2c)."},      \
-        {FIELD(model, shared_positions, MEMBER.shared_positions), BOOL("true"), SHAPES, .later = true,                 \
+        {FIELD(model, shared_positions, MEMBER.shared_positions), BOOL("true"), SHAPES_LATER,                          \
          .help = "deberta-v2: position keys and queries are made by the layers of keys and queries."},                 \
-        {FIELD(model, normed_positions, MEMBER.normed_positions), BOOL("true"), SHAPES, .later = true,                 \
+        {FIELD(model, normed_positions, MEMBER.normed_positions), BOOL("true"), SHAPES_LATER,                          \
          .help = "deberta-v2: layer norm of the position embeddings."},                                                \
     {                                                                                                                  \
-        FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES,                    \
-            .later = true,                                                                                             \
+        FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES_LATER,              \
             .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
     }
 
@@ -184,10 +156,15 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
                                                        const cleat_encoder_settings *encoder);
 /* The resolved settings of a model of a text family. */
 cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
-/* Threads that tokenize. */
-int cleat_text_workers(const cleat_model *model);
-/* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
-cleat_status cleat_text_network_check(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
-                                      int64_t max_length, const cleat_record *record, cleat_error *error);
+/* Functions of every text family: members of cleat_model_class, the options of its dataset (`labelled` and what only
+ * some families set is the caller's), and the rows of the word embeddings, which cleat_text_model_set_vocabulary takes
+ * from the tokenizer or the settings. */
+void cleat_text_model_defaults(void *settings);
+cleat_status cleat_text_model_check(const void *settings, const cleat_record *record, cleat_error *error);
+int64_t cleat_text_model_layers(const cleat_model *model);
+cleat_text_options cleat_text_model_options(const cleat_model *model, cleat_text_task task, const char *fitted);
+int64_t cleat_text_model_vocabulary(const cleat_model *model);
+cleat_status cleat_text_model_set_vocabulary(cleat_model *model, const char *path, const cleat_tokenizer *tokenizer,
+                                             cleat_error *error);
 
 #endif

@@ -21,8 +21,6 @@ static const char *const terms[] = {"cross_entropy"};
 /* Indices of the dataset's fields. */
 enum { TOKENS, LENGTHS, LABELS, TYPES };
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef struct pretrain_settings { /* begins as a cleat_text_model_settings */
     cleat_data_settings common;
     cleat_encoder_settings encoder;
@@ -46,30 +44,18 @@ static const cleat_key keys[] = {
     {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 1, "0.15"), COMPUTES,
      .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
     TEXT_EMPTY_ROW,
-    {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES, .later = true,
+    {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES_LATER,
      .help = "Training texts of more than max_length tokens: cut them, or split them into several samples."},
     TEXT_INVALID_ROW,
     TEXT_CACHE_ROW,
     {.name = NULL},
 };
 
-static void defaults(void *settings) {
-    ((pretrain_settings *)settings)->data = cleat_text_defaults();
-}
-
-static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
-    const pretrain_settings *s = settings;
-    cleat_status status = cleat_text_network_check(&s->network, &s->encoder, s->common.max_length, record, error);
-    return status ? status : cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
-}
-
 static const pretrain_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
 
 static const cleat_metric_info metrics[] = {{"accuracy", true}, {"perplexity", false}, {NULL, false}};
-
-/* --- data ----------------------------------------------------------------------------------------------------- */
 
 enum { NAMED = 5 };
 
@@ -97,51 +83,28 @@ static cleat_status check_masks(const char *path, const cleat_dataset *dataset, 
 }
 
 static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
-    cleat_text_options options = settings_of(model)->data;
-    options.task = CLEAT_TEXT_CLASSES;
-    options.labelled = false;
+    cleat_text_options options = cleat_text_model_options(model, CLEAT_TEXT_CLASSES, NULL);
     options.plain = true;
-    options.fitted = "";
     return cleat_text_check_columns(path, &options, error);
 }
 
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
-    const pretrain_settings *s = settings_of(model);
-    cleat_text_options options = s->data;
+    cleat_text_options options = cleat_text_model_options(model, CLEAT_TEXT_CLASSES, fitted);
     cleat_dataset *opened = NULL;
     const bool predicts = mode == CLEAT_MODE_PREDICT;
-    options.task = CLEAT_TEXT_CLASSES;
-    options.max_length = s->common.max_length;
-    options.labelled = false;
     options.plain = true;
     options.predicted = predicts;
-    options.fitted = fitted ? fitted : "";
-    options.workers = cleat_text_workers(model);
-    cleat_status status = cleat_masked_open(path, &options, predicts ? 0 : s->mask_fraction, &opened, error);
+    cleat_status status =
+        cleat_masked_open(path, &options, predicts ? 0 : settings_of(model)->mask_fraction, &opened, error);
     if (!status && predicts) status = check_masks(path, opened, error);
+    if (!status) status = cleat_text_model_set_vocabulary(model, path, cleat_masked_tokenizer(opened), error);
     if (status) {
         cleat_dataset_destroy(opened);
         return status;
     }
-    const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_masked_tokenizer(opened)),
-                  rows = s->network.embedding_rows;
-    if (rows != CLEAT_AUTO && tokens > rows) {
-        cleat_dataset_destroy(opened);
-        return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = "
-                          "%lld: the tokenizer and the network do not belong together",
-                          path, (long long)tokens, (long long)rows);
-    }
-    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
     *dataset = opened;
     return CLEAT_OK;
-}
-
-static int64_t vocabulary_of(const cleat_model *model) {
-    const pretrain_settings *s = settings_of(model);
-    if (model->sizes.vocabulary) return model->sizes.vocabulary;
-    return s->network.embedding_rows == CLEAT_AUTO ? s->data.vocabulary_size : s->network.embedding_rows;
 }
 
 /* Most tokens that are chosen in a text of this length. */
@@ -157,9 +120,9 @@ static bool has_types(const cleat_model *model) {
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const int64_t row[1] = {-1};
-    made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
+    made[TOKENS] = cleat_synthetic_integers("tokens", cleat_text_model_vocabulary(model), 1, row);
     made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
-    made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
+    made[LABELS] = cleat_synthetic_integers("labels", cleat_text_model_vocabulary(model), 1, row);
     if (!has_types(model)) return LABELS + 1;
     made[TYPES] = cleat_synthetic_integers("types", 2, 1, row);
     return TYPES + 1;
@@ -172,15 +135,13 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     for (int64_t i = 0; i < batch->batch * most_chosen(model, batch->length); ++i) values[i] = weight;
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 enum { HEAD_LAYERS = 1 };
 
 /* x T [B, M, D] -> logits T [B, M, V]. The decoder is the table of word embeddings [V, E]. */
 static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cleat_tensor *x) {
     const cleat_text_network_settings s =
         cleat_text_network_resolve(&settings_of(model)->network, &settings_of(model)->encoder);
-    const int64_t vocabulary = vocabulary_of(model), table[2] = {vocabulary, s.embedding_width};
+    const int64_t vocabulary = cleat_text_model_vocabulary(model), table[2] = {vocabulary, s.embedding_width};
     x = cleat_nn_linear_normal(graph, "mlm.dense", x, s.embedding_width, 0.02f, NULL);
     x = cleat_nn_layer_norm_eps(graph, "mlm.norm", cleat_gelu(graph, x),
                                 (float)(s.network == CLEAT_TEXT_CLEAT ? 1e-5 : s.norm_eps));
@@ -196,7 +157,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const int64_t row[2] = {batch, length}, few[2] = {batch, most_chosen(model, length)};
     const cleat_text_shape shape = {.encoder = &settings_of(model)->encoder,
                                     .network = &settings_of(model)->network,
-                                    .vocabulary = vocabulary_of(model),
+                                    .vocabulary = cleat_text_model_vocabulary(model),
                                     .tags = true};
     cleat_text_inputs texts = {.tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row),
                                .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
@@ -214,16 +175,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
-static int64_t layers(const cleat_model *model) {
-    return settings_of(model)->encoder.layers;
-}
-
 static int64_t layer_of(const cleat_model *model, const char *param) {
-    if (strncmp(param, "mlm.", 4) == 0) return layers(model) + HEAD_LAYERS;
-    return cleat_nn_encoder_layer_of(param, layers(model));
+    if (strncmp(param, "mlm.", 4) == 0) return cleat_text_model_layers(model) + HEAD_LAYERS;
+    return cleat_nn_encoder_layer_of(param, cleat_text_model_layers(model));
 }
-
-/* --- metrics -------------------------------------------------------------------------------------------------- */
 
 enum { COUNT, RIGHT, NEGATIVE_LOG, STATE };
 
@@ -243,7 +198,7 @@ static double negative_log(const float *logits, int64_t n, int32_t label) {
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
-    const int64_t vocabulary = vocabulary_of(model), rows = most_chosen(model, batch->length);
+    const int64_t vocabulary = cleat_text_model_vocabulary(model), rows = most_chosen(model, batch->length);
     const int32_t *labels = batch->fields[LABELS];
     (void)error;
     for (int64_t b = 0; b < batch->count; ++b) {
@@ -272,14 +227,12 @@ static const cleat_architecture *architecture(const cleat_model *model, bool tim
     return cleat_published_text(settings_of(model)->network.network, CLEAT_HEAD_MASKED);
 }
 
-/* --- predictions and examples --------------------------------------------------------------------------------- */
-
 static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, int64_t *values, cleat_error *error) {
     const int32_t *tokens = batch->fields[TOKENS], *labels = batch->fields[LABELS];
     const cleat_masked_logits from = {.logits = output,
-                                      .rows = each / vocabulary_of(model),
-                                      .vocabulary = vocabulary_of(model),
+                                      .rows = each / cleat_text_model_vocabulary(model),
+                                      .vocabulary = cleat_text_model_vocabulary(model),
                                       .tokens = tokens + b * batch->length,
                                       .labels = labels ? labels + b * batch->length : NULL,
                                       .length = batch->length,
@@ -346,7 +299,7 @@ static void score_frequencies(const double *truth, const double *known, int64_t 
 /* Without the text around it a token can be guessed by its frequency alone. */
 static cleat_status baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error) {
-    const int64_t vocabulary = vocabulary_of(model);
+    const int64_t vocabulary = cleat_text_model_vocabulary(model);
     double *truth = cleat_alloc((size_t)vocabulary, 2 * sizeof *truth), *known = truth ? truth + vocabulary : NULL;
     if (!truth) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
     cleat_status status = count_training(evaluated->dataset, known, error);
@@ -363,8 +316,8 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .keys = keys,
                                                .settings_size = sizeof(pretrain_settings),
-                                               .defaults = defaults,
-                                               .check = check,
+                                               .defaults = cleat_text_model_defaults,
+                                               .check = cleat_text_model_check,
                                                .metrics = metrics,
                                                .terms = terms,
                                                .n_terms = 1,
@@ -373,7 +326,7 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .fields = fields,
                                                .build = build,
                                                .layer_of = layer_of,
-                                               .layers = layers,
+                                               .layers = cleat_text_model_layers,
                                                .sample_weight = sample_weight,
                                                .metric_state_size = metric_state_size,
                                                .metric_update = metric_update,

@@ -13,8 +13,6 @@ static cleat_status check_label(int32_t label, size_t labels, size_t row, cleat_
                       labels);
 }
 
-/* --- classes -------------------------------------------------------------------------------------------------- */
-
 /* Six decimals in every locale; nan if the model's outputs were not finite. */
 static void add_probability(cleat_string *text, float probability) {
     if (!isfinite(probability)) {
@@ -61,8 +59,6 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
     return status;
 }
 
-/* --- masked tokens ---------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
                                     cleat_error *error) {
     cleat_string text = {0};
@@ -85,8 +81,6 @@ cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *
     }
     return cleat_file_write_text(path, &text, error);
 }
-
-/* --- tags ----------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_sentence(cleat_string *text, const cleat_tagged_sentence *sentence, size_t row,
                                  const char *const *names, size_t labels, cleat_error *error) {

@@ -5,8 +5,6 @@
 
 #include <cjson/cJSON.h>
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 typedef enum vit_pooling { VIT_TOKEN, VIT_MEAN } vit_pooling;
 static const char *const pooling_names[] = {"token", "mean", NULL};
 
@@ -57,8 +55,6 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     return cleat_image_settings_check(&s->classifier.data, record, error);
 }
 
-/* --- the graph ------------------------------------------------------------------------------------------------ */
-
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const float init_std = 0.02f; /* as published */
@@ -84,8 +80,6 @@ static int64_t layers(const cleat_model *model) {
 static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_encoder_layer_of(param, layers(model));
 }
-
-/* --- published networks --------------------------------------------------------------------------------------- */
 
 cleat_status cleat_vit_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const vit_settings *s = settings_of(model);

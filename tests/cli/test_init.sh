@@ -60,14 +60,14 @@ test_other_labels() {
     exits 0 train other_labels --init "$scratch/whole" --set data.path="$scratch/animals.csv"
     says err "31 tensors taken, 2 left, 2 of the network drawn anew"
     says err "new       1  head.out.weight: its labels are others: label 1 is 'bad' there, 'cat' in the data"
-    says err "left      1  head.out.weight: drawn anew here"
+    says err "left      1  head.out.weight: initialised here"
     says err "taken     1  head.dense.weight"
     exits 0 grep -q "head.out.bias: its labels are others: label 1 is 'bad' there" "$scratch/other_labels/resolved.ini"
     exits 0 train other_order --init "$scratch/whole" --set data.labels="bad so good"
     says err "new       1  head.out.weight: its labels are others: label 2 is 'good' there, 'so' in the data"
     exits 0 train fewer_labels --init "$scratch/whole" --set data.path="$scratch/two.csv"
     says err "new       1  head.out.weight: [2, 16] here, [3, 16] in the file"
-    says err "left      1  head.out.weight: drawn anew here"
+    says err "left      1  head.out.weight: initialised here"
 }
 
 # Families of texts start from each other's runs; others are told what they can start from.

@@ -156,7 +156,7 @@ test_names() {
     says err "0 of the network drawn anew"
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/other_names" \
         --set "data.labels=background green red_box blue"
-    says err "new       1  cls.weight: the labels of the file, or their order, are others"
+    says err "new       1  cls.weight: the file has other labels, or another order"
     mv "$scratch/scenes/labels.txt" "$scratch/labels.txt"
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/unnamed"
     says err "0 of the network drawn anew"

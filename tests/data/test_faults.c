@@ -146,7 +146,7 @@ static void rows_of_chains(void **state) {
     write_in(folder, "labels.csv",
              "ID,resname,resid,x_1,y_1,z_1\nA_1,A,1,1,2,3\nA_2,G,2,1,2,3\nA_3,G,3,1,x,3\nA_5,A,5,1,2,3\n");
     expect(cleat_rna_open(folder, NULL, &dataset, &error), &error, "3 faults in the data:",
-           (const char *const[]){":3: resname is 'G'", ":4: y_1 is 'x'", ":5: resid 5 of 'A' where 4", NULL});
+           (const char *const[]){":3: resname is 'G'", ":4: y_1 is 'x'", ":5: resid 5 of 'A' instead of 4", NULL});
 }
 
 /* Many threads read the files; the message names the first ones in the order of the folder. */

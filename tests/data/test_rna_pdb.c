@@ -96,7 +96,7 @@ static void residues_that_come_again_are_named(void **state) {
     cleat_error error = {0};
     test_keep_log();
     if (open_text(text, &dataset, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    assert_non_null(strstr(test_logged(), "1TST.pdb:4: 3 residues have the chain and number of an earlier one"));
+    assert_non_null(strstr(test_logged(), "1TST.pdb:4: 3 residues repeat the chain and number of an earlier one"));
     assert_string_equal(cleat_rna_sequence(dataset, 0), "GGG");
     assert_true(cleat_rna_coords(dataset, 0)[0] == 0);
     cleat_dataset_destroy(dataset);

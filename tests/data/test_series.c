@@ -364,8 +364,8 @@ static void the_fitted_preprocessor_is_kept(void **state) {
         const char *features, *targets, *what;
         int64_t resample_step;
     } rows[] = {
-        {"a,b", NULL, "features were b,a", 0},
-        {NULL, "a", "targets were c", 0},
+        {"a,b", NULL, "features are b,a in training", 0},
+        {NULL, "a", "targets are c in training", 0},
         {NULL, NULL, "data.frames differs", 5 * HOUR},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

@@ -40,7 +40,7 @@ static void refuses_bad_files(void **state) {
         {"t;a\n2020-01-01;1,5\n2020-01-02;1.25\n", ":3:", "'1.25', not a finite number with a decimal comma", "use"},
         {"t;a\n2020-01-01;1.5\n2020-01-02;1,25\n", ":3:", "with a decimal point, as those before", "use"},
         {"t;a\n2020-01-01;1.234,5\n2020-01-02;1.5\n", ":3:", "'1.5', not a finite number with a decimal comma", "use"},
-        {"t;a\n2020-01-01;1.234\n2020-01-02;1,234\n", "in.csv:", "which of them is between thousands", "write"},
+        {"t;a\n2020-01-01;1.234\n2020-01-02;1,234\n", "in.csv:", "which mark is between thousands", "write"},
         {"t\ta\n2020-01-01\t1,5\n", ":2:", "'1,5', not a finite number;", "decimal point"},
         {"t\n2020-01-01\n", ":1:", "no column besides the time", ""},
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
@@ -73,7 +73,7 @@ static void refuses_bad_files(void **state) {
         {"PAR1\x15\4\x15\x10", ":1:", "is a Parquet file", "to_csv"},
         {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
         {HEAD "2021-03-28 00:00,1,2\n2021-03-28 01:00,1,2\n2021-03-28 03:00,1,2\n", ":4:", "is 7200 s after",
-         "daylight saving leave out an hour"},
+         "an hour skipped by daylight saving"},
         {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
     };
     cleat_series_options options = test_tiny_series();

@@ -209,7 +209,7 @@ static void the_message_says_what_is_wanted(void **state) {
         {8, "hidden_act", "true", "hidden_act is true; only \"gelu\" is supported"},
         {8, "qkv_bias", "false", "qkv_bias is false; only true is supported"},
         {10, "hidden_act", "\"relu\"", "hidden_act is \"relu\"; only \"gelu\" is supported"},
-        {11, "hidden_act", "\"silu\"", "hidden_act is \"silu\"; only \"relu\" is supported, so that other weights"},
+        {11, "hidden_act", "\"silu\"", "hidden_act is \"silu\"; only \"relu\" is supported; use other weights"},
         {11, "downsample_in_first_stage", "true", "downsample_in_first_stage is true; only false is supported"},
         {11, "downsample_in_bottleneck", "true", "downsample_in_bottleneck is true; only false is supported"},
         {10, "layer_norm_eps", "{}", "'layer_norm_eps' is {}; it must be a number"},

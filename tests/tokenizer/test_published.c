@@ -294,8 +294,8 @@ static void expect_failure(const char *json, cleat_status status, const char *te
 
 static void damaged_files_are_errors(void **state) {
     (void)state;
-    expect_failure("", CLEAT_ERR_FORMAT, "no tokenizer.json");
-    expect_failure("[]", CLEAT_ERR_FORMAT, "no tokenizer.json");
+    expect_failure("", CLEAT_ERR_FORMAT, "not a tokenizer.json");
+    expect_failure("[]", CLEAT_ERR_FORMAT, "not a tokenizer.json");
     expect_failure("{}", CLEAT_ERR_FORMAT, "model: missing");
     expect_failure("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1}", CLEAT_ERR_FORMAT, "truncated");
     expect_failure("{\"model\":\"\xFF\"}", CLEAT_ERR_FORMAT, "not UTF-8 text (byte 11)");
@@ -334,7 +334,7 @@ static void damaged_files_are_errors(void **state) {
     expect_failure(
         "{\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"[CLS]\"}}]"
         "}," WORDPIECE "}",
-        CLEAT_ERR_FORMAT, "'special_tokens' has not");
+        CLEAT_ERR_FORMAT, "which 'special_tokens' lacks");
 }
 
 static void damaged_models_are_errors(void **state) {

@@ -5,7 +5,18 @@
 #include "core/string.h"
 #include "ini/schema.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+cleat_status cleat_csv_fail(const cleat_csv *csv, cleat_error *error, const char *format, ...) {
+    char text[CLEAT_ERROR_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s", csv->source.path, csv->line, text);
+}
 
 static cleat_status add_field(cleat_csv *csv, char *field, cleat_error *error) {
     cleat_status status = cleat_grow(&csv->fields, csv->count, &csv->capacity, sizeof *csv->fields, error);
@@ -106,12 +117,11 @@ cleat_status cleat_csv_next(cleat_csv *csv, bool *more, cleat_error *error) {
     if (status) return status;
     csv->misfit = csv->expected && csv->count != csv->expected;
     if (csv->misfit)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: %zu fields, but the header has %zu; is the line truncated, or a %s?",
-                          csv->source.path, csv->line, csv->count, csv->expected,
-                          csv->separator == ','    ? "comma not quoted"
-                          : csv->separator == '\t' ? "tab inside a field"
-                                                   : "separator not quoted");
+        return cleat_csv_fail(csv, error, "%zu fields, but the header has %zu; is the line truncated, or a %s?",
+                              csv->count, csv->expected,
+                              csv->separator == ','    ? "comma not quoted"
+                              : csv->separator == '\t' ? "tab inside a field"
+                                                       : "separator not quoted");
     *more = true;
     return CLEAT_OK;
 }
@@ -223,9 +233,8 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
     int found = cleat_csv_column(csv, name);
     for (size_t i = (size_t)found + 1; found >= 0 && i < csv->count; ++i)
         if (strcmp(csv->fields[i], name) == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: columns %d and %zu are both named '%s'; rename one",
-                              csv->source.path, csv->line, found + 1, i + 1,
-                              cleat_format_excerpt(name, strlen(name), shown));
+            return cleat_csv_fail(csv, error, "columns %d and %zu are both named '%s'; rename one", found + 1, i + 1,
+                                  cleat_format_excerpt(name, strlen(name), shown));
     if (found >= 0) {
         *column = found;
         return CLEAT_OK;
@@ -236,11 +245,10 @@ cleat_status cleat_csv_need_column(const cleat_csv *csv, const char *name, int *
                          cleat_format_excerpt(csv->fields[i], strlen(csv->fields[i]), shown));
     }
     const char *near = cleat_nearest_name(name, (const char *const *)csv->fields, csv->count);
-    cleat_status status =
-        cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column '%s'%s%s%s; the header line has %s", csv->source.path,
-                   csv->line, cleat_format_excerpt(name, strlen(name), shown), near ? "; did you mean '" : "",
-                   near ? cleat_format_excerpt(near, strlen(near), shown_near) : "", near ? "'?" : "",
-                   header.data ? header.data : "nothing");
+    cleat_status status = cleat_csv_fail(
+        csv, error, "no column '%s'%s%s%s; the header line has %s", cleat_format_excerpt(name, strlen(name), shown),
+        near ? "; did you mean '" : "", near ? cleat_format_excerpt(near, strlen(near), shown_near) : "",
+        near ? "'?" : "", header.data ? header.data : "nothing");
     cleat_string_free(&header);
     return status;
 }

@@ -14,16 +14,15 @@ typedef struct cleat_csv_stream {
     size_t size;   /* of the file in bytes; 0: unknown */
 } cleat_csv_stream;
 
-/* Like cleat_csv_open (without its log), cleat_csv_next and cleat_csv_close, but they keep one part in memory (256 KiB, or the
- * longest record if that is longer) instead of the whole file. A record may have up to 16 MiB. */
+/* Like cleat_csv_open (without its log), cleat_csv_next and cleat_csv_close, but only one part of the file is in
+ * memory: 256 KiB, or the longest record if that is longer. A record may have up to 16 MiB. */
 cleat_status cleat_csv_stream_open(const char *path, cleat_csv_stream *stream, cleat_error *error);
 cleat_status cleat_csv_stream_next(cleat_csv_stream *stream, bool *more, cleat_error *error);
 /* Fraction of the file that has been returned, 0 to 1; 0 if its size is unknown. */
 double cleat_csv_stream_share(const cleat_csv_stream *stream);
 void cleat_csv_stream_close(cleat_csv_stream *stream);
 
-/* Calls check(csv, user, ...) with the header of a table as the current record, and returns its status. A file that
- * cannot be opened is no error here, but in its reader. */
+/* Calls check(csv, user, ...) with the header of a table as the current record, and returns its status. A file that cannot be opened is left to its reader. */
 typedef cleat_status (*cleat_csv_header_check)(const cleat_csv *csv, const void *user, cleat_error *error);
 cleat_status cleat_csv_check_header(const char *path, cleat_csv_header_check check, const void *user,
                                     cleat_error *error);

@@ -1,5 +1,5 @@
-/* The outermost values of a column or channel: finds a value that lies far outside of all others, such as a mark of
- * unknown values (-9999, 1e20) that the reader does not know. */
+/* Outliers of a column or channel: a value far outside of all others, such as a marker for unknown values (-9999,
+ * 1e20) that the reader does not recognise. */
 #ifndef CLEAT_SRC_EXTREMES_H
 #define CLEAT_SRC_EXTREMES_H
 

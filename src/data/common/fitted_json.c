@@ -9,8 +9,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* --- writing -------------------------------------------------------------------------------------------------- */
-
 void cleat_fitted_json_add_number(cleat_string *text, double number) {
     char digits[32];
     cleat_number_print(number, digits);
@@ -44,8 +42,6 @@ cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat
     cleat_string_free(text);
     return status;
 }
-
-/* --- reading -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const char *what, cleat_error *error) {
     return cleat_fail(

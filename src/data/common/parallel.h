@@ -9,7 +9,7 @@
  * scheduling of the threads; any other ends the loop. */
 typedef cleat_status (*cleat_parallel_work)(void *user, size_t index, cleat_error *error);
 cleat_status cleat_parallel(size_t count, cleat_parallel_work work, void *user, cleat_error *error);
-/* The same, but appends the local errors to `faults` for a report of the caller's. */
+/* The same, but appends the local errors to `faults`, which the caller reports. */
 cleat_status cleat_parallel_collect(size_t count, cleat_parallel_work work, void *user, cleat_faults *faults,
                                     cleat_error *error);
 

@@ -29,9 +29,9 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
         source->bytes_before + (size_t)(p - source->data));
 }
 
-/* Files that are no text, by their first bytes: PAR1 alone may be the name of a column. */
+/* Other file types by their first bytes. PAR1 alone may be the name of a column. */
 static const struct {
-    const char *bytes, *tool; /* tool: unpacks what is compressed, NULL: it is something else */
+    const char *bytes, *tool; /* tool: unpacks a compressed file; NULL: another type */
     const char *what, *remedy;
 } others[] = {
     {"\x1F\x8B", "gunzip", "gzip", NULL},
@@ -169,7 +169,7 @@ bool cleat_parse_decimal(const char *text, size_t length, double *value) {
             continue;
         }
         ++digits;
-        /* only the first 18 digits are used, the others are counted */
+        /* further digits only count */
         bool fits = mantissa < 100000000000000000u;
         if (fits) mantissa = mantissa * 10 + (uint64_t)(*p - '0');
         exponent += (fits ? 0 : 1) - (point ? 1 : 0);
@@ -186,7 +186,7 @@ bool cleat_parse_decimal(const char *text, size_t length, double *value) {
     if (p != end) return false;
     double scaled = (double)mantissa;
     scaled = exponent < 0 ? scaled / power_of_ten(-exponent) : scaled * power_of_ten(exponent);
-    /* The largest number, with which files mark unknown values, may exceed itself by the rounding of its power. */
+    /* DBL_MAX marks unknown values in files; the rounding of its power may give infinity. */
     if (isinf(scaled) && exponent + digits <= DBL_MAX_10_EXP + 1) scaled = DBL_MAX;
     if (!isfinite(scaled)) return false;
     *value = negative ? -scaled : scaled;

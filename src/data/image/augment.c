@@ -14,8 +14,6 @@
 
 static const uint64_t AUGMENT_SEED = 0x76696577u; /* "view": a separate family of random streams */
 
-/* --- drawing -------------------------------------------------------------------------------------------------- */
-
 cleat_augment_params cleat_augment_identity(const cleat_image *image, bool square) {
     double height = (double)image->height, width = (double)image->width;
     cleat_augment_params params = {.height = height, .width = width, .brightness = 1, .contrast = 1, .saturation = 1};
@@ -101,8 +99,6 @@ bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_par
            !params->transpose && !changes_colours(params);
 }
 
-/* --- taps ----------------------------------------------------------------------------------------------------- */
-
 /* For one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] +
  * k]. */
 typedef struct taps {
@@ -168,8 +164,6 @@ static int64_t reflect(int64_t i, int64_t n) {
     if (at < 0) at += 2 * n;
     return at < n ? at : 2 * n - 1 - at;
 }
-
-/* --- resampling ----------------------------------------------------------------------------------------------- */
 
 typedef struct resampling {
     const cleat_image *image;
@@ -244,8 +238,6 @@ static inline void place_column(const resampling *r, int64_t channels, int64_t i
         memcpy(values + (j * r->size + i) * channels, r->out + j * channels, (size_t)channels * sizeof(float));
 }
 
-/* --- colours -------------------------------------------------------------------------------------------------- */
-
 static inline float grey_of(float red, float green, float blue) {
     return 0.299f * red + 0.587f * green + 0.114f * blue;
 }
@@ -259,7 +251,7 @@ static float mean_grey(int64_t pixels, int64_t channels, const float *values) {
     return (float)(sum / (double)pixels);
 }
 
-/* Two comparisons that each select a value, not a branch: clamped values are as random as the image. */
+/* Selects values instead of branching: clamped values are as random as the image. */
 static inline float clamp(float value) {
     value = value < 0 ? 0 : value;
     return value > 1 ? 1 : value;
@@ -298,7 +290,7 @@ static void change_three(const colour_change *change, int64_t pixels, float *val
     }
 }
 
-/* Without colours there is no saturation. */
+/* Without saturation, which requires colours. */
 static void change_others(const colour_change *change, int64_t pixels, int64_t channels, float *values) {
     for (int64_t i = 0; i < pixels; ++i)
         for (int64_t c = 0; c < channels; ++c, ++values)
@@ -362,7 +354,7 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
         add_rows(&r, i);
         gather_columns(&r, params->transpose ? r.out : values + i * size * channels);
         if (!params->transpose) continue;
-        if (channels == 3) /* a constant, so that the copy of a pixel is no call */
+        if (channels == 3) /* a constant, so that a pixel is copied without a call */
             place_column(&r, 3, i, values);
         else
             place_column(&r, channels, i, values);

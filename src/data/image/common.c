@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- options -------------------------------------------------------------------------------------------------- */
-
 cleat_image_options cleat_image_defaults(void) {
     return (cleat_image_options){
         .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
@@ -19,7 +17,7 @@ void cleat_image_log_alpha(const char *path, size_t transparent, size_t count) {
     if (transparent)
         cleat_log(
             CLEAT_LOG_INFO,
-            "%s: %zu of %zu images have transparency; it is left out and the colours beneath are taken, as by timm, "
+            "%s: %zu of %zu images have transparency, which is dropped: the colours beneath are used, as by timm, "
             "torchvision and transformers",
             path, transparent, count);
 }
@@ -44,7 +42,7 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
     return CLEAT_OK;
 }
 
-/* Reads numbers separated by blanks; returns how many, or -1: the text is no such list. NULL is empty. */
+/* Reads numbers separated by blanks; returns their number, or -1 for any other text. NULL is empty. */
 static int read_numbers(const char *text, double numbers[CLEAT_IMAGE_MAX_CHANNELS]) {
     char word[32];
     int count = 0;
@@ -99,8 +97,6 @@ bool cleat_image_skips(const cleat_error *why) {
     if (skips) cleat_log(CLEAT_LOG_WARNING, "%s", why->text);
     return skips;
 }
-
-/* --- means and standard deviations ---------------------------------------------------------------------------- */
 
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
     int64_t channels = image->channels, pixels = image->height * image->width;

@@ -8,18 +8,16 @@
 
 enum { CLEAT_IMAGE_MAX_CHANNELS = 16 };
 
-/* What is wrong with options->mean and options->std; NULL: nothing. */
+/* The fault of options->mean and options->std; NULL: none. */
 const char *cleat_image_normalisation_fault(const char *mean, const char *std);
 cleat_status cleat_image_check_options(const cleat_image_options *options, cleat_error *error);
 
-/* For prediction: whether `why` says that a file cannot be read, so that the others may be predicted without it. It is
- * then logged as a warning. */
+/* For prediction: whether `why` concerns one unreadable file, without which the others can be predicted;
+ * logs it. */
 bool cleat_image_skips(const cleat_error *why);
 
-/* Logs how many of the images have transparency, which is left out; nothing for none. */
+/* Logs the number of images with transparency, which is dropped, if any. */
 void cleat_image_log_alpha(const char *path, size_t transparent, size_t count);
-
-/* --- means and standard deviations of channels ---------------------------------------------------------------- */
 
 /* Integer sums over pixels; exact, and independent of the order of summation. */
 typedef struct cleat_channel_sums {
@@ -43,7 +41,7 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
                                   const cleat_channel_sums *sums);
 /* Whether the options give means and standard deviations. */
 bool cleat_image_normalisation_given(const cleat_image_options *options);
-/* Sets those of the fitted channels. CLEAT_ERR_ARGUMENT: there is neither one number nor one for each channel. */
+/* Sets them. CLEAT_ERR_ARGUMENT: neither one number nor one for each channel. */
 cleat_status cleat_image_preprocessor_give(cleat_image_preprocessor *fitted, const cleat_image_options *options,
                                            cleat_error *error);
 /* Read and write FOLDER/pictures.json. Numbers are preserved bit by bit. */

@@ -46,8 +46,6 @@ cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error
                       (long long)image->height);
 }
 
-/* --- formats -------------------------------------------------------------------------------------------------- */
-
 typedef enum image_format { PNG, JPEG, OTHER } image_format;
 
 typedef struct signature {
@@ -94,8 +92,6 @@ static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t s
                          : cleat_jpeg_probe(path, bytes, size, image, error);
 }
 
-/* --- channels ------------------------------------------------------------------------------------------------- */
-
 void cleat_image_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to) {
     for (int64_t i = 0; i < pixels; ++i, from += 3)
         to[i] = (uint8_t)((299u * from[0] + 587u * from[1] + 114u * from[2] + 500u) / 1000u);
@@ -118,8 +114,6 @@ static cleat_status convert(const char *path, int64_t channels, cleat_image *ima
     *image = other;
     return CLEAT_OK;
 }
-
-/* --- reading -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64_t min_side, cleat_image *image,
                                        cleat_error *error) {
@@ -158,7 +152,7 @@ cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_er
     if (status) return status;
     status = find_format(path, (const uint8_t *)data, size, &format, error);
     if (!status && format != PNG)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: is no PNG file, whose values would be exact; export it again",
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a PNG file, whose values would be exact; export it again",
                             path);
     if (!status) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
     cleat_free(data);

@@ -10,13 +10,13 @@ typedef struct cleat_image {
     int64_t height, width, channels;
     uint8_t *pixels; /* [H, W, C] */
     int bits;        /* bits per channel of a PNG file; 0 for other formats */
-    bool alpha;      /* the file has transparency, which is left out */
+    bool alpha;      /* the file has transparency, which is dropped */
 } cleat_image;
 
 enum { CLEAT_IMAGE_MAX_PIXELS = 1 << 28 }; /* maximum of height x width */
 
 /* Reads a PNG or JPEG file, recognized by its first bytes. All kinds of PNG are supported: palettes, 1 to 16
- * bits (16 are rounded to 8), interlaced; of transparent pixels the colours beneath are taken. JPEG: grey and
+ * bits (16 are rounded to 8), interlaced; transparent pixels keep the colours beneath. JPEG: grey and
  * colour; CMYK is rejected with a hint how to convert it. The EXIF orientation is ignored. `channels`: 1 or 3
  * converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps those of the file. CLEAT_ERR_FORMAT names the file,
  * the cause (truncated, not an image, too large) and the remedy; nothing of a truncated file is used. The

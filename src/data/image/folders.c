@@ -32,8 +32,6 @@ typedef struct walk {
     cleat_faults faults;       /* class folders without images */
 } walk;
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 static bool is_image_name(const char *name) {
     const char *ending = cleat_name_ending(name);
     return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
@@ -48,8 +46,6 @@ static cleat_split part_called(const char *name) {
             if (strcasecmp(name, words[split][i]) == 0) return (cleat_split)split;
     return CLEAT_SPLITS;
 }
-
-/* --- walking -------------------------------------------------------------------------------------------------- */
 
 static bool is_folder(const walk *w, const place *at, const char *name) {
     char below[PATH_BYTES], path[PATH_BYTES];
@@ -153,8 +149,6 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
     return status;
 }
 
-/* --- layouts -------------------------------------------------------------------------------------------------- */
-
 /* Whether a folder named like a split holds folders; one that holds only images may be a class of that
  * name. */
 static bool holds_folders(const walk *w, const place *root, const char *name) {
@@ -235,8 +229,6 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
                   w->set->root, w->outside, w->outsider);
     return CLEAT_OK;
 }
-
-/* --- file headers --------------------------------------------------------------------------------------------- */
 
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;

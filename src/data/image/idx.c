@@ -23,8 +23,6 @@ typedef struct idx {
     uint8_t *bytes;          /* as many as the product of the sizes */
 } idx;
 
-/* --- one file ------------------------------------------------------------------------------------------------- */
-
 static cleat_status truncated(const char *path, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: truncated: fewer bytes than its header declares; copy it again",
                       path);
@@ -73,7 +71,7 @@ static cleat_status read_head(gzFile file, const char *path, int min_rank, int m
 }
 
 /* Upper bound for the number of bytes in a file: gzip compresses to no less than 1/1032. A header that
- * declares more is rejected before memory is allocated, also for what each image takes beside its pixels. */
+ * declares more is rejected before memory is allocated, including the memory of each image besides its pixels. */
 static int64_t max_bytes(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 ? (int64_t)about.st_size * GZIP_RATIO : 0;
@@ -91,8 +89,8 @@ static cleat_status count_bytes(const char *path, const idx *found, int64_t *byt
     if (found->rank > 1 && found->sizes[0] > most / ROW_BYTES)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "%s: %lld images, which take %lld MiB without their pixels, in a file of %lld KiB: it holds next "
-            "to nothing; is it the right file?",
+            "%s: %lld images, which take %lld MiB without their pixels, in a file of %lld KiB: it is nearly "
+            "empty; is it the right file?",
             path, (long long)found->sizes[0], (long long)(found->sizes[0] * ROW_BYTES >> 20),
             (long long)(most / GZIP_RATIO >> 10));
     *bytes = product;
@@ -128,8 +126,6 @@ static cleat_status read_idx(const char *path, int min_rank, int max_rank, idx *
         cleat_free(found.bytes);
     return status;
 }
-
-/* --- parts ---------------------------------------------------------------------------------------------------- */
 
 typedef struct part {
     const char *prefix;

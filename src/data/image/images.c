@@ -58,8 +58,6 @@ static void release_image(const images *im, size_t sample, cleat_image *image) {
     if (!im->set.rows[sample].pixels) cleat_image_cache_release(im->cache, sample, image);
 }
 
-/* --- the class ------------------------------------------------------------------------------------------------ */
-
 static const char *images_id(const cleat_dataset *dataset, size_t sample) {
     return images_of(dataset)->set.rows[sample].id;
 }
@@ -243,8 +241,6 @@ static int64_t min_decoded_side(const cleat_image_options *options) {
     return crop < 1 ? (int64_t)ceil((double)options->size / sqrt(crop * 0.75)) : options->size;
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error *error) {
     bool found = false;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
@@ -384,8 +380,6 @@ cleat_status cleat_images_open(const char *path, const cleat_image_options *opti
         images_destroy(&im->common.base);
     return status;
 }
-
-/* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const images *as_images(const cleat_dataset *dataset) {
     return dataset->type->destroy == images_destroy ? images_of(dataset) : NULL;

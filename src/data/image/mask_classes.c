@@ -11,8 +11,6 @@ enum { PATH_BYTES = 4096 };
 
 static const char FILE_NAME[] = "labels.txt";
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* The next name of a list separated by `separators`: moves *at to it and returns its size; 0: there are no more. */
 static size_t next_name(const char **at, const char *separators) {
     *at += strspn(*at, separators);
@@ -130,8 +128,6 @@ cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options
                ? add_names_of(options->names, classes->count, fitted, error)
                : add_numbers(classes->count, fitted, error);
 }
-
-/* --- a mask --------------------------------------------------------------------------------------------------- */
 
 static cleat_status no_class(const char *path, const cleat_mask_classes *classes, const cleat_image *mask, int64_t i,
                              int value, cleat_error *error) {

@@ -26,8 +26,6 @@ void cleat_mask_set_free(cleat_mask_set *set) {
     *set = (cleat_mask_set){0};
 }
 
-/* --- a mask --------------------------------------------------------------------------------------------------- */
-
 /* Converts [H, W, 3] to [H, W] if all colours are greys. */
 cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error *error) {
     uint8_t *p = mask->pixels;
@@ -76,8 +74,6 @@ cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *e
     return status;
 }
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 static bool is_png(const char *name) {
     return strcasecmp(cleat_name_ending(name), ".png") == 0;
 }
@@ -96,8 +92,6 @@ static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size
     cleat_mask_sample key = {.name = wanted};
     return set->count ? bsearch(&key, set->samples, set->count, sizeof key, by_name) : NULL;
 }
-
-/* --- images --------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error *error) {
     cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, sizeof *set->samples, error);
@@ -149,8 +143,6 @@ static cleat_status sort_images(cleat_mask_set *set, cleat_error *error) {
                               set->samples[i - 1].image, set->samples[i].image);
     return CLEAT_OK;
 }
-
-/* --- pairs ---------------------------------------------------------------------------------------------------- */
 
 /* The image whose name begins the name of a mask: "x" of "x_mask.png". NULL: none. */
 static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *name) {
@@ -205,8 +197,6 @@ static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_fau
     }
     return status;
 }
-
-/* --- sizes and splits ----------------------------------------------------------------------------------------- */
 
 /* Reads the sample's size and channels from the headers of its files. */
 static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) {

@@ -119,8 +119,6 @@ static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int6
     return slots[MASK] ? fill_mask(m, sample, &params, length, slots[MASK], error) : CLEAT_OK;
 }
 
-/* --- the class ------------------------------------------------------------------------------------------------ */
-
 static const char *masks_id(const cleat_dataset *dataset, size_t sample) {
     return masks_of(dataset)->set.samples[sample].name;
 }
@@ -313,8 +311,6 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
     if (!options->fitted) m->fitted.channels = wanted ? wanted : found;
     return CLEAT_OK;
 }
-
-/* --- opening -------------------------------------------------------------------------------------------------- */
 
 /* The fitted classes are those of the model; the options may repeat their number. */
 static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {

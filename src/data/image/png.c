@@ -12,8 +12,6 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* --- reading -------------------------------------------------------------------------------------------------- */
-
 typedef struct reader {
     const char *name;
     const uint8_t *bytes;
@@ -156,8 +154,6 @@ cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size
     if (done) *image = r.image;
     return r.status;
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     const char *path;

@@ -20,8 +20,6 @@ void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted) {
     *fitted = (cleat_image_preprocessor){0};
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_image_preprocessor *fitted,
                                             cleat_error *error) {
     cleat_string text = {0};
@@ -48,8 +46,6 @@ cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_imag
     cleat_string_add(&text, "}\n");
     return cleat_fitted_json_write(folder, file, &text, error);
 }
-
-/* --- reading -------------------------------------------------------------------------------------------------- */
 
 static cleat_status get_classes(const cJSON *list, cleat_image_preprocessor *fitted, cleat_error *error) {
     const cJSON *item;

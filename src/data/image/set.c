@@ -17,8 +17,6 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* --- filling -------------------------------------------------------------------------------------------------- */
-
 void cleat_image_set_free(cleat_image_set *set) {
     for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id);
     for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i]);
@@ -102,8 +100,6 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
     return status;
 }
 
-/* --- splits --------------------------------------------------------------------------------------------------- */
-
 static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     const cleat_image_options *options = set->options;
     bool test_validates =
@@ -131,8 +127,6 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     cleat_free(splits);
     return status;
 }
-
-/* --- classes -------------------------------------------------------------------------------------------------- */
 
 static bool is_fitted(const cleat_image_set *set) {
     return set->options->fitted && *set->options->fitted;

@@ -22,8 +22,6 @@ typedef struct reader {
     bool center[KEYS]; /* LEFT and BOTTOM refer to the centre of the cell */
 } reader;
 
-/* --- words ---------------------------------------------------------------------------------------------------- */
-
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
 }
@@ -62,8 +60,6 @@ static const char *why_no_number(const reader *r) {
     if (memchr(r->word, ',', r->size)) return "is not a number; use a decimal point, and blanks between values";
     return "is not a number";
 }
-
-/* --- header --------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -144,8 +140,6 @@ static cleat_status read_header(reader *r, cleat_error *error) {
     if (!r->key_line[NODATA]) r->header[NODATA] = -9999;
     return status;
 }
-
-/* --- values --------------------------------------------------------------------------------------------------- */
 
 /* Checks the size before anything is allocated: a value takes at least one byte and a blank. */
 static cleat_status check_room(const reader *r, cleat_error *error) {

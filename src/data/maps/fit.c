@@ -17,8 +17,6 @@
 static const char FILE_NAME[] = "maps.json";
 const char *const cleat_transform_names[] = {"none", "log1p", NULL};
 
-/* --- values --------------------------------------------------------------------------------------------------- */
-
 void cleat_maps_transform(cleat_transform transform, float *values, int64_t count) {
     if (transform == CLEAT_TRANSFORM_NONE) return;
     for (int64_t i = 0; i < count; ++i) values[i] = copysignf(log1pf(fabsf(values[i])), values[i]);
@@ -43,8 +41,6 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
         }
     return CLEAT_OK;
 }
-
-/* --- fitting -------------------------------------------------------------------------------------------------- */
 
 /* Count, mean and sum of squared deviations from the mean. */
 typedef struct moments {
@@ -175,8 +171,6 @@ cleat_status cleat_maps_fit_preprocessor(cleat_maps *maps, const char *path, cle
     cleat_free(room);
     return status;
 }
-
-/* --- the file ------------------------------------------------------------------------------------------------- */
 
 void cleat_maps_preprocessor_free(cleat_maps_preprocessor *fitted) {
     cleat_name_list_free(&fitted->names);

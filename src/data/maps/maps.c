@@ -169,8 +169,6 @@ cleat_status cleat_maps_last_frame(const cleat_dataset *dataset, size_t index, f
     return status;
 }
 
-/* --- the class ------------------------------------------------------------------------------------------------ */
-
 static const char *maps_id(const cleat_dataset *dataset, size_t sample) {
     return ((const cleat_maps *)dataset)->samples[sample].id;
 }
@@ -247,8 +245,6 @@ static void set_shapes(cleat_maps *maps, int64_t lookback) {
     fields[MASK] =
         (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {info->height, info->width}, .pad = -1};
 }
-
-/* --- opening -------------------------------------------------------------------------------------------------- */
 
 cleat_maps_options cleat_maps_defaults(void) {
     return (cleat_maps_options){

@@ -9,8 +9,6 @@
 
 extern const char *const cleat_transform_names[]; /* by cleat_transform; ends in NULL */
 
-/* --- fitted preprocessing state (fit.c) ------------------------------------------------------------------ */
-
 typedef struct cleat_maps_preprocessor {
     cleat_name_list names; /* of the channels, for ESRI grids; stacks have none */
     char *target;          /* name of the target, for ESRI grids; owned */
@@ -25,8 +23,6 @@ cleat_status cleat_maps_preprocessor_read(const char *folder, cleat_maps_preproc
 cleat_status cleat_maps_preprocessor_write(const char *folder, const cleat_maps_preprocessor *fitted,
                                            cleat_error *error);
 void cleat_maps_preprocessor_free(cleat_maps_preprocessor *fitted);
-
-/* --- the dataset (maps.c) ------------------------------------------------------------------------------------- */
 
 typedef struct cleat_maps_sample {
     char *id; /* owned */
@@ -93,8 +89,6 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
 /* Fits means, standard deviations and the fraction of positives to the training samples. Steps in memory must
  * be transformed already. */
 cleat_status cleat_maps_fit_preprocessor(cleat_maps *maps, const char *path, cleat_error *error);
-
-/* --- readers -------------------------------------------------------------------------------------------------- */
 
 /* Set all of *maps except the fields and info of `common`. With options->fitted, maps->fitted is already
  * set. */

@@ -23,8 +23,6 @@ static bool host_is_little(void) {
     return low == 1;
 }
 
-/* --- bytes of the file ---------------------------------------------------------------------------------------- */
-
 static cleat_status io_fail(const char *path, const char *what, cleat_error *error) {
     return cleat_fail(error, errno == ENOENT ? CLEAT_ERR_NOT_FOUND : CLEAT_ERR_IO, "%s: cannot %s: %s", path, what,
                       strerror(errno));
@@ -58,8 +56,6 @@ static cleat_status open_file(const char *path, int *file, int64_t *size, cleat_
     *size = (int64_t)about.st_size;
     return CLEAT_OK;
 }
-
-/* --- the dictionary ------------------------------------------------------------------------------------------- */
 
 /* State of parsing the header text: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 typedef struct dictionary {
@@ -204,8 +200,6 @@ static cleat_status parse_dictionary(dictionary *d, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- the header ----------------------------------------------------------------------------------------------- */
-
 /* Position and size of the dictionary in the file. */
 static cleat_status read_prefix(int file, const char *path, int64_t size, int64_t *begin, int64_t *length,
                                 cleat_error *error) {
@@ -272,8 +266,6 @@ cleat_status cleat_npy_probe(const char *path, cleat_npy *npy, cleat_error *erro
     return status;
 }
 
-/* --- elements ------------------------------------------------------------------------------------------------- */
-
 static void swap_bytes(uint8_t *data, int64_t count, int bytes) {
     for (; count > 0; --count, data += bytes)
         for (int i = 0; i < bytes / 2; ++i) {
@@ -338,8 +330,6 @@ cleat_status cleat_npy_read(const char *path, const cleat_npy *npy, int64_t firs
     close(file);
     return status;
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_npy_write(const char *path, const float *values, int64_t rows, int64_t columns, cleat_error *error) {
     char header[3 * ALIGNMENT];

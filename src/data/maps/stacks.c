@@ -22,8 +22,6 @@ typedef struct reader {
     cleat_faults faults;
 } reader;
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 static bool is_given(const char *option) {
     return option && option[strspn(option, " \t")];
 }
@@ -50,8 +48,6 @@ static void warn_unused(const reader *r) {
               "data.test_fraction apply)",
               r->folder, names);
 }
-
-/* --- files ---------------------------------------------------------------------------------------------------- */
 
 static bool is_stack(const char *name) {
     return strcmp(cleat_name_ending(name), ".npy") == 0;
@@ -114,8 +110,6 @@ static cleat_status path_of(const reader *r, const char *name, const char *endin
     snprintf(file, sizeof file, "%s%s.npy", name, ending);
     return cleat_path_join(r->folder, file, path, PATH_BYTES, error);
 }
-
-/* --- headers -------------------------------------------------------------------------------------------------- */
 
 static cleat_status check_stack(const reader *r, const char *path, const cleat_npy *stack, cleat_error *error) {
     const cleat_maps *maps = r->maps;
@@ -181,8 +175,6 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     cleat_free(splits);
     return status;
 }
-
-/* --- values --------------------------------------------------------------------------------------------------- */
 
 static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, float *room, cleat_error *error) {
     char path[PATH_BYTES];

@@ -17,13 +17,11 @@ static cleat_status parse_count(const cleat_csv *csv, const char *what, const ch
     char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_parse_decimal(text, strlen(text), &number) || number < 0 || number > INT_MAX ||
         number != (double)(int)number)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', not a whole number", csv->source.path,
-                          csv->line, what, cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_csv_fail(csv, error, "%s is '%s', not a whole number", what,
+                              cleat_format_excerpt(text, strlen(text), shown));
     *value = (size_t)number;
     return CLEAT_OK;
 }
-
-/* --- sequences.csv -------------------------------------------------------------------------------------------- */
 
 typedef struct sequence_columns {
     int id, sequence, length, split; /* the last two: -1 if absent */
@@ -38,8 +36,8 @@ static cleat_status parse_split(const cleat_csv *csv, const char *text, cleat_sp
     else if (strcmp(text, "test") == 0)
         *split = CLEAT_SPLIT_TEST;
     else
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: split is '%s'; it must be train, val or test",
-                          csv->source.path, csv->line, cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_csv_fail(csv, error, "split is '%s'; it must be train, val or test",
+                              cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
@@ -60,30 +58,28 @@ static cleat_status add_sequence(void *user, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     uint32_t earlier;
     size_t length = strlen(sequence);
-    if (!*id) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: target_id is empty", csv->source.path, csv->line);
+    if (!*id) return cleat_csv_fail(csv, error, "target_id is empty");
     if (cleat_name_table_find(&set->ids, id, &earlier))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate target_id '%s'; remove one", csv->source.path,
-                          csv->line, cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_csv_fail(csv, error, "duplicate target_id '%s'; remove one",
+                              cleat_format_excerpt(id, strlen(id), shown));
     if (!length)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the sequence of '%s' is empty", csv->source.path, csv->line,
-                          cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_csv_fail(csv, error, "the sequence of '%s' is empty", cleat_format_excerpt(id, strlen(id), shown));
     if (columns->split >= 0) status = parse_split(csv, csv->fields[columns->split], &split, error);
     if (!status && columns->length >= 0 && *csv->fields[columns->length]) {
         size_t stated = 0;
         status = parse_count(csv, "length", csv->fields[columns->length], &stated, error);
         if (!status && stated != length)
-            status =
-                cleat_fail(error, CLEAT_ERR_FORMAT,
-                           "%s:%zu: length is %zu, but the sequence of '%s' has %zu letters; one of them is truncated",
-                           csv->source.path, csv->line, stated, cleat_format_excerpt(id, strlen(id), shown), length);
+            status = cleat_csv_fail(csv, error,
+                                    "length is %zu, but the sequence of '%s' has %zu letters; one of them is truncated",
+                                    stated, cleat_format_excerpt(id, strlen(id), shown), length);
     }
     if (!status) status = cleat_rna_set_chain(set, id, split, error);
     for (size_t i = 0; i < length && !status; ++i) {
         char letter = sequence[i] == '-' ? 'N' : cleat_rna_letter(sequence[i]);
         if (!letter)
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s:%zu: letter %zu of '%s' is '%s', not a nucleotide (A, C, G, U, or N for unknown)",
-                              csv->source.path, csv->line, i + 1, id, cleat_format_excerpt(sequence + i, 1, shown));
+            return cleat_csv_fail(csv, error,
+                                  "letter %zu of '%s' is '%s', not a nucleotide (A, C, G, U, or N for unknown)", i + 1,
+                                  id, cleat_format_excerpt(sequence + i, 1, shown));
         status = cleat_rna_set_residue(set, letter, error);
     }
     return status;
@@ -107,8 +103,6 @@ cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, clea
     return status;
 }
 
-/* --- labels.csv ----------------------------------------------------------------------------------------------- */
-
 typedef struct label_columns {
     int id, resname, resid, x, y, z;
 } label_columns;
@@ -122,13 +116,12 @@ static cleat_status parse_coordinate(const cleat_csv *csv, int column, const cha
     *missing = text[strspn(text, " ")] == 0;
     if (*missing) return CLEAT_OK;
     if (!cleat_parse_decimal(text, strlen(text), value))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: %s is '%s', not a finite number; leave it empty where the atom is missing",
-                          csv->source.path, csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_csv_fail(csv, error, "%s is '%s', not a finite number; leave it empty if the atom is missing",
+                              name, cleat_format_excerpt(text, strlen(text), shown));
     *missing = *value < MISSING_BELOW;
     if (*value > LARGEST_COORDINATE)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s is '%s', which is not a coordinate in Angstrom",
-                          csv->source.path, csv->line, name, cleat_format_excerpt(text, strlen(text), shown));
+        return cleat_csv_fail(csv, error, "%s is '%s', which is not a coordinate in Angstrom", name,
+                              cleat_format_excerpt(text, strlen(text), shown));
     return CLEAT_OK;
 }
 
@@ -139,15 +132,14 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
     char *underscore = strrchr(id, '_');
     uint32_t index;
     if (!underscore || underscore == id)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID is '%s'; it must consist of target_id, '_' and resid",
-                          csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_csv_fail(csv, error, "ID is '%s'; it must consist of target_id, '_' and resid",
+                              cleat_format_excerpt(id, strlen(id), shown));
     *underscore = 0;
     bool found = cleat_name_table_find(&set->ids, id, &index);
     if (!found)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: no sequence has the target_id '%s'; are labels and sequences from the same data set?",
-            csv->source.path, csv->line, cleat_format_excerpt(id, strlen(id), shown));
+        return cleat_csv_fail(csv, error,
+                              "no sequence has the target_id '%s'; are labels and sequences from the same data set?",
+                              cleat_format_excerpt(id, strlen(id), shown));
     *underscore = '_';
     *chain = &set->chains[index];
     return CLEAT_OK;
@@ -157,23 +149,19 @@ static cleat_status find_chain(const cleat_csv *csv, char *id, cleat_rna_set *se
 static cleat_status check_order(const cleat_csv *csv, const label_columns *columns, cleat_rna_entry *chain,
                                 cleat_error *error) {
     const char *id = csv->fields[columns->id];
-    size_t resid, id_resid;
+    size_t resid = 0, id_resid = 0;
     cleat_status status = parse_count(csv, "resid", csv->fields[columns->resid], &resid, error);
     if (!status) status = parse_count(csv, "the end of ID", strrchr(id, '_') + 1, &id_resid, error);
     if (status) return status;
-    if (id_resid != resid)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: ID ends in %zu, but resid is %zu", csv->source.path,
-                          csv->line, id_resid, resid);
+    if (id_resid != resid) return cleat_csv_fail(csv, error, "ID ends in %zu, but resid is %zu", id_resid, resid);
     if (resid < 1 || resid > chain->length)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: resid %zu of '%s' is out of range: its sequence has %zu residues", csv->source.path,
-                          csv->line, resid, chain->id, chain->length);
+        return cleat_csv_fail(csv, error, "resid %zu of '%s' is out of range: its sequence has %zu residues", resid,
+                              chain->id, chain->length);
     if (resid == chain->labelled + 1) return CLEAT_OK;
     const size_t expected = chain->labelled + 1;
-    chain->labelled = resid; /* the rows that follow are in order again */
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: resid %zu of '%s' where %zu is expected; every residue has one row, in order",
-                      csv->source.path, csv->line, resid, chain->id, expected);
+    chain->labelled = resid; /* the following rows may be in order again */
+    return cleat_csv_fail(csv, error, "resid %zu of '%s' instead of %zu; every residue has one row, in order", resid,
+                          chain->id, expected);
 }
 
 static cleat_status check_resname(const cleat_csv *csv, const char *resname, const cleat_rna_entry *chain, char letter,
@@ -183,9 +171,9 @@ static cleat_status check_resname(const cleat_csv *csv, const char *resname, con
     if (strcmp(resname, "-") == 0 || !*resname) named = 'N';
     if (!named) (void)cleat_rna_residue_name(resname, &named);
     if (named == letter || named == 'N' || letter == 'N') return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: resname is '%s', but the sequence of '%s' has %c at %zu",
-                      csv->source.path, csv->line, cleat_format_excerpt(resname, strlen(resname), shown), chain->id,
-                      letter, chain->labelled + 1);
+    return cleat_csv_fail(csv, error, "resname is '%s', but the sequence of '%s' has %c at %zu",
+                          cleat_format_excerpt(resname, strlen(resname), shown), chain->id, letter,
+                          chain->labelled + 1);
 }
 
 typedef struct label_rows {
@@ -219,9 +207,8 @@ static cleat_status add_label(void *user, cleat_error *error) {
     }
     if (status) return status;
     if (missing_axes == 1 || missing_axes == 2)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: only some of x_1, y_1, z_1 are given; give all, or none where the atom is missing",
-                          csv->source.path, csv->line);
+        return cleat_csv_fail(csv, error,
+                              "only some of x_1, y_1, z_1 are given; give all, or none if the atom is missing");
     residue->known = missing_axes == 0;
     if (!residue->known) memset(residue->xyz, 0, sizeof residue->xyz);
     return CLEAT_OK;

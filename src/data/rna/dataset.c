@@ -43,8 +43,6 @@ static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": separate famil
 static const uint64_t MUTATE_SEED = 0x76617279u;
 enum { SHORTEST_CROP = 16 };
 
-/* --- the class ------------------------------------------------------------------------------------------------ */
-
 static const rna_chain *chain_of(const cleat_dataset *dataset, size_t sample) {
     return &((const rna_dataset *)dataset)->chains[sample];
 }
@@ -412,8 +410,6 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
     cleat_rna_set_free(&set);
     return status;
 }
-
-/* --- functions specific to RNA -------------------------------------------------------------------------------- */
 
 static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
     return dataset->type == &rna_class && sample < dataset->count ? (const rna_dataset *)dataset : NULL;

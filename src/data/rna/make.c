@@ -26,8 +26,6 @@ typedef struct molecule {
     char id[2][ID_BYTES];
 } molecule;
 
-/* --- sequences ------------------------------------------------------------------------------------------------ */
-
 static bool can_pair(char a, char b) {
     const char *partners = a == 'A' ? "U" : a == 'C' ? "G" : a == 'G' ? "CU" : "AG";
     return strchr(partners, b) != NULL;
@@ -52,8 +50,6 @@ static char draw_loop_base(cleat_random *random) {
 static int draw_between(cleat_random *random, int low, int high) {
     return low + (int)cleat_random_below(random, (uint32_t)(high - low + 1));
 }
-
-/* --- geometry ------------------------------------------------------------------------------------------------- */
 
 static void set_atom(float *coords, int i, const double xyz[3]) {
     for (int axis = 0; axis < 3; ++axis) coords[3 * i + axis] = (float)xyz[axis];
@@ -125,8 +121,6 @@ static void make_duplex(molecule *m, cleat_random *random, const cleat_rna_make 
     }
     m->sequence[0][pairs] = m->sequence[1][pairs] = 0;
 }
-
-/* --- the set -------------------------------------------------------------------------------------------------- */
 
 static void make_molecule(molecule *m, size_t index, uint32_t attempt, const cleat_rna_make *options) {
     cleat_random random = cleat_random_stream(options->seed ^ MAKE_SEED, (uint32_t)index, attempt);

@@ -9,11 +9,9 @@
  *   - the helix is antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer
  *     to the other than the pair's own (A-form: 8.2 against 10.7), which is not so for shifted strands.
  *
- * Every residue is compared with every other one, which takes a few seconds for the longest chain that is accepted, several
- * times the longest of the PDB.
- *
- * Of these candidates, a pair is two residues each of which is the other's nearest to 10.5. It is kept only
- * if the adjacent (i + 1, j - 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
+ * All pairs of residues are compared, which takes a few seconds for the longest accepted chain (several times the
+ * longest of the PDB). Two candidates pair if each is the other's nearest to 10.5. The pair is kept only if the
+ * adjacent (i + 1, j - 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
 #include "data/rna/set.h"
 
 #include "core/memory.h"

@@ -35,7 +35,7 @@ typedef struct pdb_file {
     uint16_t order[CHAINS];            /* chains in order of appearance */
     size_t chains;
     bool atoms;                  /* the file has ATOM or HETATM records */
-    size_t repeats, repeat_line; /* residues that come again, and where the first one does */
+    size_t repeats, repeat_line; /* repeated residues, and the line of the first one */
 } pdb_file;
 
 /* Columns first..last (from 1) of a line, without surrounding spaces. */
@@ -229,11 +229,10 @@ cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_erro
     if (!status && !file->atoms)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no ATOM record; is this a PDB file?", path);
     if (!status && file->repeats)
-        cleat_log(
-            CLEAT_LOG_WARNING,
-            "%s:%zu: %zu residues have the chain and number of an earlier one and are left out; give a second copy "
-            "another chain name",
-            path, file->repeat_line, file->repeats);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s:%zu: %zu residues repeat the chain and number of an earlier one and are skipped; rename the "
+                  "chain of the second copy",
+                  path, file->repeat_line, file->repeats);
     for (size_t i = 0; i < file->chains && !status; ++i)
         if (is_rna_chain(file, file->order[i])) status = add_chain(file, file->order[i], stem, set, error);
     cleat_source_close(&source);

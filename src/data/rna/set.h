@@ -36,8 +36,6 @@ void cleat_rna_set_free(cleat_rna_set *set);
 cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split split, cleat_error *error);
 cleat_status cleat_rna_set_residue(cleat_rna_set *set, char letter, cleat_error *error);
 
-/* --- letters (letters.c) --- */
-
 /* 'A' 'C' 'G' 'U' for these letters and 'T' in either case; 'N' for the other IUPAC nucleotide letters and X;
  * 0 for anything else. */
 char cleat_rna_letter(char c);
@@ -52,8 +50,6 @@ typedef enum cleat_residue_kind {
 /* `name` has no spaces. *letter is the parent base, 'N' for DNA and other. */
 cleat_residue_kind cleat_rna_residue_name(const char *name, char *letter);
 
-/* --- readers --- */
-
 /* sequences.csv defines the chains, labels.csv their coordinates. */
 cleat_status cleat_rna_read_sequences(const char *path, cleat_rna_set *set, cleat_error *error);
 cleat_status cleat_rna_read_labels(const char *path, cleat_rna_set *set, cleat_error *error);
@@ -61,20 +57,14 @@ cleat_status cleat_rna_read_labels(const char *path, cleat_rna_set *set, cleat_e
 cleat_status cleat_rna_read_pdb(const char *path, cleat_rna_set *set, cleat_error *error);
 cleat_status cleat_rna_read_fasta(const char *path, cleat_rna_set *set, cleat_error *error);
 
-/* --- pairs (pairs.c) --- */
-
 /* Sets partner[i] = j and partner[j] = i for the pairs found, else -1. letters [n], coords [n, 3], mask [n]
  * (1 known). */
 cleat_status cleat_rna_find_pairs(const char *letters, const float *coords, const float *mask, int64_t n,
                                   int32_t *partner, cleat_error *error);
 
-/* --- generated chains (make.c) --- */
-
 /* Adds `count` molecules with the default options, except for the seed, to the training split; their
  * sequences do not occur in the set. */
 cleat_status cleat_rna_set_generate(cleat_rna_set *set, size_t count, cleat_error *error);
-
-/* --- mutation (mutate.c) --- */
 
 /* Mutates letters of a chain while preserving its base pairs. partner [n] within the chain or -1; tokens [n]
  * are modified. */

@@ -14,8 +14,6 @@ static bool is_known(const float *xyz) {
     return isfinite(xyz[0]) && isfinite(xyz[1]) && isfinite(xyz[2]);
 }
 
-/* --- PDB ------------------------------------------------------------------------------------------------------ */
-
 static const char chain_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 enum { MAX_CHAINS = sizeof chain_names - 1, MAX_RESIDUES = 9999, MAX_SERIAL = 99999 };
 
@@ -90,8 +88,6 @@ bool cleat_rna_pdb_path(const char *folder, const char *id, char *path, size_t s
     if (*name == '.') *name = '_';
     return true;
 }
-
-/* --- CSV ------------------------------------------------------------------------------------------------------ */
 
 static cleat_status add_rows(cleat_string *text, const cleat_rna_chain *chain, cleat_error *error) {
     for (int64_t i = 0; i < chain->length; ++i) {

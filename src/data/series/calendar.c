@@ -1,5 +1,5 @@
-/* Steps of a series that are no constant number of seconds: months of the calendar, and weeks with closed days or
- * hours (business days, trading hours). */
+/* Steps of a series that are not a constant number of seconds: calendar months, and weeks with closed days or hours
+ * (business days, trading hours). */
 #include "data/series/calendar.h"
 
 #include "core/memory.h"
@@ -76,7 +76,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The times of a week that at least a third as many rows have as the most frequent one. */
+/* Times of a week with at least a third of the rows of the most frequent one. */
 static cleat_status find_slots(const int64_t *times, int64_t rows, cleat_calendar *c, cleat_error *error) {
     int64_t *sorted = cleat_alloc((size_t)rows, sizeof *sorted), most = 0;
     if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the times of %lld rows", (long long)rows);
@@ -92,7 +92,7 @@ static cleat_status find_slots(const int64_t *times, int64_t rows, cleat_calenda
     return CLEAT_OK;
 }
 
-/* The number of rows whose time follows by the rule from that of the row before. */
+/* Number of rows whose time follows by the rule from the previous one. */
 static int64_t hits(const int64_t *times, int64_t rows, const cleat_calendar *c) {
     int64_t found = 0;
     for (int64_t r = 1; r < rows; ++r) found += cleat_calendar_after(c, times[r - 1], 1) == times[r];
@@ -106,7 +106,7 @@ cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calen
     const int64_t by_step = hits(times, rows, &plain), by_slots = hits(times, rows, &slots);
     const int64_t by_months =
         cleat_calendar_months(times[rows - 2], times[rows - 1], &months) ? hits(times, rows, &months) : 0;
-    /* Within one week the slots are the rows themselves, which shows nothing. */
+    /* Within one week the slots are the rows themselves, which is no evidence. */
     const bool weekly = times[rows - 1] - times[0] >= WEEK && by_slots > by_step && by_slots > by_months;
     *calendar = weekly ? slots : by_months > by_step ? months : plain;
     if (!weekly) cleat_calendar_free(&slots);

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* --- lists of names ------------------------------------------------------------------------------------------- */
-
 static cleat_status add_once(cleat_name_list *names, const char *name, const char *what, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     if (!*name) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the list of %s has an empty name between commas", what);
@@ -36,8 +34,6 @@ static cleat_status split_names(const char *text, const char *what, cleat_name_l
     return status;
 }
 
-/* --- the header ----------------------------------------------------------------------------------------------- */
-
 /* Rejects a first line that is not a header. */
 static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     const char *path = csv->source.path, *first = csv->fields[0];
@@ -57,12 +53,10 @@ static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list 
     for (size_t i = 0; i < csv->count && !status; ++i) {
         if ((int)i == time) continue;
         if (!*csv->fields[i])
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: column %zu has no name; name it, or set data.features",
-                              csv->source.path, csv->line, i + 1);
+            return cleat_csv_fail(csv, error, "column %zu has no name; name it, or set data.features", i + 1);
         status = cleat_name_list_add(names, csv->fields[i], error);
     }
-    if (!status && !names->count)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no column besides the time", csv->source.path, csv->line);
+    if (!status && !names->count) status = cleat_csv_fail(csv, error, "no column besides the time");
     return status;
 }
 
@@ -84,10 +78,10 @@ static cleat_status differs(const char *what, const cleat_name_list *asked, cons
     cleat_string had = {0}, has = {0};
     for (size_t i = 0; i < fitted->count; ++i) cleat_string_add(&had, "%s%s", i ? "," : "", fitted->names[i]);
     for (size_t i = 0; i < asked->count; ++i) cleat_string_add(&has, "%s%s", i ? "," : "", asked->names[i]);
-    cleat_status status = cleat_fail(
-        error, CLEAT_ERR_ARGUMENT,
-        "%s: the %s were %.300s in training and are %.300s now; a model requires the columns it was trained on", folder,
-        what, had.data ? had.data : "", has.data ? has.data : "");
+    cleat_status status =
+        cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                   "%s: the %s are %.300s in training and %.300s here; a model requires the columns it was trained on",
+                   folder, what, had.data ? had.data : "", has.data ? has.data : "");
     cleat_string_free(&had);
     cleat_string_free(&has);
     return status;
@@ -123,9 +117,7 @@ static void free_header(header_table *header) {
 static cleat_status read_header(const cleat_csv *csv, header_table *header, cleat_error *error) {
     uint32_t first;
     cleat_status status = CLEAT_OK;
-    if (csv->count > INT32_MAX)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %zu columns, more than %d", csv->source.path, csv->line,
-                          csv->count, INT32_MAX);
+    if (csv->count > INT32_MAX) return cleat_csv_fail(csv, error, "%zu columns, more than %d", csv->count, INT32_MAX);
     header->again = cleat_alloc(csv->count, sizeof *header->again);
     if (!header->again) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", csv->source.path);
     for (size_t i = 0; i < csv->count && !status; ++i)
@@ -136,7 +128,7 @@ static cleat_status read_header(const cleat_csv *csv, header_table *header, clea
     return status;
 }
 
-/* cleat_csv_need_column, which is only called for its messages: it compares the name with those of all columns. */
+/* Calls cleat_csv_need_column, which compares all columns, only for its messages. */
 static cleat_status need_column(const cleat_csv *csv, const header_table *header, const char *name, int *column,
                                 cleat_error *error) {
     uint32_t found;
@@ -146,7 +138,7 @@ static cleat_status need_column(const cleat_csv *csv, const header_table *header
     return CLEAT_OK;
 }
 
-/* Sets `target`, and adds the targets that are no features to `used`. */
+/* Sets `target`, and adds the targets that are not features to `used`. */
 static cleat_status place_targets(const cleat_name_list *targets, cleat_series_columns *columns, cleat_error *error) {
     cleat_name_table places = {0};
     cleat_status status = CLEAT_OK;

@@ -82,14 +82,13 @@ static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
     bool first = r->table.rows == 0;
     const char *wrong = cleat_time_parse(text, first, time, &kind);
     if (wrong)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the time '%s' %s", path_of(r), line_of(r),
-                          cleat_format_excerpt(text, strlen(text), shown), wrong);
+        return cleat_csv_fail(&r->stream.csv, error, "the time '%s' %s",
+                              cleat_format_excerpt(text, strlen(text), shown), wrong);
     if (first) r->kind = kind;
     if (kind != r->kind)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: the time '%s' is %s, but the first row has %s; use the same format in all rows",
-                          path_of(r), line_of(r), cleat_format_excerpt(text, strlen(text), shown), kind_names[kind],
-                          kind_names[r->kind]);
+        return cleat_csv_fail(&r->stream.csv, error,
+                              "the time '%s' is %s, but the first row has %s; use the same format in all rows",
+                              cleat_format_excerpt(text, strlen(text), shown), kind_names[kind], kind_names[r->kind]);
     return CLEAT_OK;
 }
 
@@ -99,13 +98,13 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
     if (time > before) return CLEAT_OK;
     cleat_time_text(time, text);
     if (time == before)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT, "%s:%zu: duplicate time %s; remove one row%s", path_of(r), line_of(r), text,
-            r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: the time decreases from %s to %s; sort the rows by time, the oldest first%s", path_of(r),
-                      line_of(r), cleat_time_text(before, text_before), text,
-                      r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
+        return cleat_csv_fail(&r->stream.csv, error, "duplicate time %s; remove one row%s", text,
+                              r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)"
+                                                          : "");
+    return cleat_csv_fail(
+        &r->stream.csv, error, "the time decreases from %s to %s; sort the rows by time, the oldest first%s",
+        cleat_time_text(before, text_before), text,
+        r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
 }
 
 /* Inserts the missing rows before `time` as copies of the last one. */
@@ -115,17 +114,15 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
     int64_t before = t->times[t->rows - 1], lacking = cleat_calendar_steps(&t->calendar, before, time) - 1;
     char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
     if (lacking < 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: this row is %lld s after the previous one, not a multiple of the step of %s "
-                          "(%s), so the gap cannot be filled; skip gaps, or correct the times",
-                          path_of(r), line_of(r), (long long)(time - before), cleat_calendar_text(&t->calendar, step),
-                          r->step_source);
+        return cleat_csv_fail(&r->stream.csv, error,
+                              "this row is %lld s after the previous one, not a multiple of the step of %s "
+                              "(%s), so the gap cannot be filled; skip gaps, or correct the times",
+                              (long long)(time - before), cleat_calendar_text(&t->calendar, step), r->step_source);
     if (lacking > r->options->longest_fill)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: %lld rows are missing after %s, more than the limit of %lld that can be filled; add "
-                          "the rows, or skip gaps: data.gaps = skip",
-                          path_of(r), line_of(r), (long long)lacking, cleat_time_text(before, text),
-                          (long long)r->options->longest_fill);
+        return cleat_csv_fail(&r->stream.csv, error,
+                              "%lld rows are missing after %s, more than the limit of %lld that can be filled; add "
+                              "the rows, or skip gaps: data.gaps = skip",
+                              (long long)lacking, cleat_time_text(before, text), (long long)r->options->longest_fill);
     cleat_status status = CLEAT_OK;
     for (int64_t i = 0; i < lacking && !status; ++i) {
         status = reserve(r, error);
@@ -152,15 +149,15 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
     }
     const bool an_hour =
         r->kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 && time - before == r->table.calendar.step + 3600;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
-                      "set data.gaps to fill, skip, or rows (business days)%s",
-                      path_of(r), line_of(r), (long long)(time - before), cleat_time_text(before, text),
-                      cleat_calendar_text(&r->table.calendar, step), r->step_source,
-                      an_hour ? " (does daylight saving leave out an hour? write UTC with a Z)" : "");
+    return cleat_csv_fail(&r->stream.csv, error,
+                          "this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
+                          "set data.gaps to fill, skip, or rows (business days)%s",
+                          (long long)(time - before), cleat_time_text(before, text),
+                          cleat_calendar_text(&r->table.calendar, step), r->step_source,
+                          an_hour ? " (an hour skipped by daylight saving? write UTC with a Z)" : "");
 }
 
-/* A row that is out of place leaves a gap where it belongs, and one behind it: they are not counted beside it. */
+/* A misplaced row leaves a gap in its place and one behind it, which are not faults besides it. */
 static void record_disorder(reader *r, int64_t time) {
     if (time > r->gap.from && time < r->gap.to && r->gap.fault == r->faults.count) {
         cleat_faults_take_back(&r->faults);
@@ -176,8 +173,7 @@ static void record_gap(reader *r, int64_t time) {
     r->gap.fault = r->faults.count + 1;
 }
 
-/* Whether the row at `time` is one step after the previous one. The first two rows give the step. Where it is by months,
- * the third may show that it is not: 28 days from the 1st of February, or 30 June after 30 April. */
+/* Whether the row at `time` is one step after the previous one. The first two rows give the step. If it is in months, the third row may disprove it: 28 days from the 1st of February, or 30 June after 30 April. */
 static bool is_next(reader *r, int64_t time) {
     cleat_calendar *step = &r->table.calendar, other = {0};
     const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];
@@ -239,19 +235,17 @@ static cleat_status parse_value(reader *r, size_t column, const char *text, floa
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_marks_parse(&r->marks, text, &r->seen[column], &number))
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' is '%s', not a finite number%s; use a decimal point, no marks between thousands, no "
+        return cleat_csv_fail(
+            &r->stream.csv, error,
+            "'%.100s' is '%s', not a finite number%s; use a decimal point, no marks between thousands, no "
             "units, or remove the column from the features",
-            path_of(r), line_of(r), r->table.columns.used.names[column],
-            cleat_format_excerpt(text, strlen(text), shown),
+            r->table.columns.used.names[column], cleat_format_excerpt(text, strlen(text), shown),
             r->marks.decimal == ','   ? " with a decimal comma, as those before it"
             : r->marks.decimal == '.' ? " with a decimal point, as those before it"
                                       : "");
     if (!(fabs(number) < 1e37))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%.100s' is %g, too large for single precision; change its unit", path_of(r),
-                          line_of(r), r->table.columns.used.names[column], number);
+        return cleat_csv_fail(&r->stream.csv, error, "'%.100s' is %g, too large for single precision; change its unit",
+                              r->table.columns.used.names[column], number);
     *value = (float)number;
     return CLEAT_OK;
 }
@@ -266,19 +260,17 @@ static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t
         return CLEAT_OK;
     }
     if (r->options->missing == CLEAT_MISSING_ERROR)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%.100s' has no value; complete the file, or set data.missing to fill or skip",
-                          path_of(r), line_of(r), name);
+        return cleat_csv_fail(&r->stream.csv, error,
+                              "'%.100s' has no value; complete the file, or set data.missing to fill or skip", name);
     if (r->table.rows == 0)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: '%.100s' has no value, and no earlier row to fill it from; begin the file with a complete row",
-            path_of(r), line_of(r), name);
+        return cleat_csv_fail(
+            &r->stream.csv, error,
+            "'%.100s' has no value, and no earlier row to fill it from; begin the file with a complete row", name);
     if (++r->carried[column] > r->options->longest_fill)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: '%.100s' has no value for more than the limit of %lld rows that can be filled; add "
-                          "the values, or skip missing values: data.missing = skip",
-                          path_of(r), line_of(r), name, (long long)r->options->longest_fill);
+        return cleat_csv_fail(&r->stream.csv, error,
+                              "'%.100s' has no value for more than the limit of %lld rows that can be filled; add "
+                              "the values, or skip missing values: data.missing = skip",
+                              name, (long long)r->options->longest_fill);
     row[column] = (row - width)[column];
     return CLEAT_OK;
 }
@@ -299,7 +291,7 @@ static cleat_status parse_cells(reader *r, float *row, uint8_t *flags, cleat_err
     return CLEAT_OK;
 }
 
-/* A row with a bad cell is kept, so that the next one is not said to be after a gap. */
+/* A row with a bad cell is kept, so that the next one is not reported as following a gap. */
 static cleat_status add_row(reader *r, cleat_error *error) {
     cleat_series_table *t = &r->table;
     int64_t time = 0;
@@ -368,7 +360,7 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
     *again = false;
-    /* A file to predict may be too short to show what the training's did: only a mark before decimals decides there. */
+    /* A file to predict may be too short to show its marks: only one before decimals is evidence there. */
     if (!status && !marks->thousands && (!fitted || r.marks.decimal))
         status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
     if (!status && !*again && options->gaps == CLEAT_GAPS_ROWS)

@@ -9,8 +9,6 @@
 
 enum { X, TARGET, LAST, SEASON };
 
-/* --- the class ------------------------------------------------------------------------------------------------ */
-
 static const char *series_id(const cleat_dataset *dataset, size_t sample) {
     return ((const cleat_series *)dataset)->ids[sample];
 }
@@ -161,8 +159,6 @@ void cleat_series_dataset_init(cleat_series *s) {
     s->type.fields = s->fields;
     s->base.type = &s->type;
 }
-
-/* --- functions specific to series ----------------------------------------------------------------------------- */
 
 static const cleat_series *as_series(const cleat_dataset *dataset) {
     return dataset->type->destroy == series_destroy ? (const cleat_series *)dataset : NULL;

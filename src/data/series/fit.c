@@ -21,8 +21,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* --- fitting -------------------------------------------------------------------------------------------------- */
-
 static cleat_status fit_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
                                double *mean, double *std, cleat_error *error) {
     size_t width = table->columns.used.count;
@@ -65,8 +63,6 @@ cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_
         status = fit_column(path, table, rows, c, &mean[c], &std[c], error);
     return status;
 }
-
-/* --- the file ------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
                                            double mean, double std, cleat_error *error) {
@@ -127,10 +123,9 @@ typedef struct line_columns {
 } line_columns;
 
 static cleat_status bad_line(const cleat_csv *csv, const char *what, cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "%s:%zu: %s; the file is written by training and must not be edited: copy it from the run folder again",
-        csv->source.path, csv->line, what);
+    return cleat_csv_fail(
+        csv, error, "%s; the file is written by training and must not be edited: copy it from the run folder again",
+        what);
 }
 
 static bool whole_seconds(const char *text, int64_t *seconds) {

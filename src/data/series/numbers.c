@@ -12,8 +12,8 @@ static char other_of(char mark) {
     return mark == '.' ? ',' : '.';
 }
 
-/* The number of groups of three digits after 1 to 3 digits without a leading zero, each behind a `mark`; *end is
- * behind them. 0: there are none, or more digits follow. */
+/* Number of groups of a `mark` and three digits after 1 to 3 digits without a leading zero; *end is their end. 0: none,
+ * or more digits follow. */
 static size_t groups_of(const char *digits, char mark, const char **end) {
     size_t size = strspn(digits, DIGITS), groups = 0;
     if (size < 1 || size > 3 || *digits == '0') return 0;
@@ -63,10 +63,10 @@ cleat_status cleat_marks_decide(const char *path, cleat_number_marks *marks, con
     *again = false;
     if (!*number || (!marks->semicolons && (!beside_hundreds || marks->decimal))) return CLEAT_OK;
     if (marks->semicolons && !comma && *marks->ambiguous[1] && !marks->decimal)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: '%s' and '%s': which of them is between thousands? write numbers without marks between "
-                          "thousands",
-                          path, number, marks->ambiguous[1]);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s: '%s' and '%s': which mark is between thousands? write numbers without marks between thousands", path,
+            number, marks->ambiguous[1]);
     if (marks->semicolons && (marks->decimal || beside_hundreds)) {
         *again = true;
         marks->thousands = mark;

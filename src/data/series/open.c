@@ -12,8 +12,6 @@
 
 enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
 
-/* --- from the table to the dataset ---------------------------------------------------------------------------- */
-
 /* Means and standard deviations of the used columns: fitted to the training rows, or taken from `fitted`. */
 static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_preprocessor *fitted,
                                cleat_error *error) {
@@ -158,8 +156,6 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     return CLEAT_OK;
 }
 
-/* --- finding the file ----------------------------------------------------------------------------------------- */
-
 static bool is_csv(const char *name) {
     return strcmp(cleat_name_ending(name), ".csv") == 0;
 }
@@ -188,8 +184,6 @@ static cleat_status find_file(const char *path, const char *name, char found[PAT
     if ((size_t)snprintf(found, PATH_BYTES, "%s", path) < PATH_BYTES) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
 }
-
-/* --- opening -------------------------------------------------------------------------------------------------- */
 
 static cleat_status check_options(const cleat_series_options *o, cleat_error *error) {
     const struct {

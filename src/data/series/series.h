@@ -13,8 +13,6 @@
 extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
                                                         *const cleat_series_anchor_names[];
 
-/* --- columns (columns.c) ------------------------------------------------------------------------------- */
-
 /* The columns in use: the features in their order, then the targets that are not features. */
 typedef struct cleat_series_columns {
     cleat_name_list used;
@@ -36,8 +34,6 @@ void cleat_series_columns_free(cleat_series_columns *columns);
 /* Checks, for a training, that the file of `path` exists and has the columns, without reading its rows (open.c). */
 cleat_status cleat_series_check_columns(const char *path, const cleat_series_options *options, cleat_error *error);
 
-/* --- the table (csv.c) --------------------------------------------------------------------------------- */
-
 /* flags of a row: a gap precedes it; it has a cell without a value */
 enum { CLEAT_ROW_BREAK = 1, CLEAT_ROW_MISSING = 2 };
 
@@ -55,8 +51,6 @@ typedef struct cleat_series_table {
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
                                const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error);
 void cleat_series_table_free(cleat_series_table *table);
-
-/* --- fitted preprocessing state (fit.c) ---------------------------------------------------------------- */
 
 struct cleat_series_preprocessor {
     cleat_name_list features, targets;
@@ -80,8 +74,6 @@ cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bo
                                            double mean, double std, cleat_error *error);
 void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted);
 
-/* --- windows (windows.c) ------------------------------------------------------------------------------- */
-
 typedef struct cleat_series_windows {
     int64_t begin[CLEAT_SPLITS], end[CLEAT_SPLITS]; /* rows [begin, end) of each split */
     uint32_t *last;                                 /* [count], last known row of each sample, ascending */
@@ -101,8 +93,6 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
                                        const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
                                        cleat_error *error);
 
-/* --- coarser time frames (resample.c) ------------------------------------------------------------------ */
-
 /* rows_of [n]: the number of rows per step of each time frame. */
 cleat_status cleat_series_resample_rows(const char *path, const int64_t *resample_seconds, size_t n,
                                         const cleat_calendar *calendar, int64_t rows, int64_t *rows_of,
@@ -110,8 +100,6 @@ cleat_status cleat_series_resample_rows(const char *path, const int64_t *resampl
 /* means [rows, features]: means of the `per` rows that end with each row; rows with fewer are not written. */
 cleat_status cleat_series_trailing_means(const cleat_series_table *table, int64_t per, float *means,
                                          cleat_error *error);
-
-/* --- the dataset (dataset.c) ---------------------------------------------------------------------------- */
 
 enum { CLEAT_SERIES_FIELDS = 4 }; /* x, target, last, season */
 

@@ -191,8 +191,6 @@ static const cleat_dataset_class tag_class = {
     .destroy = text_destroy,
 };
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 const char *const cleat_text_empty_names[] = {"error", "skip", "keep", NULL};
 
 cleat_text_options cleat_text_defaults(void) {
@@ -369,8 +367,6 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
     *dataset = &texts->base;
     return CLEAT_OK;
 }
-
-/* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const text_dataset *is_texts(const cleat_dataset *dataset) {
     bool known = dataset->type == &class_class || dataset->type == &pair_class || dataset->type == &tag_class;

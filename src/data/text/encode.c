@@ -34,8 +34,6 @@ typedef struct job {
     cleat_error failure;
 } job;
 
-/* --- a block -------------------------------------------------------------------------------------------------- */
-
 /* Ensures room for `more` tokens. */
 static cleat_status reserve(block *b, bool word_starts, size_t more, cleat_error *error) {
     if (b->size + more <= b->capacity) return CLEAT_OK;
@@ -118,8 +116,6 @@ static bool claim(job *j, size_t *index) {
     return wanted;
 }
 
-/* --- threads -------------------------------------------------------------------------------------------------- */
-
 static void report(const job *j, size_t done) {
     if (j->setup->progress) j->setup->progress(j->setup->user, done, j->setup->n);
 }
@@ -184,8 +180,6 @@ static cleat_status encode_on_threads(job *j, cleat_error *error) {
     cleat_free(threads);
     return status;
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 static cleat_status join(const job *j, cleat_encoded_texts *encoded, cleat_error *error) {
     size_t total = 0, n = j->setup->n, at = 0;

@@ -25,8 +25,6 @@ typedef struct header {
     char hash[40];   /* of everything that follows */
 } header;
 
-/* --- key of a result ------------------------------------------------------------------------------------------ */
-
 /* key = hash(key, hash(text)) from one text to the next, so that the boundaries between texts matter as well
  * as their bytes. */
 static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
@@ -51,8 +49,6 @@ cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, 
         return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
     return CLEAT_OK;
 }
-
-/* --- reading -------------------------------------------------------------------------------------------------- */
 
 static size_t body_bytes(uint64_t n, uint64_t total, bool starts) {
     return (size_t)((n + 1) * sizeof(uint64_t) + total * (sizeof(int32_t) + (starts ? 1 : 0)));
@@ -131,8 +127,6 @@ static bool read_file(const char *path, const cleat_encode_setup *setup, const c
     *encoded = found;
     return true;
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 static cleat_status write_file(const char *path, const char *key, const cleat_encoded_texts *encoded,
                                cleat_error *error) {

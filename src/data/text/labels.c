@@ -52,8 +52,6 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
     return status;
 }
 
-/* --- sources -------------------------------------------------------------------------------------------------- */
-
 /* A name with blanks is in quotes: "very good" bad. */
 static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -149,8 +147,6 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
     cleat_source_close(&source);
     return status;
 }
-
-/* --- from the set's names to the labels ----------------------------------------------------------------------- */
 
 static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
                                   cleat_error *error) {

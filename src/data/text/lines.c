@@ -29,8 +29,6 @@ static stretch next_line(char **at, char *end) {
     return trim((stretch){start, stop ? stop : end});
 }
 
-/* --- words ---------------------------------------------------------------------------------------------------- */
-
 /* ASCII only: a byte of another UTF-8 character is part of a word. '@', '#', '-' and others begin words of tweets. */
 static bool opens(char c) {
     return c && strchr("([{\"'`", c);
@@ -79,8 +77,6 @@ static cleat_status add_sentence(cleat_text_set *set, stretch line, cleat_error 
     }
     return status;
 }
-
-/* --- the file ------------------------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *name, const char *const *endings) {
     for (; *endings; ++endings)

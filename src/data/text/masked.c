@@ -177,8 +177,6 @@ static const cleat_dataset_class masked_class = {
     .destroy = masked_destroy,
 };
 
-/* --- long texts ----------------------------------------------------------------------------------------------- */
-
 /* Divides a text of `words` tokens into parts of about the same length, at most `most` tokens each. */
 static cleat_status split_text(masked_dataset *m, size_t text, int64_t words, int64_t most, cleat_error *error) {
     const int64_t parts = words > most ? (words + most - 1) / most : 1;

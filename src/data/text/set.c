@@ -30,8 +30,6 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
     return status;
 }
 
-/* --- rows ----------------------------------------------------------------------------------------------------- */
-
 /* Appends a copy of `text` and a zero byte to the set's bytes. */
 static cleat_status keep(cleat_text_set *set, const char *text, size_t size, size_t *start, cleat_error *error) {
     size_t at = set->bytes.size;
@@ -108,8 +106,6 @@ cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file
     for (size_t i = 0; i < count; ++i) record_labels(set, &rows[i]);
     return CLEAT_OK;
 }
-
-/* --- names ---------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const char *path, size_t line, int32_t *id,
                                 cleat_error *error) {

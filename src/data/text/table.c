@@ -55,14 +55,10 @@ static cleat_status read_label(const cleat_csv *csv, int column, cleat_text_set 
     const char *name = column < 0 ? NULL : csv->fields[column];
     *label = CLEAT_TEXT_NO_LABEL;
     if (!name) return CLEAT_OK;
-    if (is_blank(name))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the label is empty; fill it in, or remove the row",
-                          csv->source.path, csv->line);
+    if (is_blank(name)) return cleat_csv_fail(csv, error, "the label is empty; fill it in, or remove the row");
     if (strpbrk(name, "\r\n"))
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: a line break in the label; is data.label_column the right column, or a quote missing?",
-            csv->source.path, csv->line);
+        return cleat_csv_fail(csv, error,
+                              "a line break in the label; is data.label_column the right column, or a quote missing?");
     return cleat_text_name_id(set, name, csv->source.path, csv->line, label, error);
 }
 
@@ -88,10 +84,8 @@ static cleat_status add_row(void *user, cleat_error *error) {
         return CLEAT_OK;
     }
     if (is_blank(text) && set->options->empty == CLEAT_TEXT_EMPTY_ERROR)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:%zu: the text is empty; remove the row, or set data.empty_texts = skip (skips such rows) or keep",
-            csv->source.path, csv->line);
+        return cleat_csv_fail(
+            csv, error, "the text is empty; remove the row, or set data.empty_texts = skip (skips such rows) or keep");
     cleat_status status = read_label(csv, columns->label, set, &label, error);
     if (!status)
         status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
@@ -135,8 +129,6 @@ cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *
     cleat_csv_close(&csv);
     return status;
 }
-
-/* --- before they are read ------------------------------------------------------------------------------------- */
 
 typedef struct table_check {
     const cleat_text_file *file;

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the tokenizer -------------------------------------------------------------------------------------------- */
-
 static cleat_text_view view_of(const cleat_text_set *set, size_t unit) {
     return (cleat_text_view){.data = set->bytes.data + set->units[unit].start, .size = set->units[unit].size};
 }
@@ -84,8 +82,6 @@ cleat_status cleat_text_open_tokenizer(const cleat_text_set *set, cleat_tokenize
     *tokenizer = made;
     return CLEAT_OK;
 }
-
-/* --- rows of tokens ------------------------------------------------------------------------------------------- */
 
 typedef struct row_writer {
     cleat_text_set *set;
@@ -200,8 +196,6 @@ void cleat_text_tokens_free(cleat_text_tokens *tokens) {
     cleat_free(tokens->starts);
     *tokens = (cleat_text_tokens){0};
 }
-
-/* --- encoding ------------------------------------------------------------------------------------------------- */
 
 enum { MIN_LOGGED_TEXTS = 200000 }; /* fewer texts are encoded within seconds */
 

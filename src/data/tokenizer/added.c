@@ -44,29 +44,15 @@ void cleat_added_tokens_free(cleat_added_tokens *added) {
     *added = (cleat_added_tokens){0};
 }
 
-/* --- searching ------------------------------------------------------------------------------------------------ */
-
-static size_t previous_char(const char *text, size_t end) {
-    size_t at = end - 1;
-    while (at && ((unsigned char)text[at] & 0xC0) == 0x80) --at;
-    return at;
-}
-
 /* Whether the character at text[at], or the one that ends there, is of a class. */
 static bool is_class(const char *text, size_t size, size_t at, bool (*matches)(int32_t character)) {
-    int32_t character;
-    return at < size && cleat_utf8_decode(text + at, size - at, &character) && matches(character);
+    size_t length;
+    return at < size && matches(cleat_utf8_next(text + at, size - at, &length));
 }
 
 static bool is_single_word(const char *text, size_t size, size_t start, size_t end) {
-    if (start && is_class(text, size, previous_char(text, start), cleat_class_word)) return false;
+    if (start && is_class(text, size, cleat_utf8_previous(text, start), cleat_class_word)) return false;
     return !is_class(text, size, end, cleat_class_word);
-}
-
-static size_t char_size(const char *text, size_t size, size_t at) {
-    int32_t character;
-    size_t length = cleat_utf8_decode(text + at, size - at, &character);
-    return length ? length : 1;
 }
 
 bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
@@ -81,10 +67,12 @@ bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *
         size_t start = at, end = at + length;
         const size_t space = match->end; /* from `from` to here is white space, if the match before took some */
         if (token->single_word && !is_single_word(text, size, start, end)) continue;
-        while (token->lstrip && start > taken && is_class(text, size, previous_char(text, start), cleat_class_space))
-            start = previous_char(text, start);
+        while (token->lstrip && start > taken &&
+               is_class(text, size, cleat_utf8_previous(text, start), cleat_class_space))
+            start = cleat_utf8_previous(text, start);
         if (token->rstrip && end < space) end = space;
-        while (token->rstrip && is_class(text, size, end, cleat_class_space)) end += char_size(text, size, end);
+        for (size_t space_size; token->rstrip && end < size; end += space_size)
+            if (!cleat_class_space(cleat_utf8_next(text + end, size - end, &space_size))) break;
         *match = (cleat_added_match){token, start, end, at + length};
         return true;
     }

@@ -1,4 +1,4 @@
-/* Growable texts whose bytes know their source, and growable lists of spans. */
+/* Growable texts with the source of each byte, and growable lists of spans. */
 #include "tokenizer/aligned.h"
 
 #include "core/memory.h"

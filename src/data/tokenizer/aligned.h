@@ -1,4 +1,4 @@
-/* Text under normalisation: UTF-8 whose bytes know the part of the source text from which they come. */
+/* Text under normalisation: UTF-8 with the range of the source text for each byte. */
 #ifndef CLEAT_SRC_ALIGNED_H
 #define CLEAT_SRC_ALIGNED_H
 
@@ -14,8 +14,8 @@ typedef struct cleat_aligned_text {
     bool too_long; /* above the limit */
 } cleat_aligned_text;
 
-/* Limits texts that are made of one of `size` bytes. Steps of a tokenizer.json are repeated as often as the file says, and
- * each may double a text; Unicode's longest decomposition has eleven times the bytes of its character. */
+/* Size limit of texts derived from one of `size` bytes. A tokenizer.json may repeat steps, each of which may double a
+ * text; Unicode's longest decomposition has eleven times the bytes of its character. */
 size_t cleat_aligned_text_most(size_t size);
 
 /* Ensures room for `more` bytes. */

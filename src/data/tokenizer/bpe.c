@@ -1,8 +1,7 @@
 /* Byte-pair encoding: characters are joined in the order of the merges.
  *
  * A heap holds the pairs of neighbours that can be joined, the earliest merge first and of equal ones the leftmost.
- * A join makes at most two new pairs, so a word of n characters takes O(n log n). Entries whose pieces were joined
- * otherwise in the meantime are recognised by the merge that they name. */
+ * A join makes at most two new pairs, so a word of n characters takes O(n log n). Stale entries, whose pieces were joined otherwise, are recognised by their merge. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
@@ -30,8 +29,6 @@ struct cleat_bpe_candidate {
 };
 
 enum { MIN_SLOTS = 256, FEW_BYTES = 256 };
-
-/* --- merges --------------------------------------------------------------------------------------------------- */
 
 static size_t home(int32_t left, int32_t right, size_t n_slots) {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -67,7 +64,7 @@ static cleat_status enlarge(cleat_subwords *model, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* The id of the union of two pieces; the right one loses its prefix. -1: it is no piece. */
+/* The id of the union of two pieces, without the prefix of the right one. -1: not a piece. */
 static cleat_status find_union(const cleat_subwords *model, const char *left, const char *right, int32_t *id,
                                cleat_error *error) {
     size_t prefix = strlen(model->prefix), a = strlen(left), b = strlen(right);
@@ -103,8 +100,6 @@ cleat_status cleat_bpe_add_merge(cleat_subwords *model, const char *left, const 
     return CLEAT_OK;
 }
 
-/* --- the heap ------------------------------------------------------------------------------------------------- */
-
 static bool comes_before(const struct cleat_bpe_candidate *a, const struct cleat_bpe_candidate *b) {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
@@ -130,8 +125,6 @@ static struct cleat_bpe_candidate pop(cleat_subwords_memory *m) {
     m->heap[at] = last;
     return first;
 }
-
-/* --- a word --------------------------------------------------------------------------------------------------- */
 
 typedef struct bpe_word {
     const cleat_subwords *model;

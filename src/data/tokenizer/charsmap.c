@@ -12,8 +12,6 @@
 
 enum { LONGEST_GRAPHEME = 5 };
 
-/* --- reading -------------------------------------------------------------------------------------------------- */
-
 static int base64_value(char c) {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -89,8 +87,6 @@ void cleat_charsmap_free(cleat_charsmap *map) {
     *map = (cleat_charsmap){0};
 }
 
-/* --- looking up ----------------------------------------------------------------------------------------------- */
-
 /* The fields of a unit: label of the edge that leads to it (bit 31 set in leaves), whether a key ends below it, and
  * the distance to its children. */
 static uint32_t label_of(uint32_t unit) {
@@ -124,12 +120,6 @@ static void add_replacement(const cleat_aligned_text *from, size_t at, size_t si
     cleat_aligned_text_add(to, text, strlen(text), from->begin[at], from->end[at + size - 1]);
 }
 
-static size_t char_size(const cleat_aligned_text *text, size_t at) {
-    int32_t character;
-    size_t size = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
-    return size ? size : 1;
-}
-
 static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned_text *from, size_t at, size_t size,
                               cleat_aligned_text *to) {
     const char *text = size <= LONGEST_GRAPHEME ? find(map, from->bytes + at, size) : NULL;
@@ -138,7 +128,7 @@ static void apply_to_grapheme(const cleat_charsmap *map, const cleat_aligned_tex
         return;
     }
     for (size_t end = at + size, length; at < end; at += length) {
-        length = char_size(from, at);
+        (void)cleat_utf8_next(from->bytes + at, from->size - at, &length);
         text = find(map, from->bytes + at, length);
         if (text)
             add_replacement(from, at, length, text, to);

@@ -1,7 +1,5 @@
-/* Character classes of Hugging Face tokenizers.
- *
- * They follow the Unicode versions that its parts were built with (BERT's accents and punctuation: 8.0), so characters
- * that came later are exceptions from utf8proc's tables. */
+/* Character classes of Hugging Face tokenizers. They follow the Unicode versions of its parts (BERT's accents and
+ * punctuation: 8.0), so later characters are exceptions from utf8proc's tables. */
 #ifndef CLEAT_SRC_CLASSES_H
 #define CLEAT_SRC_CLASSES_H
 

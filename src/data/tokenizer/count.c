@@ -26,8 +26,6 @@ void cleat_word_counts_free(cleat_word_counts *counts) {
     *counts = (cleat_word_counts){0};
 }
 
-/* --- threads -------------------------------------------------------------------------------------------------- */
-
 typedef struct corpus {
     const cleat_text_view *texts; /* [n] */
     size_t n;

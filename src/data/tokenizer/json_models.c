@@ -44,8 +44,6 @@ static cleat_status read_unk(const cJSON *section, const char *absent, cleat_sub
     return CLEAT_OK;
 }
 
-/* --- WordPiece ------------------------------------------------------------------------------------------------ */
-
 static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int64_t characters = 0;
     cleat_status status = read_vocab(section, model, error);
@@ -56,8 +54,6 @@ static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, 
     model->max_characters = (size_t)characters;
     return status ? status : cleat_wordpiece_prepare(model, error);
 }
-
-/* --- BPE ------------------------------------------------------------------------------------------------------ */
 
 /* A merge is ["a", "b"], or "a b" in older files. */
 static cleat_status read_merge(const cJSON *merge, cleat_subwords *model, cleat_error *error) {
@@ -86,8 +82,7 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
     if (status) return status;
     if (cJSON_IsNumber(dropout) && dropout->valuedouble > 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "tokenizer: dropout %g of its merges is not used; texts are always encoded in the "
-                  "same way",
+                  "tokenizer: the dropout %g of its merges is not used; the encoding of a text is always the same",
                   dropout->valuedouble);
     cJSON_ArrayForEach(merge, cleat_json_member(section, "merges")) {
         status = read_merge(merge, model, error);
@@ -96,8 +91,6 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
     cleat_find_byte_pieces(model);
     return CLEAT_OK;
 }
-
-/* --- Unigram -------------------------------------------------------------------------------------------------- */
 
 /* [["piece", log probability], ...]; the id is the index. */
 static cleat_status read_scored(const cJSON *vocab, cleat_subwords *model, cleat_error *error) {
@@ -130,7 +123,7 @@ static cleat_status read_unigram(const cJSON *section, cleat_subwords *model, cl
     return status ? status : cleat_unigram_prepare(model, error);
 }
 
-/* Files of before the types were named have none. */
+/* Old files have no type. */
 static int type_by_members(const cJSON *section) {
     if (cleat_json_member(section, "merges")) return CLEAT_SUBWORDS_BPE;
     return cJSON_IsArray(cleat_json_member(section, "vocab")) ? CLEAT_SUBWORDS_UNIGRAM : CLEAT_SUBWORDS_WORDPIECE;
@@ -138,7 +131,7 @@ static int type_by_members(const cJSON *section) {
 
 cleat_status cleat_read_subwords(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     int kind = 0;
-    if (!section) return cleat_fail(error, CLEAT_ERR_FORMAT, "missing; this is no tokenizer.json");
+    if (!section) return cleat_fail(error, CLEAT_ERR_FORMAT, "missing; this is not a tokenizer.json");
     cleat_status status = cleat_member_choice(section, "type", model_names, type_by_members(section), &kind, error);
     if (status) return status;
     model->kind = (cleat_subwords_kind)kind;

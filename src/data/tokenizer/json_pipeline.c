@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* --- added tokens --------------------------------------------------------------------------------------------- */
-
 static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "special", false, &token->special, error);
     if (!status) status = cleat_member_bool(object, "single_word", false, &token->single_word, error);
@@ -15,8 +13,8 @@ static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cl
     return status ? status : cleat_member_bool(object, "normalized", !token->special, &token->normalized, error);
 }
 
-/* A piece of the vocabulary keeps its id whatever the file says; a new token has the next one. That is what Hugging
- * Face's tokenizers do, whose files name the same ids. */
+/* A piece of the vocabulary keeps its id whatever the file says; a new token gets the next one, as in Hugging Face's
+ * tokenizers, whose files have the same ids. */
 static int32_t id_of_added(const cleat_pipeline *p, const char *content, int32_t *highest) {
     int32_t id = cleat_pipeline_id(p, content), pieces = (int32_t)p->model.pieces.names.count;
     if (p->model.kind == CLEAT_SUBWORDS_UNIGRAM) pieces = (int32_t)p->model.pieces.limit;
@@ -42,15 +40,13 @@ static cleat_status read_added(const cJSON *section, cleat_pipeline *p, cleat_er
         token.id = id_of_added(p, content, &highest);
         if (token.id > CLEAT_MAX_PIECE_ID) return cleat_fail(error, CLEAT_ERR_FORMAT, "too many tokens");
         if (said >= 0 && said != token.id)
-            cleat_log(CLEAT_LOG_WARNING, "tokenizer: the added token '%.40s' has the id %d, not %d as its file says",
+            cleat_log(CLEAT_LOG_WARNING, "tokenizer: the added token '%.40s' has the id %d, not %d as in its file",
                       content, (int)token.id, (int)said);
         status = cleat_added_tokens_add(&p->added, &token, error);
         if (status) return status;
     }
     return CLEAT_OK;
 }
-
-/* --- their tries ---------------------------------------------------------------------------------------------- */
 
 /* The content as it is searched for; the caller frees it. */
 static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token *token, char **text, size_t *size,
@@ -94,8 +90,6 @@ static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_t
     return status;
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
-
 /* Finds the limit of the ids, and the added token of each id. */
 static cleat_status index_ids(cleat_pipeline *p, cleat_error *error) {
     p->limit = p->model.pieces.limit;
@@ -107,7 +101,7 @@ static cleat_status index_ids(cleat_pipeline *p, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Whether the pipeline is that of BERT, which words.h does faster. */
+/* Whether the pipeline is that of BERT, for which words.h is faster. */
 static bool is_bert(const cleat_pipeline *p) {
     const cleat_normaliser *n = p->normalisers;
     return p->n_normalisers == 1 && n->kind == CLEAT_NORMALISE_BERT && n->clean && n->ideographs &&
@@ -179,7 +173,8 @@ cleat_status cleat_pipeline_parse(const char *json, size_t size, const char *pla
     if (!made || !copy)
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     else if (!cJSON_IsObject(root))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "not a JSON object; the file is truncated or no tokenizer.json");
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT, "not a JSON object; the file is truncated or not a tokenizer.json");
     else
         status = read_sections(root, made, error);
     cJSON_Delete(root);

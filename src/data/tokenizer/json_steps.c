@@ -9,7 +9,12 @@
 
 enum { DEEPEST = 16 }; /* sequences in sequences */
 
-/* --- normalizer ----------------------------------------------------------------------------------------------- */
+static cleat_status read_kind(const cJSON *object, const char *const *names, int depth, int *kind, cleat_error *error) {
+    cleat_status status = cleat_member_choice(object, "type", names, -1, kind, error);
+    if (!status && *kind < 0) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a part without a 'type'");
+    if (!status && depth > DEEPEST) status = cleat_fail(error, CLEAT_ERR_FORMAT, "sequences are nested too deep");
+    return status;
+}
 
 /* In the order of cleat_normaliser_kind. */
 static const char *const normaliser_names[] = {"BertNormalizer", "Strip",   "StripAccents", "NFC",      "NFD",
@@ -58,11 +63,8 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
     int kind = -1;
     const cJSON *part;
     cleat_normaliser made = {0};
-    cleat_status status = cleat_member_choice(object, "type", normaliser_names, -1, &kind, error);
+    cleat_status status = read_kind(object, normaliser_names, depth, &kind, error);
     if (status) return status;
-    if (kind < 0 || depth > DEEPEST)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == NORMALISER_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(object, "normalizers")) {
             status = add_normalisers(part, depth + 1, p, error);
@@ -85,8 +87,6 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
 cleat_status cleat_read_normalisers(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
     return section ? add_normalisers(section, 0, pipeline, error) : CLEAT_OK;
 }
-
-/* --- pre_tokenizer -------------------------------------------------------------------------------------------- */
 
 /* In the order of cleat_splitter_kind; those after Split are variants. */
 static const char *const splitter_names[] = {"BertPreTokenizer",   "ByteLevel",   "Metaspace", "Whitespace",
@@ -165,11 +165,8 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
     int kind = -1;
     const cJSON *part;
     cleat_splitter made = {0};
-    cleat_status status = cleat_member_choice(object, "type", splitter_names, -1, &kind, error);
+    cleat_status status = read_kind(object, splitter_names, depth, &kind, error);
     if (status) return status;
-    if (kind < 0 || depth > DEEPEST)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == SPLITTER_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(object, "pretokenizers")) {
             status = add_splitters(part, depth + 1, p, error);
@@ -191,8 +188,6 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
 cleat_status cleat_read_splitters(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
     return section ? add_splitters(section, 0, pipeline, error) : CLEAT_OK;
 }
-
-/* --- post_processor ------------------------------------------------------------------------------------------- */
 
 enum { PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA, PROCESS_BYTES, PROCESS_SEQUENCE };
 static const char *const processor_names[] = {"TemplateProcessing", "BertProcessing", "RobertaProcessing",
@@ -231,7 +226,7 @@ static cleat_status add_special(const special_tokens *specials, const char *name
     const cJSON *ids = cleat_name_table_find(&specials->names, name, &at) ? specials->ids[at] : NULL, *id;
     cleat_status status = CLEAT_OK;
     if (!cJSON_IsArray(ids))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the template names '%.40s', which 'special_tokens' has not", name);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the template names '%.40s', which 'special_tokens' lacks", name);
     cJSON_ArrayForEach(id, ids) {
         if (!cJSON_IsNumber(id) || id->valuedouble < 0 || id->valuedouble > CLEAT_MAX_PIECE_ID)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the ids of '%.40s' must be numbers of 0 to %d", name,
@@ -305,11 +300,8 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
     int kind = -1;
     int32_t cls = -1, sep = -1;
     const cJSON *part;
-    cleat_status status = cleat_member_choice(section, "type", processor_names, -1, &kind, error);
+    cleat_status status = read_kind(section, processor_names, depth, &kind, error);
     if (status) return status;
-    if (kind < 0 || depth > DEEPEST)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          kind < 0 ? "a part without a 'type'" : "sequences are nested too deep");
     if (kind == PROCESS_SEQUENCE) {
         cJSON_ArrayForEach(part, cleat_json_member(section, "processors")) {
             status = read_processor(part, depth + 1, p, error);

@@ -96,9 +96,7 @@ static size_t plain_size(const cleat_aligned_text *text, size_t at) {
 static size_t decompose_run(const cleat_aligned_text *text, size_t at, bool compatible, form *f) {
     bool ascii = false;
     for (size_t length; at < text->size; at += length) {
-        int32_t character = 0xFFFD;
-        length = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
-        if (!length) length = 1;
+        const int32_t character = cleat_utf8_next(text->bytes + at, text->size - at, &length);
         if (f->count && ascii && character < 0x80) break;
         ascii = character < 0x80;
         add_decomposed(f, character, compatible, text->begin[at], text->end[at]);

@@ -9,13 +9,8 @@
 
 /* Reads the character at `at` and sets its length; text here is always UTF-8. */
 static int32_t char_at(const cleat_aligned_text *text, size_t at, size_t *length) {
-    int32_t character = 0xFFFD;
-    *length = cleat_utf8_decode(text->bytes + at, text->size - at, &character);
-    if (!*length) *length = 1;
-    return character;
+    return cleat_utf8_next(text->bytes + at, text->size - at, length);
 }
-
-/* --- filters and maps of characters --------------------------------------------------------------------------- */
 
 static void put_lower(cleat_aligned_text *to, int32_t character, uint32_t begin, uint32_t end) {
     if (character == 0x130) { /* the only character whose lower case has two */
@@ -53,8 +48,6 @@ static bool is_ascii(const cleat_aligned_text *text) {
     for (size_t i = 0; i < text->size; ++i) all |= (unsigned char)text->bytes[i];
     return all < 0x80;
 }
-
-/* --- BertNormalizer ------------------------------------------------------------------------------------------- */
 
 /* BertNormalizer on ASCII, which has no accents and no ideographs. */
 static void bert_ascii(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
@@ -114,8 +107,6 @@ static void bert(const cleat_normaliser *n, cleat_aligned_text *text, cleat_alig
     }
 }
 
-/* --- Nmt ------------------------------------------------------------------------------------------------------ */
-
 static bool nmt_removes(int32_t c) {
     return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
 }
@@ -136,20 +127,11 @@ static void nmt(const cleat_aligned_text *from, cleat_aligned_text *to) {
     }
 }
 
-/* --- texts ---------------------------------------------------------------------------------------------------- */
-
-/* Offset of the last character that begins before `end`. */
-static size_t previous_char(const cleat_aligned_text *text, size_t end) {
-    size_t at = end - 1;
-    while (at && ((unsigned char)text->bytes[at] & 0xC0) == 0x80) --at;
-    return at;
-}
-
 static void strip(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     size_t start = 0, end = from->size, length;
     while (n->left && start < end && cleat_class_space(char_at(from, start, &length))) start += length;
-    while (n->right && end > start && cleat_class_space(char_at(from, previous_char(from, end), &length)))
-        end = previous_char(from, end);
+    while (n->right && end > start && cleat_class_space(char_at(from, cleat_utf8_previous(from->bytes, end), &length)))
+        end = cleat_utf8_previous(from->bytes, end);
     cleat_aligned_text_copy(to, from, start, end - start);
 }
 
@@ -185,8 +167,6 @@ void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t si
     for (size_t i = from; i < from + size; ++i)
         cleat_aligned_text_add_char(to, cleat_byte_char((unsigned char)text->bytes[i]), text->begin[i], text->end[i]);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 static cleat_status apply(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to,
                           cleat_pattern_work *work, cleat_error *error) {

@@ -11,11 +11,6 @@ cleat_status cleat_pattern_literal(const char *text, cleat_pattern *pattern, cle
     return pattern->literal ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a pattern");
 }
 
-cleat_status cleat_pattern_regex(const char *source, cleat_pattern *pattern, cleat_error *error) {
-    *pattern = (cleat_pattern){0};
-    return cleat_regex_compile(source, pattern, error);
-}
-
 void cleat_pattern_free(cleat_pattern *pattern) {
     cleat_free(pattern->literal);
     cleat_regex_destroy(pattern);
@@ -29,8 +24,8 @@ size_t cleat_pattern_steps(size_t size) {
 
 cleat_status cleat_pattern_failure(const char *what, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: its expression takes too many steps for this text, because it reads far ahead for each word "
-                      "(\"a*b|a\") or has too many choices: make the text shorter, or use another tokenizer",
+                      "%s: its expression takes too many steps for this text, because it looks far ahead for each word "
+                      "(\"a*b|a\") or has too many alternatives: shorten the text, or use another tokenizer",
                       what);
 }
 

@@ -10,10 +10,10 @@ typedef struct cleat_pattern {
     struct pcre2_real_code_8 *regex; /* PCRE2's pcre2_code */
 } cleat_pattern;
 
-/* What the searches in one text share. */
+/* State shared by the searches in one text. */
 typedef struct cleat_pattern_work {
-    size_t steps;      /* that they may still take together: cleat_pattern_steps */
-    size_t at, weight; /* of a search: the last place that was counted; steps for a character */
+    size_t steps;      /* remaining steps of all searches: cleat_pattern_steps */
+    size_t at, weight; /* of a search: the last counted position; steps per character */
     struct pcre2_real_match_data_8 *match;
     struct pcre2_real_match_context_8 *context;
 } cleat_pattern_work;
@@ -43,7 +43,7 @@ void cleat_pattern_work_free(cleat_pattern_work *work);
 cleat_status cleat_pattern_failure(const char *what, cleat_error *error);
 
 /* For pattern.c, by regex.c. */
-cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cleat_error *error);
+
 void cleat_regex_destroy(cleat_pattern *pattern);
 cleat_pattern_result cleat_regex_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
                                       cleat_pattern_work *work, size_t *start, size_t *end);

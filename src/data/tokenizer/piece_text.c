@@ -1,4 +1,4 @@
-/* What a piece of a vocabulary stands for in a text. */
+/* The text of a piece of a vocabulary. */
 #include "core/string.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
@@ -31,7 +31,7 @@ static bool is_printable(const char *text) {
     return cleat_text_check(text, strlen(text), NULL);
 }
 
-/* false: the bytes are no text of their own. */
+/* Returns false if the bytes alone are not text. */
 static bool decode_bytes(const char *piece, char *text, size_t size) {
     size_t used = 0;
     for (size_t left = strlen(piece), step; left > 0 && used + 1 < size; piece += step, left -= step) {

@@ -210,8 +210,6 @@ cleat_status cleat_pipeline_encode(const cleat_pipeline *pipeline, const char *t
     return status;
 }
 
-/* --- pieces --------------------------------------------------------------------------------------------------- */
-
 int32_t cleat_pipeline_id(const cleat_pipeline *pipeline, const char *piece) {
     const cleat_added_token *added = cleat_added_tokens_get(&pipeline->added, piece);
     if (added) return added->id;

@@ -115,8 +115,8 @@ static cJSON *parse(const cleat_tokenizer_file *file) {
     return file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
 }
 
-/* By which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or config.json, else the type of
- * the network. "": the folder does not say. */
+/* The class by which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or config.json, else
+ * the type of the network. "": unknown. */
 static void find_class(const char *folder, const cJSON *config, char class[64]) {
     char path[4096];
     cleat_tokenizer_file network = {0};
@@ -179,8 +179,8 @@ static cleat_status write_json(const char *folder, const char *place, const char
 
 /* --- what tokenizer_config.json changes ----------------------------------------------------------------------- */
 
-/* Members that say nothing about the ids of a text: those that are read here, then names, and what a caller of
- * transformers may ask for. */
+/* Members that do not affect the ids of a text: those that are read here, then names, and options of
+ * transformers' calls. */
 static const char known_members[] =
     " add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token model_max_length pad_token sep_token "
     "split_by_punct strip_accents tokenize_chinese_chars tokenizer_class unk_token "
@@ -198,7 +198,7 @@ const cleat_json_rule cleat_tokenizer_rules[] = {
     {0},
 };
 
-/* Reads what `object` says of the rules, by its names of them; they stay where it says nothing. */
+/* Reads the rules that `object` has under these names; the others keep their values. */
 static cleat_status read_rules(const cJSON *object, const char *const names[3], cleat_bert_rules *rules,
                                cleat_error *error) {
     cleat_status status = cleat_member_bool(object, names[0], rules->lowercase, &rules->lowercase, error);
@@ -212,7 +212,8 @@ static cleat_status set_flag(cJSON *object, const char *name, bool value, cleat_
     return cJSON_AddBoolToObject(object, name, value) ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory");
 }
 
-/* The classes of BERT in transformers build the normaliser of a tokenizer.json anew by members of the configuration. */
+/* transformers' classes of BERT rebuild the normaliser of a tokenizer.json from members of the
+ * configuration. */
 static cleat_status set_rules(cJSON *normaliser, const cJSON *config, bool *changed, cleat_error *error) {
     static const char *const said[] = {"do_lower_case", "strip_accents", "tokenize_chinese_chars"},
                              *const names[] = {"lowercase", "strip_accents", "handle_chinese_chars"};
@@ -264,8 +265,8 @@ static cleat_status print_json(const cJSON *root, cleat_tokenizer_file *file, cl
     return cleat_string_detach(&text, &file->data, error);
 }
 
-/* Changes tokenizer.json where the class takes these settings from the configuration, so that the file alone says how
- * texts are encoded, also in checkpoints and exports. */
+/* Changes tokenizer.json if the class takes these settings from the configuration, so that the file alone determines
+ * the encoding, also in checkpoints and exports. */
 static cleat_status follow_config(const cJSON *config, const char *class, bool written, const char *place,
                                   cleat_tokenizer_file *file, cleat_error *error) {
     const bool bert = is_of(class, bert_names), roberta = is_of(class, roberta_names);
@@ -282,14 +283,14 @@ static cleat_status follow_config(const cJSON *config, const char *class, bool w
     if (!status && changed && !written)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: do_lower_case, strip_accents, tokenize_chinese_chars and add_prefix_space of "
-                  "tokenizer_config.json count, as in transformers; tokenizer.json says otherwise",
+                  "tokenizer_config.json take precedence over tokenizer.json, as in transformers",
                   place);
     if (!status && changed) status = print_json(root, file, error);
     cJSON_Delete(root);
     return status ? cleat_fail_in(error, status, "%s", place) : CLEAT_OK;
 }
 
-/* Names what the configuration says in vain. */
+/* Warns of settings of the configuration that are not used. */
 static void name_unread(const cleat_pipeline *p, const cJSON *config, const char *class, const char *place) {
     char file[4200];
     bool punctuation = false, space = true;
@@ -306,14 +307,12 @@ static void name_unread(const cleat_pipeline *p, const cJSON *config, const char
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const cJSON *said = cleat_json_member(config, rows[i].key);
         if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && is_of(class, rows[i].classes))
-            cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json says otherwise",
+            cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json takes precedence",
                       place, rows[i].key);
     }
     snprintf(file, sizeof file, "%s: tokenizer_config.json", place);
     cleat_json_name_unread(config, file, known_members, cleat_tokenizer_rules, CLEAT_LOG_WARNING);
 }
-
-/* --- opening -------------------------------------------------------------------------------------------------- */
 
 /* Splits the path of a file into its folder and its name. */
 static cleat_status split_path(const char *path, char folder[4096], const char **name, cleat_error *error) {
@@ -331,8 +330,8 @@ static void check_token(const cleat_pipeline *p, const char *content, int id, co
                   content, id, file);
 }
 
-/* Warns of tokens of added_tokens.json and tokenizer_config.json that the tokenizer does not have: these files alone do
- * not say how all of them are searched for. */
+/* Warns of tokens of added_tokens.json and tokenizer_config.json that the tokenizer lacks: these files do not specify
+ * how all of them are searched for. */
 static void check_added(const cleat_pipeline *p, const cJSON *config, const cleat_tokenizer_file *file,
                         const char *place) {
     cJSON *root = parse(file);
@@ -361,7 +360,7 @@ bool cleat_tokenizer_is_published_path(const char *path) {
     return false;
 }
 
-/* Drops tokenizer.json and those older files that `name`, one of them, is asked for instead of. */
+/* Drops tokenizer.json and the older files, except `name` and its companions. */
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
     const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
@@ -410,8 +409,8 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     const bool written = !status && !files[TOKENIZER].data;
     cJSON *config = status ? NULL : parse(&files[CONFIG]);
     if (!status && files[CONFIG].data && !cJSON_IsObject(config))
-        status =
-            cleat_fail(error, CLEAT_ERR_FORMAT, "%s: tokenizer_config.json: no JSON object; the file is damaged", path);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: tokenizer_config.json: not a JSON object; the file is damaged", path);
     if (!status) find_class(folder, config, class);
     if (written && !status) status = write_json(folder, path, class, lowercase, files, error);
     if (written && !*class) snprintf(class, sizeof class, files[VOCAB_TXT].data ? "bert" : "roberta");

@@ -1,4 +1,4 @@
-/* Writes the tokenizer.json that is equal to older files, with the parts that transformers gives them. */
+/* Writes the tokenizer.json equivalent to older files, with the parts that transformers gives them. */
 #include "tokenizer/json_read.h"
 #include "tokenizer/tokenizer.h"
 
@@ -6,16 +6,11 @@
 
 #include <string.h>
 
-static const char *flag(bool value) {
-    return value ? "true" : "false";
-}
-
-void cleat_json_add_token(cleat_string *json, const cleat_added_token *token, bool first) {
-    cleat_string_add(json, "%s{\"id\":%d,\"content\":", first ? "" : ",", (int)token->id);
-    cleat_json_add_string(json, token->content);
-    cleat_string_add(json, ",\"single_word\":%s,\"lstrip\":%s,\"rstrip\":%s,\"normalized\":%s,\"special\":%s}",
-                     flag(token->single_word), flag(token->lstrip), flag(token->rstrip), flag(token->normalized),
-                     flag(token->special));
+void cleat_json_add_token(cleat_string *json, const cleat_added_token *token) {
+    json_add(json, json_open(NULL, '{'), json_count("id", token->id), json_text("content", token->content),
+             json_bool("single_word", token->single_word), json_bool("lstrip", token->lstrip),
+             json_bool("rstrip", token->rstrip), json_bool("normalized", token->normalized),
+             json_bool("special", token->special), json_close('}'));
 }
 
 static cleat_status end_json(cleat_string *json, cleat_error *error) {
@@ -23,47 +18,51 @@ static cleat_status end_json(cleat_string *json, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer.json");
 }
 
-/* --- WordPiece ------------------------------------------------------------------------------------------------ */
+static void add_item(cleat_string *json, const char *kind, const char *id, int type) {
+    json_add(json, json_open(NULL, '{'), json_open(kind, '{'), json_text("id", id), json_count("type_id", type),
+             json_close('}'), json_close('}'));
+}
 
-static void add_template_special(cleat_string *json, const char *name, int type) {
-    cleat_string_add(json, "{\"SpecialToken\":{\"id\":\"%s\",\"type_id\":%d}}", name, type);
+static void add_special_token(cleat_string *json, const char *name, int32_t id) {
+    json_add(json, json_open(name, '{'), json_text("id", name), json_open("ids", '['), json_count(NULL, id),
+             json_close(']'), json_open("tokens", '['), json_text(NULL, name), json_close(']'), json_close('}'));
 }
 
 /* [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. */
 static void add_bert_template(cleat_string *json, int32_t cls, int32_t sep) {
-    cleat_string_add(json, "\"post_processor\":{\"type\":\"TemplateProcessing\"");
+    json_add(json, json_open("post_processor", '{'), json_text("type", "TemplateProcessing"));
     for (int pair = 0; pair < 2; ++pair) {
-        cleat_string_add(json, ",\"%s\":[", pair ? "pair" : "single");
-        add_template_special(json, "[CLS]", 0);
-        cleat_string_add(json, ",{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},");
-        add_template_special(json, "[SEP]", 0);
-        if (pair) cleat_string_add(json, ",{\"Sequence\":{\"id\":\"B\",\"type_id\":1}},");
-        if (pair) add_template_special(json, "[SEP]", 1);
-        cleat_string_add(json, "]");
+        json_add(json, json_open(pair ? "pair" : "single", '['));
+        add_item(json, "SpecialToken", "[CLS]", 0);
+        add_item(json, "Sequence", "A", 0);
+        add_item(json, "SpecialToken", "[SEP]", 0);
+        if (pair) add_item(json, "Sequence", "B", 1);
+        if (pair) add_item(json, "SpecialToken", "[SEP]", 1);
+        json_add(json, json_close(']'));
     }
-    cleat_string_add(json,
-                     ",\"special_tokens\":{\"[CLS]\":{\"id\":\"[CLS]\",\"ids\":[%d],\"tokens\":[\"[CLS]\"]},"
-                     "\"[SEP]\":{\"id\":\"[SEP]\",\"ids\":[%d],\"tokens\":[\"[SEP]\"]}}},\n",
-                     (int)cls, (int)sep);
+    json_add(json, json_open("special_tokens", '{'));
+    add_special_token(json, "[CLS]", cls);
+    add_special_token(json, "[SEP]", sep);
+    json_add(json, json_close('}'), json_close('}'));
+    cleat_string_add(json, ",\n");
 }
 
 static void add_bert_normaliser(cleat_string *json, const cleat_bert_rules *rules) {
-    cleat_string_add(json, "\"normalizer\":");
     if (rules->basic)
-        cleat_string_add(json, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
-                               "\"\\\\p{Cn}\"},\"content\":\"\"},");
-    cleat_string_add(json,
-                     "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":%s,"
-                     "\"strip_accents\":%s,\"lowercase\":%s}",
-                     flag(rules->ideographs), flag(rules->accents), flag(rules->lowercase));
-    if (rules->basic && !rules->lowercase) cleat_string_add(json, ",{\"type\":\"NFC\"}");
+        json_add(json, json_open("normalizer", '{'), json_text("type", "Sequence"), json_open("normalizers", '['),
+                 json_open(NULL, '{'), json_text("type", "Replace"), json_open("pattern", '{'),
+                 json_text("Regex", "\\p{Cn}"), json_close('}'), json_text("content", ""), json_close('}'));
+    json_add(json, json_open(rules->basic ? NULL : "normalizer", '{'), json_text("type", "BertNormalizer"),
+             json_bool("clean_text", true), json_bool("handle_chinese_chars", rules->ideographs),
+             json_bool("strip_accents", rules->accents), json_bool("lowercase", rules->lowercase), json_close('}'));
+    if (rules->basic && !rules->lowercase)
+        json_add(json, json_open(NULL, '{'), json_text("type", "NFC"), json_close('}'));
     cleat_string_add(json, rules->basic ? "]},\n" : ",\n");
 }
 
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_string *json,
                                   cleat_error *error) {
     int32_t ids[CLEAT_SPECIALS];
-    bool first = true;
     cleat_string_add(json, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":[");
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
         const char *name = cleat_special_token_name((cleat_special_token)i);
@@ -71,8 +70,7 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
         if (ids[i] < 0 && i != CLEAT_SPECIAL_MASK && i != CLEAT_SPECIAL_PAD)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "vocab.txt has no %s; a BERT vocabulary requires a line with it",
                               name);
-        if (ids[i] >= 0) cleat_json_add_token(json, &(cleat_added_token){(char *)name, ids[i], .special = true}, first);
-        first = first && ids[i] < 0;
+        if (ids[i] >= 0) cleat_json_add_token(json, &(cleat_added_token){(char *)name, ids[i], .special = true});
     }
     cleat_string_add(json, "],\n");
     add_bert_normaliser(json, rules);
@@ -89,8 +87,6 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
     cleat_string_add(json, "}}}\n");
     return end_json(json, error);
 }
-
-/* --- byte-level BPE ------------------------------------------------------------------------------------------- */
 
 static void add_merges(cleat_string *json, const char *merges) {
     bool first = true;
@@ -113,7 +109,6 @@ static void add_merges(cleat_string *json, const char *merges) {
 static cleat_status add_roberta_tokens(cleat_string *json, const char *vocab, const char *place, cleat_error *error) {
     static const char *const names[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
     int32_t ids[5];
-    bool first = true;
     cJSON *root = cJSON_Parse(vocab);
     if (!cJSON_IsObject(root)) {
         cJSON_Delete(root);
@@ -122,16 +117,13 @@ static cleat_status add_roberta_tokens(cleat_string *json, const char *vocab, co
     for (int i = 0; i < 5; ++i) {
         const cJSON *id = cleat_json_member(root, names[i]);
         ids[i] = cJSON_IsNumber(id) ? id->valueint : -1;
-        if (ids[i] >= 0)
-            cleat_json_add_token(json, &(cleat_added_token){(char *)names[i], ids[i], .special = true}, first);
-        first = first && ids[i] < 0;
+        if (ids[i] >= 0) cleat_json_add_token(json, &(cleat_added_token){(char *)names[i], ids[i], .special = true});
     }
     cJSON_Delete(root);
     if (ids[0] < 0 || ids[2] < 0)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: vocab.json has no <s> or no </s>, so that it is not that of a RoBERTa; save the tokenizer "
-            "as tokenizer.json",
+            "%s: vocab.json lacks <s> or </s>, so it is not that of a RoBERTa; save the tokenizer as tokenizer.json",
             place);
     cleat_string_add(json,
                      "],\n\"normalizer\":null,\n\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"

@@ -1,7 +1,7 @@
 /* Regular expressions of tokenizer.json, by PCRE2.
  *
- * Hugging Face's tokenizers search with Oniguruma. The expression is written anew for PCRE2: classes by their members,
- * because \s and \w differ and its Unicode tables may be older; what would have another meaning is refused. A search
+ * Hugging Face's tokenizers search with Oniguruma. The expression is translated for PCRE2: classes by their members, because \s and \w differ and its Unicode tables may
+ * be older; constructs with another meaning are refused. A search
  * in a hostile file must end: a callout at each item of the expression counts the steps. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pattern.h"
@@ -27,8 +27,6 @@ static void fail(translation *t, const char *what) {
     t->status = cleat_fail(t->error, CLEAT_ERR_NOT_SUPPORTED, "the expression '%.200s': %s at character %zu", t->source,
                            what, (size_t)(t->at - t->source) + 1);
 }
-
-/* --- characters and classes ----------------------------------------------------------------------------------- */
 
 static int32_t read_char(translation *t) {
     int32_t character = 0;
@@ -127,8 +125,6 @@ static bool read_class(translation *t, cleat_string *members) {
     }
     return complement;
 }
-
-/* --- sets, groups, quantifiers -------------------------------------------------------------------------------- */
 
 static void add_set(cleat_string *out, bool complement, const cleat_string *members) {
     out->failed = out->failed || members->failed;
@@ -248,14 +244,13 @@ static cleat_status translate(translation *t, const char *source, size_t stop, c
     return t->status;
 }
 
-/* --- public --------------------------------------------------------------------------------------------------- */
-
-cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cleat_error *error) {
+cleat_status cleat_pattern_regex(const char *source, cleat_pattern *pattern, cleat_error *error) {
     translation t;
     int code = 0;
     uint32_t empty = 0;
     PCRE2_SIZE offset = 0;
     cleat_status status = translate(&t, source, SIZE_MAX, error);
+    *pattern = (cleat_pattern){0};
     if (!status) {
         pattern->regex =
             pcre2_compile((PCRE2_SPTR)t.out.data, t.out.size,
@@ -266,7 +261,7 @@ cleat_status cleat_regex_compile(const char *source, cleat_pattern *pattern, cle
     }
     cleat_string_free(&t.out);
     if (empty) {
-        fail(&t, "it can match the empty text, where Hugging Face's tokenizers split, but cleat does not;");
+        fail(&t, "it can match the empty text, where Hugging Face's tokenizers split, unlike cleat,");
         pcre2_code_free(pattern->regex);
         pattern->regex = NULL;
         return t.status;

@@ -1,4 +1,4 @@
-/* Writes the files of a tokenizer for others: as they were loaded, or made of a vocabulary. */
+/* Writes the files of a tokenizer for other libraries: as they were loaded, or from a vocabulary. */
 #include "tokenizer/tokenizer.h"
 
 #include "core/files.h"

@@ -1,5 +1,5 @@
-/* Writes the tokenizer.json that is equal to a model file of SentencePiece, as transformers converts those of
- * XLM-RoBERTa and of DeBERTa-v2 and v3. */
+/* Writes the tokenizer.json equivalent to a model file of SentencePiece, as transformers converts those of XLM-RoBERTa
+ * and of DeBERTa-v2 and v3. */
 #include "tokenizer/json_read.h"
 #include "tokenizer/tokenizer.h"
 
@@ -21,23 +21,11 @@ static int32_t find_piece(const spm_model *model, const char *name) {
     return -1;
 }
 
-static void add_base64(cleat_string *json, const uint8_t *bytes, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t at = 0; at < size; at += 3) {
-        const size_t left = size - at;
-        const uint32_t bits =
-            (uint32_t)bytes[at] << 16 | (left > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) | (left > 2 ? bytes[at + 2] : 0);
-        const char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], left > 1 ? digits[bits >> 6 & 63] : '=',
-                              left > 2 ? digits[bits & 63] : '='};
-        cleat_string_add_bytes(json, four, 4);
-    }
-}
-
 static void add_charsmap(cleat_string *json, const spm_model *model) {
     const Cleat__Sentencepiece__Model__Normalizer *normalizer = model->normalizer;
     if (!normalizer || !normalizer->precompiled_charsmap.len) return;
     cleat_string_add(json, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
-    add_base64(json, normalizer->precompiled_charsmap.data, normalizer->precompiled_charsmap.len);
+    cleat_string_add_base64(json, normalizer->precompiled_charsmap.data, normalizer->precompiled_charsmap.len);
     cleat_string_add(json, "\"},");
 }
 
@@ -54,15 +42,13 @@ static void add_pieces(cleat_string *json, const spm_model *model, size_t first)
 static const char metaspace[] =
     "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\",\"split\":true}";
 
-/* --- the two layouts ------------------------------------------------------------------------------------------ */
-
 /* XLM-RoBERTa: its own four special tokens, the pieces after <unk> <s> </s>, and <mask>. */
 static void write_roberta(const spm_model *model, cleat_string *json) {
     static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
     const int32_t mask = (int32_t)model->n_pieces + 1;
     for (int i = 0; i < 4; ++i)
-        cleat_json_add_token(json, &(cleat_added_token){(char *)specials[i], i, .special = true}, i == 0);
-    cleat_json_add_token(json, &(cleat_added_token){"<mask>", mask, .special = true}, false);
+        cleat_json_add_token(json, &(cleat_added_token){(char *)specials[i], i, .special = true});
+    cleat_json_add_token(json, &(cleat_added_token){"<mask>", mask, .special = true});
     cleat_string_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
     add_charsmap(json, model);
     cleat_string_add(json,
@@ -83,16 +69,14 @@ static void write_roberta(const spm_model *model, cleat_string *json) {
 static void write_deberta(const spm_model *model, bool lowercase, bool punctuation, cleat_string *json) {
     const int32_t cls = find_piece(model, "[CLS]"), sep = find_piece(model, "[SEP]");
     const int32_t unk = model->trainer ? model->trainer->unk_id : 0;
-    bool first = true;
     for (size_t i = 0; i < model->n_pieces; ++i) {
         const spm_piece *piece = model->pieces[i];
         if (piece->type != PIECE_CONTROL && piece->type != PIECE_USER && (int32_t)i != unk) continue;
-        cleat_json_add_token(json, &(cleat_added_token){piece->piece, (int32_t)i, .special = piece->type != PIECE_USER},
-                             first);
-        first = false;
+        cleat_json_add_token(json,
+                             &(cleat_added_token){piece->piece, (int32_t)i, .special = piece->type != PIECE_USER});
     }
     if (find_piece(model, "[MASK]") < 0)
-        cleat_json_add_token(json, &(cleat_added_token){"[MASK]", (int32_t)model->n_pieces, .special = true}, first);
+        cleat_json_add_token(json, &(cleat_added_token){"[MASK]", (int32_t)model->n_pieces, .special = true});
     cleat_string_add(json, "],\n\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":\"Strip\"},",
                      lowercase ? "{\"type\":\"Lowercase\"}," : "");
     add_charsmap(json, model);
@@ -108,8 +92,6 @@ static void write_deberta(const spm_model *model, bool lowercase, bool punctuati
     cleat_string_add(json, "]}}\n");
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
-
 static cleat_status check_model(const spm_model *model, const char *place, cleat_error *error) {
     if (model->trainer && model->trainer->model_type != MODEL_UNIGRAM)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
@@ -117,8 +99,9 @@ static cleat_status check_model(const spm_model *model, const char *place, cleat
                           (int)model->trainer->model_type);
     if (!model->n_pieces || model->n_pieces > CLEAT_MAX_PIECE_ID - 2 ||
         (model->trainer && (model->trainer->unk_id < 0 || (size_t)model->trainer->unk_id >= model->n_pieces)))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %zu tokens, of which the unknown one is none; it is damaged",
-                          place, model->n_pieces);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: %zu tokens without a token for unknown characters; the file is damaged", place,
+                          model->n_pieces);
     for (size_t i = 0; i < model->n_pieces; ++i)
         if (!model->pieces[i]->piece || !isfinite(model->pieces[i]->score))
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: token %zu has no text or no score; the file is damaged",

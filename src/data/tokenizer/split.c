@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-static int32_t char_at(const char *text, size_t size, size_t *length) {
-    int32_t character = 0xFFFD;
-    *length = cleat_utf8_decode(text, size, &character);
-    if (!*length) *length = 1;
-    return character;
-}
-
 static void swap_texts(cleat_split_state *state) {
     cleat_aligned_text text = state->text;
     state->text = state->spare;
@@ -29,8 +22,6 @@ static void swap_words(cleat_split_state *state) {
     state->words.failed = state->words.failed || state->spare_words.failed;
     state->spare_words.count = 0;
 }
-
-/* --- behaviours ----------------------------------------------------------------------------------------------- */
 
 /* Receives the parts of a word in order, matches and what lies between them, and adds words to the list. */
 typedef struct joiner {
@@ -82,7 +73,7 @@ static void split_at_class(cleat_split_state *state, bool (*matches)(int32_t cha
         joiner j = {.words = &state->spare_words, .behaviour = behaviour};
         size_t part = word.start, end = word.start + word.size;
         for (size_t at = word.start, length; at < end; at += length) {
-            if (!matches(char_at(state->text.bytes + at, end - at, &length))) continue;
+            if (!matches(cleat_utf8_next(state->text.bytes + at, end - at, &length))) continue;
             add_part(&j, part, at, false);
             add_part(&j, at, at + length, true);
             part = at + length;
@@ -114,15 +105,13 @@ static cleat_status split_at_pattern(const cleat_splitter *splitter, cleat_split
     return CLEAT_OK;
 }
 
-/* --- words and punctuation ------------------------------------------------------------------------------------ */
-
 /* BertPreTokenizer: words end at white space; each punctuation character is a word. */
 static void split_bert(cleat_split_state *state) {
     for (size_t w = 0; w < state->words.count; ++w) {
         const cleat_text_span word = state->words.items[w];
         size_t part = word.start, end = word.start + word.size;
         for (size_t at = word.start, length; at < end; at += length) {
-            int32_t c = char_at(state->text.bytes + at, end - at, &length);
+            int32_t c = cleat_utf8_next(state->text.bytes + at, end - at, &length);
             bool space = cleat_class_space(c);
             if (!space && !cleat_class_punctuation(c)) continue;
             cleat_spans_add(&state->spare_words, part, at - part);
@@ -142,7 +131,7 @@ static void split_whitespace(cleat_split_state *state) {
         size_t part = word.start, end = word.start + word.size;
         int class = BLANK;
         for (size_t at = word.start, length; at < end; at += length) {
-            int32_t c = char_at(state->text.bytes + at, end - at, &length);
+            int32_t c = cleat_utf8_next(state->text.bytes + at, end - at, &length);
             int next = cleat_class_space(c) ? BLANK : cleat_class_word(c) ? WORD : SYMBOL;
             if (next == class) continue;
             if (class != BLANK) cleat_spans_add(&state->spare_words, part, at - part);
@@ -153,8 +142,6 @@ static void split_whitespace(cleat_split_state *state) {
     }
     swap_words(state);
 }
-
-/* --- ByteLevel ------------------------------------------------------------------------------------------------ */
 
 /* Length of an English clitic ('s 't 're 've 'm 'll 'd) at text [size], or 0. */
 static size_t clitic(const char *text, size_t size) {
@@ -176,7 +163,7 @@ static int class_of(int32_t c) {
 static size_t run_of(const char *text, size_t size, int class, size_t *last) {
     size_t at = 0, length;
     for (; at < size; at += length) {
-        if (class_of(char_at(text + at, size - at, &length)) != class) break;
+        if (class_of(cleat_utf8_next(text + at, size - at, &length)) != class) break;
         *last = at;
     }
     return at;
@@ -187,7 +174,7 @@ static size_t run_of(const char *text, size_t size, int class, size_t *last) {
 static size_t gpt2_word(const char *text, size_t size) {
     size_t length, last = 0, space = text[0] == ' ' && size > 1, found = clitic(text, size);
     if (found) return found;
-    int class = class_of(char_at(text + space, size - space, &length));
+    int class = class_of(cleat_utf8_next(text + space, size - space, &length));
     if (space && class == SPACE) space = 0;
     if (class != SPACE) return space + run_of(text + space, size - space, class, &last);
     length = run_of(text, size, SPACE, &last);
@@ -218,8 +205,6 @@ static void split_byte_level(const cleat_splitter *splitter, cleat_split_state *
     swap_texts(state);
     swap_words(state);
 }
-
-/* --- Metaspace ------------------------------------------------------------------------------------------------ */
 
 /* Adds a word with its spaces replaced; adds words that begin with the replacement, if they are to be split. */
 static void add_metaspaced(const cleat_splitter *splitter, cleat_split_state *state, cleat_text_span word) {
@@ -254,8 +239,6 @@ static void split_metaspace(const cleat_splitter *splitter, cleat_split_state *s
     swap_texts(state);
     swap_words(state);
 }
-
-/* --- public --------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error) {
     state->spare.size = state->spare_words.count = 0;

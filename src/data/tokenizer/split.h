@@ -16,7 +16,7 @@ typedef enum cleat_splitter_kind {
     CLEAT_SPLIT_PATTERN
 } cleat_splitter_kind;
 
-/* What becomes of a match at which a text is split. */
+/* Treatment of a match at which a text is split. */
 typedef enum cleat_split_behaviour {
     CLEAT_MATCH_REMOVED,
     CLEAT_MATCH_ISOLATED,
@@ -34,7 +34,7 @@ typedef enum cleat_prepend_scheme {
 typedef struct cleat_splitter {
     cleat_splitter_kind kind;
     cleat_split_behaviour behaviour; /* PUNCTUATION, DIGITS, PATTERN */
-    bool invert;                     /* PATTERN: what lies between the matches is the match */
+    bool invert;                     /* PATTERN: the text between the matches is the match */
     bool prefix_space;               /* BYTE_LEVEL: words begin with a space */
     bool words;                      /* BYTE_LEVEL: split into words; METASPACE: split at spaces */
     cleat_prepend_scheme prepend;    /* METASPACE */
@@ -49,8 +49,7 @@ typedef struct cleat_split_state {
     bool in_sentence;                    /* the text is a word of a sentence: byte-level words begin with a space */
 } cleat_split_state;
 
-/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: patterns have
- * no step left. */
+/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: patterns ran out of steps. */
 cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error);
 void cleat_split_state_free(cleat_split_state *state);
 

@@ -1,12 +1,10 @@
-/* What the models of tokenizer.json share: the table of pieces, and where tokens go. */
+/* Shared by the models of tokenizer.json: the table of pieces, and the sink of tokens. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* --- pieces --------------------------------------------------------------------------------------------------- */
 
 /* Ensures that ids up to `id` have a place. */
 static cleat_status reserve_id(cleat_piece_table *table, size_t id, cleat_error *error) {
@@ -55,6 +53,19 @@ static void free_table(cleat_piece_table *table) {
     *table = (cleat_piece_table){0};
 }
 
+cleat_status cleat_subwords_build_trie(cleat_subwords *model, cleat_error *error) {
+    const cleat_piece_table *pieces = &model->pieces;
+    cleat_trie_key *keys = cleat_alloc(pieces->names.count, sizeof *keys);
+    if (!keys) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", pieces->names.count);
+    for (size_t i = 0; i < pieces->names.count; ++i) {
+        const char *piece = cleat_vocabulary_piece(&pieces->names, (int32_t)i);
+        keys[i] = (cleat_trie_key){piece, strlen(piece), pieces->ids[i]};
+    }
+    cleat_status status = cleat_trie_build(&model->trie, keys, pieces->names.count, error);
+    cleat_free(keys);
+    return status;
+}
+
 void cleat_find_byte_pieces(cleat_subwords *model) {
     for (int byte = 0; byte < 256; ++byte) {
         char name[8];
@@ -81,8 +92,6 @@ size_t cleat_subwords_char(const char *text, size_t size) {
     size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     return length < size ? length : size;
 }
-
-/* --- tokens --------------------------------------------------------------------------------------------------- */
 
 void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned_text *text, int32_t id, size_t start,
                           size_t size) {

@@ -62,6 +62,8 @@ typedef struct cleat_subwords {
 cleat_status cleat_wordpiece_prepare(cleat_subwords *model, cleat_error *error);
 cleat_status cleat_unigram_prepare(cleat_subwords *model, cleat_error *error);
 void cleat_find_byte_pieces(cleat_subwords *model);
+/* The trie of all pieces; its values are their ids. */
+cleat_status cleat_subwords_build_trie(cleat_subwords *model, cleat_error *error);
 
 /* BPE: joins pieces `left` and `right`; an earlier merge goes first. CLEAT_ERR_FORMAT: one of them or their union is no
  * piece. */

@@ -1,4 +1,4 @@
-/* Templates of special tokens, and what they make of one text or two. */
+/* Templates of special tokens, and their application to one text or two. */
 #include "tokenizer/template.h"
 
 #include "core/memory.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A file may name a special token of many ids many times: memory in proportion to the square of its size. */
+/* A file may repeat a special token of many ids: memory would grow with the square of its size. */
 enum { MAX_ITEMS = 4096 };
 
 cleat_status cleat_template_add(cleat_template *t, cleat_template_kind kind, int32_t id, int32_t type,
@@ -29,10 +29,8 @@ void cleat_template_free(cleat_template *t) {
     *t = (cleat_template){0};
 }
 
-/* --- framing -------------------------------------------------------------------------------------------------- */
-
-/* Shortens two texts to at most `room` tokens together, the longer one first: where both are longer than half of the
- * room, the shorter one gets the smaller half. */
+/* Shortens two texts to at most `room` tokens together, the longer one first; if both exceed half of the room, the
+ * shorter one gets the smaller half. */
 static void shorten_longest(size_t room, size_t *first, size_t *second) {
     size_t *shorter = *first <= *second ? first : second, *longer = shorter == first ? second : first;
     if (*first + *second <= room) return;

@@ -60,8 +60,6 @@ void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer) {
     cleat_free(tokenizer);
 }
 
-/* --- vocab.txt ------------------------------------------------------------------------------------------------ */
-
 static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, const char *line, size_t size,
                              cleat_error *error) {
     size_t number = vocabulary->count + 1, bad = 0;
@@ -71,10 +69,10 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: the line is empty; every line must be the token of an id",
                           path, number);
     if (line[size - 1] == '\r')
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:%zu: the token ends in a carriage return, which is taken for a part of the line end when "
-                          "the file is written and read again; remove it",
-                          path, number);
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "%s:%zu: the token ends in a carriage return, which would be read as part of the line end; remove it", path,
+            number);
     if (memchr(line, 0, size) || !cleat_text_check(line, size, &bad))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: not UTF-8 text (byte %zu of the line)", path, number,
                           bad + 1);
@@ -151,8 +149,6 @@ cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *
     return status;
 }
 
-/* --- encoding ------------------------------------------------------------------------------------------------- */
-
 typedef struct encoder {
     const cleat_tokenizer *tokenizer;
     cleat_token *tokens; /* [capacity] */
@@ -221,8 +217,6 @@ cleat_status cleat_tokenizer_encode_word(const cleat_tokenizer *tokenizer, const
                                          cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error) {
     return encode(tokenizer, word, size, true, tokens, capacity, count, error);
 }
-
-/* --- queries -------------------------------------------------------------------------------------------------- */
 
 size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer) {
     return tokenizer->pipeline ? tokenizer->pipeline->limit : tokenizer->vocabulary.count;

@@ -25,7 +25,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
 /* Reads a vocab.txt. */
 cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error);
 
-/* Reads a vocab.txt and encodes by the rules of words.h, whatever lies beside it. */
+/* Reads a vocab.txt and encodes by the rules of words.h, whatever other files the folder has. */
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
@@ -33,24 +33,22 @@ cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_
  * of a published checkpoint. */
 bool cleat_tokenizer_is_published_path(const char *path);
 /* Opens a folder, a tokenizer.json, a vocab.txt, a vocab.json with the merges.txt beside it, or a
- * .model file of SentencePiece. `lowercase` is for a
- * folder that has a vocab.txt only and does not say. */
+ * .model file of SentencePiece. `lowercase` applies to a folder with only a vocab.txt that does not specify it. */
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
-/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` says how the files are read. */
+/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` describes how the files are read. */
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error);
-/* Members of tokenizer_config.json that have to be as cleat encodes texts; the last has no key. */
+/* Members of tokenizer_config.json with the only values that cleat supports; the last has no key. */
 extern const cleat_json_rule cleat_tokenizer_rules[];
-/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it was another; both
- * are left alone otherwise. */
+/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it had another value; otherwise both keep their value. */
 cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *changed, cleat_error *error);
-/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer takes tokenizer.json as it is,
- * and names the special tokens that it does not name. */
+/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer uses tokenizer.json unchanged,
+ * and adds the missing names of special tokens. */
 cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error);
 
-/* By published_json.c: appends an entry of "added_tokens", with a comma unless it is the first. */
-void cleat_json_add_token(cleat_string *json, const cleat_added_token *token, bool first);
+/* By published_json.c: appends an entry of "added_tokens". */
+void cleat_json_add_token(cleat_string *json, const cleat_added_token *token);
 
 /* By published_json.c: the text of a tokenizer.json. */
 typedef struct cleat_bert_rules {

@@ -1,9 +1,8 @@
 /* Trains a WordPiece vocabulary by merging the most frequent pair of adjacent pieces repeatedly.
  *
- * Every word is a row of pieces. A pair stores its frequency and the rows that contain it (some of which may
- * no longer do so). The heap stores pairs with a frequency that was correct when they were pushed and never
- * is below the current one. Hence the pair on top is the most frequent one if its stored frequency is still
- * correct; otherwise it is pushed again with the current one. */
+ * Every word is a row of pieces. A pair stores its frequency and the rows that contain it or did. The heap stores pairs
+ * with their frequency when they were pushed, which is never below the current one. Hence the pair on top is the most
+ * frequent one if its stored frequency is current; otherwise it is pushed again. */
 #include "core/memory.h"
 #include "tokenizer/count.h"
 #include "tokenizer/tokenizer.h"
@@ -50,15 +49,13 @@ typedef struct trainer {
     size_t n_heap, heap_capacity;
 } trainer;
 
-/* --- the heap ------------------------------------------------------------------------------------------------- */
-
 static bool comes_before(heaped a, heaped b) {
     if (a.count != b.count) return a.count > b.count;
     if (a.left != b.left) return a.left < b.left;
     return a.right < b.right;
 }
 
-/* A pair that is too rare to be merged is pushed when it is met again. */
+/* A pair that is too rare is pushed once its frequency suffices. */
 static cleat_status push(trainer *t, uint32_t index, cleat_error *error) {
     const pair *p = &t->pairs[index];
     if (p->count < t->min_count) return CLEAT_OK;
@@ -83,8 +80,6 @@ static heaped pop(trainer *t) {
     t->heap[at] = last;
     return top;
 }
-
-/* --- pairs ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t *slot_of(const trainer *t, int32_t left, int32_t right) {
     uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
@@ -133,8 +128,6 @@ static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r
     return status;
 }
 
-/* --- merging -------------------------------------------------------------------------------------------------- */
-
 static bool has_pair(const row *r, int32_t left, int32_t right) {
     for (uint32_t i = 0; i + 1 < r->size; ++i)
         if (r->pieces[i] == left && r->pieces[i + 1] == right) return true;
@@ -156,9 +149,9 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
     r->size = kept;
 }
 
-/* Counts the pairs of a row after a merge. Pairs without the joined piece are known and are in the heap. Of pairs with it,
- * those from `first` on are new, and are pushed when all rows are counted; the others, of a piece that was joined from other
- * halves before, are pushed now: they have become more frequent. */
+/* Counts the pairs of a row after a merge. Pairs without the joined piece are known and in the heap. Pairs with it from
+ * index `first` on are new and are pushed when all rows are counted; earlier ones, whose piece was also joined from other
+ * halves, are pushed now because their frequency has grown. */
 static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, size_t first, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;
@@ -216,8 +209,6 @@ static cleat_status merge_all(trainer *t, cleat_error *error) {
     }
     return status;
 }
-
-/* --- characters ----------------------------------------------------------------------------------------------- */
 
 typedef struct counted_character {
     int32_t character;
@@ -277,8 +268,6 @@ static cleat_status add_characters(trainer *t, cleat_error *error) {
     cleat_free(counts);
     return status;
 }
-
-/* --- setup ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_specials(trainer *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;

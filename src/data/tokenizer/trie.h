@@ -25,7 +25,7 @@ enum { CLEAT_TRIE_NONE = -1 };
 enum { CLEAT_TRIE_LONGEST = 1024 };
 
 /* Builds the trie of keys [n], which it reorders. Of equal keys the last one counts; empty keys do not.
- * CLEAT_ERR_FORMAT: a key of more than CLEAT_TRIE_LONGEST bytes, which a text could begin at each of its bytes. */
+ * CLEAT_ERR_FORMAT: a key of more than CLEAT_TRIE_LONGEST bytes, which could start at every byte of a text. */
 cleat_status cleat_trie_build(cleat_trie *trie, cleat_trie_key *keys, size_t n, cleat_error *error);
 void cleat_trie_free(cleat_trie *trie);
 /* The child of a node by its label; CLEAT_TRIE_NONE if it has none. */

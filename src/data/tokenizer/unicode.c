@@ -5,8 +5,6 @@
 
 #include <utf8proc.h>
 
-/* --- UTF-8 ---------------------------------------------------------------------------------------------------- */
-
 static bool is_continuation(unsigned char byte) {
     return (byte & 0xC0) == 0x80;
 }
@@ -37,6 +35,19 @@ size_t cleat_utf8_decode(const char *text, size_t size, int32_t *character) {
     return length;
 }
 
+int32_t cleat_utf8_next(const char *text, size_t size, size_t *length) {
+    int32_t character = 0xFFFD;
+    *length = cleat_utf8_decode(text, size, &character);
+    if (!*length) *length = 1;
+    return character;
+}
+
+size_t cleat_utf8_previous(const char *text, size_t end) {
+    size_t at = end - 1;
+    while (at && is_continuation((unsigned char)text[at])) --at;
+    return at;
+}
+
 size_t cleat_utf8_encode(int32_t character, char text[4]) {
     return (size_t)utf8proc_encode_char(character, (utf8proc_uint8_t *)text);
 }
@@ -51,8 +62,6 @@ bool cleat_text_check(const char *text, size_t size, size_t *bad_byte) {
     }
     return true;
 }
-
-/* --- classes -------------------------------------------------------------------------------------------------- */
 
 const char *cleat_unicode_version(void) {
     return utf8proc_version();
@@ -139,8 +148,6 @@ int32_t cleat_char_lower(int32_t character) {
 int cleat_char_combining(int32_t character) {
     return utf8proc_get_property(character)->combining_class;
 }
-
-/* --- normalisation -------------------------------------------------------------------------------------------- */
 
 size_t cleat_char_decompose(int32_t character, int32_t parts[CLEAT_MAX_DECOMPOSITION]) {
     int boundary = UTF8PROC_BOUNDCLASS_START;

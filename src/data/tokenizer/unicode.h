@@ -19,6 +19,10 @@ const char *cleat_unicode_version(void);
 /* Decodes the character at text [size > 0]. Returns its length of 1 to 4 bytes, or 0 if it is not valid
  * UTF-8. */
 size_t cleat_utf8_decode(const char *text, size_t size, int32_t *character);
+/* The same, but a byte that is not part of valid UTF-8 is U+FFFD of length 1. */
+int32_t cleat_utf8_next(const char *text, size_t size, size_t *length);
+/* Offset of the last character that begins before `end` > 0. */
+size_t cleat_utf8_previous(const char *text, size_t end);
 /* Encodes a character and returns its length in bytes. */
 size_t cleat_utf8_encode(int32_t character, char text[4]);
 

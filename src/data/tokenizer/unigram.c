@@ -17,20 +17,11 @@ struct cleat_unigram_node {
 static const double UNK_PENALTY = 10;
 
 cleat_status cleat_unigram_prepare(cleat_subwords *model, cleat_error *error) {
-    const cleat_vocabulary *names = &model->pieces.names;
-    cleat_trie_key *keys = cleat_alloc(names->count, sizeof *keys);
     double least = 0;
-    if (!keys) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", names->count);
-    for (size_t i = 0; i < names->count; ++i) {
-        const char *piece = cleat_vocabulary_piece(names, (int32_t)i);
-        keys[i] = (cleat_trie_key){piece, strlen(piece), model->pieces.ids[i]};
-    }
     for (size_t id = 0; id < model->pieces.limit; ++id)
         if (id == 0 || model->scores[id] < least) least = model->scores[id];
     model->unk_score = least - UNK_PENALTY;
-    cleat_status status = cleat_trie_build(&model->trie, keys, names->count, error);
-    cleat_free(keys);
-    return status;
+    return cleat_subwords_build_trie(model, error);
 }
 
 static cleat_status reserve(cleat_subwords_memory *memory, size_t count, cleat_error *error) {
@@ -66,7 +57,7 @@ static cleat_status find_best(const cleat_subwords *model, const char *word, siz
         }
         if (single) continue;
         if (model->unk < 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "an unknown character, and the model has no unk_id for that");
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "an unknown character, and the model has no unk_id");
         improve(&nodes[at + length], nodes[at].score + model->unk_score, length, model->unk);
     }
     return CLEAT_OK;
@@ -81,7 +72,7 @@ static void link_forward(struct cleat_unigram_node *nodes, size_t size) {
     }
 }
 
-/* Emits the token of a part that is unknown as a whole, or those of its bytes. */
+/* Emits the token of an unknown part, or those of its bytes. */
 static void emit_unknown(const cleat_subwords *model, const cleat_aligned_text *text, size_t start, size_t size,
                          cleat_token_sink *sink) {
     const char *bytes = text->bytes + start;

@@ -5,22 +5,8 @@
 
 #include <string.h>
 
-/* The trie of all pieces; its values are their ids. */
-static cleat_status build_trie(cleat_subwords *model, cleat_error *error) {
-    const cleat_piece_table *pieces = &model->pieces;
-    cleat_trie_key *keys = cleat_alloc(pieces->names.count, sizeof *keys);
-    if (!keys) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", pieces->names.count);
-    for (size_t i = 0; i < pieces->names.count; ++i) {
-        const char *piece = cleat_vocabulary_piece(&pieces->names, (int32_t)i);
-        keys[i] = (cleat_trie_key){piece, strlen(piece), pieces->ids[i]};
-    }
-    cleat_status status = cleat_trie_build(&model->trie, keys, pieces->names.count, error);
-    cleat_free(keys);
-    return status;
-}
-
 cleat_status cleat_wordpiece_prepare(cleat_subwords *model, cleat_error *error) {
-    cleat_status status = build_trie(model, error);
+    cleat_status status = cleat_subwords_build_trie(model, error);
     if (!status) model->inside = cleat_trie_walk(&model->trie, 0, model->prefix, strlen(model->prefix));
     return status;
 }
@@ -52,7 +38,7 @@ cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_ali
                 count_characters(text->bytes + word.start, word.size) <= model->max_characters;
     if (fits && cleat_wordpiece_emit(model, text, word, sink)) return CLEAT_OK;
     if (model->unk < 0)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "a word has no tokens, and the vocabulary no unk_token for that");
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "a word has no tokens, and the vocabulary no unk_token");
     cleat_token_sink_add(sink, text, model->unk, word.start, word.size);
     return CLEAT_OK;
 }

@@ -46,8 +46,6 @@ const char *cleat_special_token_name(cleat_special_token special) {
     return names[special];
 }
 
-/* --- words ---------------------------------------------------------------------------------------------------- */
-
 static void end_word(splitter *s) {
     if (!s->characters) return;
     cleat_word word = {.special = -1,
@@ -82,8 +80,6 @@ static void append_punctuation(splitter *s, int32_t character, uint32_t begin, u
     append(s, character, begin, end);
     end_word(s);
 }
-
-/* --- clusters ------------------------------------------------------------------------------------------------- */
 
 static cleat_status reserve(splitter *s, size_t more, cleat_error *error) {
     if (s->count + more <= s->capacity) return CLEAT_OK;
@@ -216,8 +212,6 @@ static cleat_status split_cluster(splitter *s, int32_t character, uint32_t begin
     if (!status) append_cluster(s);
     return status;
 }
-
-/* --- the pass ------------------------------------------------------------------------------------------------- */
 
 /* If a special token begins at s->at, emits it as a word. */
 static bool match_special(splitter *s) {

@@ -85,8 +85,7 @@ static void add_value(cleat_string *json, const cleat_json_value *value) {
         add_digits(json, value->number, exact_digits(value->number));
 }
 
-/* A comma, unless the value is the first of its object or array or stands behind a line break or a blank; and the name. */
-static void add_name(cleat_string *json, const char *name) {
+void cleat_json_add_name(cleat_string *json, const char *name) {
     const char last = json->size ? json->data[json->size - 1] : '\n';
     if (!strchr("{[\n ", last)) cleat_string_add(json, json->spaced ? ", " : ",");
     if (!name) return;
@@ -96,7 +95,7 @@ static void add_name(cleat_string *json, const char *name) {
 
 void cleat_json_add_values(cleat_string *json, const cleat_json_value *values, size_t count) {
     for (size_t i = 0; i < count; ++i) {
-        if (values[i].kind != JSON_CLOSE) add_name(json, values[i].name);
+        if (values[i].kind != JSON_CLOSE) cleat_json_add_name(json, values[i].name);
         add_value(json, &values[i]);
     }
 }

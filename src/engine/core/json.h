@@ -32,6 +32,9 @@ typedef struct cleat_json_value {
     int64_t count;    /* digits, bracket */
 } cleat_json_value;
 
+/* Starts a value: a comma, unless the value is the first of its object or array or follows a line break or a blank,
+ * and the name. */
+void cleat_json_add_name(cleat_string *json, const char *name);
 void cleat_json_add_values(cleat_string *json, const cleat_json_value *values, size_t count);
 /* Appends values: json_add(&json, json_open(NULL, '{'), json_text("name", name), ..., json_close('}')). */
 #define json_add(json, ...)                                                                                            \

@@ -68,6 +68,18 @@ void cleat_string_add(cleat_string *text, const char *format, ...) {
     va_end(arguments);
 }
 
+void cleat_string_add_base64(cleat_string *text, const uint8_t *bytes, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        const size_t left = size - i;
+        const uint32_t three =
+            (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0);
+        const char four[4] = {digits[three >> 18], digits[three >> 12 & 63], left > 1 ? digits[three >> 6 & 63] : '=',
+                              left > 2 ? digits[three & 63] : '='};
+        cleat_string_add_bytes(text, four, 4);
+    }
+}
+
 void cleat_string_free(cleat_string *text) {
     cleat_free(text->data);
     *text = (cleat_string){0};

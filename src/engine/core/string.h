@@ -17,6 +17,8 @@ void cleat_string_add_bytes(cleat_string *text, const char *bytes, size_t size);
 void cleat_string_reserve(cleat_string *text, size_t size);
 /* Appends a field of a CSV file, in quotes where RFC 4180 requires them. */
 void cleat_string_add_field(cleat_string *text, const char *field);
+/* Appends the bytes in base64 (RFC 4648). */
+void cleat_string_add_base64(cleat_string *text, const uint8_t *bytes, size_t size);
 void cleat_string_free(cleat_string *text);
 /* Moves the string to *out, which the caller frees with cleat_free. If memory ran out, frees it and reports
  * that. */

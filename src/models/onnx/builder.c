@@ -89,8 +89,6 @@ static void append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item) {
         list->items[list->count++] = item;
 }
 
-/* --- values ----------------------------------------------------------------------------------------------------- */
-
 static void register_name(cleat_onnx_builder *b, const char *name) {
     cleat_error error;
     if (cleat_onnx_failed(b)) return;
@@ -189,8 +187,6 @@ const char *cleat_onnx_keep(cleat_onnx_builder *b, const char *key, const char *
     return status ? cleat_onnx_fail(b, status, "%s", error.text) : value;
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------------------ */
-
 static Cleat__Onnx__Attribute *make_attribute(cleat_onnx_builder *b, const cleat_onnx_attribute *attribute) {
     Cleat__Onnx__Attribute *made = cleat_onnx_alloc(b, 1, sizeof *made);
     int64_t *ints = cleat_onnx_alloc(b, (size_t)attribute->count + 1, sizeof *ints);
@@ -252,8 +248,6 @@ const char *cleat_onnx_transpose(cleat_onnx_builder *b, const char *x, int rank,
 const char *cleat_onnx_cast(cleat_onnx_builder *b, const char *x, cleat_onnx_type to) {
     return OP_WITH(b, "Cast", ATTRIBUTES(CLEAT_ONNX_I("to", (int64_t)to)), x);
 }
-
-/* --- inputs, outputs, bodies ------------------------------------------------------------------------------------ */
 
 static Cleat__Onnx__Shape *make_shape(cleat_onnx_builder *b, int rank, const cleat_onnx_size *sizes) {
     Cleat__Onnx__Shape *shape = cleat_onnx_alloc(b, 1, sizeof *shape);

@@ -46,8 +46,6 @@ bool cleat_onnx_failed(const cleat_onnx_builder *b);
 void *cleat_onnx_alloc(cleat_onnx_builder *b, size_t count, size_t size);
 char *cleat_onnx_text(cleat_onnx_builder *b, const char *format, ...) CLEAT_PRINTF(2, 3);
 
-/* --- values ----------------------------------------------------------------------------------------------------- */
-
 /* A new name: `wanted`, or with a number behind it if it is taken. */
 const char *cleat_onnx_new_name(cleat_onnx_builder *b, const char *wanted);
 
@@ -72,8 +70,6 @@ const char *cleat_onnx_table(cleat_onnx_builder *b, const char *name, int rank, 
 /* Values that several nodes share, by a key: kept returns NULL where none was kept. keep returns `value`. */
 const char *cleat_onnx_kept(const cleat_onnx_builder *b, const char *key);
 const char *cleat_onnx_keep(cleat_onnx_builder *b, const char *key, const char *value);
-
-/* --- nodes ------------------------------------------------------------------------------------------------------ */
 
 /* An attribute of a node. */
 typedef struct cleat_onnx_attribute {
@@ -143,8 +139,6 @@ const char *cleat_onnx_transpose(cleat_onnx_builder *b, const char *x, int rank,
                          (const int64_t[]){__VA_ARGS__})
 const char *cleat_onnx_cast(cleat_onnx_builder *b, const char *x, cleat_onnx_type to);
 
-/* --- inputs, outputs, bodies ------------------------------------------------------------------------------------ */
-
 /* A size of an input or output: `value`, or if `param` is not NULL a name. */
 typedef struct cleat_onnx_size {
     int64_t value;
@@ -160,8 +154,6 @@ void cleat_onnx_begin_body(cleat_onnx_builder *b, cleat_onnx_part *body);
 Cleat__Onnx__Graph *cleat_onnx_end_body(cleat_onnx_builder *b, const char *name);
 
 void cleat_onnx_metadata(cleat_onnx_builder *b, const char *key, const char *value);
-
-/* --- the file --------------------------------------------------------------------------------------------------- */
 
 /* Removes nodes and initializers that no output depends on. Call it before the model is written. */
 void cleat_onnx_drop_unused(cleat_onnx_builder *b);

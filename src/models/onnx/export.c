@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- builds ----------------------------------------------------------------------------------------------------- */
-
 enum { AT_SIZE, OTHER_BATCH, OTHER_LENGTH, BUILDS };
 
 typedef struct builds {
@@ -109,8 +107,6 @@ static cleat_status prepare(const cleat_onnx_spec *spec, builds *all, cleat_onnx
     return status;
 }
 
-/* --- inputs and output ------------------------------------------------------------------------------------------ */
-
 static cleat_onnx_type type_of(cleat_dtype dtype) {
     return dtype == CLEAT_F32 ? CLEAT_ONNX_FLOAT : CLEAT_ONNX_INT32;
 }
@@ -177,8 +173,6 @@ static void declare_output(cleat_onnx_translator *t, const cleat_model *model, c
     node->output[0] = (char *)name; /* the output has its own name */
     declare(t, &b->main.outputs, output, name, "", &report->output);
 }
-
-/* --- the file --------------------------------------------------------------------------------------------------- */
 
 static void add_metadata(cleat_onnx_translator *t, const cleat_onnx_spec *spec, int64_t length) {
     char text[32];

@@ -1,8 +1,6 @@
 /* ONNX: operations on images. cleat stores channels last, ONNX's operators take them first. */
 #include "onnx/translate.h"
 
-/* --- convolutions ----------------------------------------------------------------------------------------------- */
-
 enum { X, WEIGHT, BIAS };
 
 static const char *convolve(cleat_onnx_translator *t, const cleat_node *node, const char *weight,
@@ -30,8 +28,6 @@ void cleat_onnx_emit_depthwise_conv2d(cleat_onnx_translator *t, const cleat_node
     weight = OP(b, "Unsqueeze", weight, cleat_onnx_int(b, 1));
     cleat_onnx_set_image(t, node, 0, convolve(t, node, weight, strides, pads, weight_shape[2]));
 }
-
-/* --- pooling ---------------------------------------------------------------------------------------------------- */
 
 typedef struct window {
     int64_t size[2], strides[2], pads[4];
@@ -62,8 +58,6 @@ void cleat_onnx_emit_average_pool(cleat_onnx_translator *t, const cleat_node *no
                            CLEAT_ONNX_IS("pads", w.pads, 4), CLEAT_ONNX_I("count_include_pad", 1)),
                 cleat_onnx_image(t, node, 0)));
 }
-
-/* --- resize, batch normalisation -------------------------------------------------------------------------------- */
 
 /* sizes, not scales: a factor such as 7 / 3 is not exact in f32, and the size would be one less. */
 void cleat_onnx_emit_resize(cleat_onnx_translator *t, const cleat_node *node) {

@@ -45,8 +45,6 @@ void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node)
     cleat_onnx_set(t, node, 0, OP(b, "Mul", rows, OP(b, "Unsqueeze", valid, cleat_onnx_int(b, -1))));
 }
 
-/* --- positions -------------------------------------------------------------------------------------------------- */
-
 /* A column's turns per position as a sum of numbers of 8 bits and a small rest: their products with positions below
  * 2^16 are exact, and so are the fractions of a turn; l w itself would have lost them (cl/positional_encoding.cl). */
 enum { PARTS = 3, PART_BITS = 8 };
@@ -137,8 +135,6 @@ void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_no
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), found));
 }
 
-/* --- pooling ---------------------------------------------------------------------------------------------------- */
-
 /* Samples without rows: f32 [B, 1], 0 for these and 1 for others. */
 static const char *has_rows(cleat_onnx_builder *b, const char *lengths) {
     const char *some = OP(b, "Greater", lengths, cleat_onnx_whole(b, 0));
@@ -182,8 +178,6 @@ void cleat_onnx_emit_pool(cleat_onnx_translator *t, const cleat_node *node) {
                     cleat_onnx_whole(b, mode == POOL_LAST ? -1 : 0));
     cleat_onnx_set(t, node, 0, lengths ? OP(b, "Mul", y, has_rows(b, lengths)) : y);
 }
-
-/* --- LSTM ------------------------------------------------------------------------------------------------------- */
 
 /* Gates of ONNX are in the order i, o, f, c, those of cleat in i, f, g, o; along axis 0. */
 static const char *reorder_gates(cleat_onnx_builder *b, const char *x) {

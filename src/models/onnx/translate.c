@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- operations ------------------------------------------------------------------------------------------------- */
-
 typedef struct row {
     const char *op;
     cleat_onnx_emitter emit;
@@ -58,8 +56,6 @@ cleat_onnx_emitter cleat_onnx_find_emitter(const char *op) {
         if (strcmp(rows[i].op, op) == 0) return rows[i].emit;
     return NULL;
 }
-
-/* --- values ----------------------------------------------------------------------------------------------------- */
 
 cleat_onnx_builder *cleat_onnx_of(cleat_onnx_translator *t) {
     return &t->builder;
@@ -173,8 +169,6 @@ double cleat_onnx_attribute_of(cleat_onnx_translator *t, const cleat_node *node,
     return value;
 }
 
-/* --- dimensions ------------------------------------------------------------------------------------------------- */
-
 /* The tensor of another build that corresponds to this one. */
 static const cleat_tensor *twin_of(const cleat_graph *graph, const cleat_tensor *tensor) {
     return cleat_is_persistent(tensor) ? tensor : graph->tensors[tensor->index];
@@ -281,8 +275,6 @@ const char *cleat_onnx_mask(cleat_onnx_translator *t, const cleat_node *node, in
     if (found) return found;
     return cleat_onnx_keep(b, key, OP(b, "Less", positions, OP(b, "Unsqueeze", name, cleat_onnx_int(b, 1))));
 }
-
-/* --- the walk --------------------------------------------------------------------------------------------------- */
 
 static void set_scope(cleat_onnx_builder *b, const cleat_node *node) {
     const char *slash = strrchr(node->name, '/');

@@ -56,8 +56,6 @@ double cleat_onnx_attribute_of(cleat_onnx_translator *t, const cleat_node *node,
 /* Fails with the node's name in front. */
 void cleat_onnx_node_fail(cleat_onnx_translator *t, const cleat_node *node, const char *format, ...) CLEAT_PRINTF(3, 4);
 
-/* --- operations: emitters --------------------------------------------------------------------------------------- */
-
 typedef void (*cleat_onnx_emitter)(cleat_onnx_translator *t, const cleat_node *node);
 
 /* elements.c */

@@ -13,8 +13,6 @@
 static const int64_t largest = INT64_C(2000000000);
 enum { EXTERNAL_ALIGNMENT = 4096, EXTERNAL_LEAST = 1024 /* bytes; smaller initializers stay in the model */ };
 
-/* --- unused nodes ----------------------------------------------------------------------------------------------- */
-
 static void mark(cleat_onnx_builder *b, cleat_name_table *used, const char *name) {
     uint32_t there;
     cleat_error error;
@@ -63,8 +61,6 @@ void cleat_onnx_drop_unused(cleat_onnx_builder *b) {
     cleat_name_table_free(&used);
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------ */
-
 /* A file under a temporary name; `base` is first, so that a ProtobufCBuffer * can be cast to this type. */
 typedef struct stream {
     ProtobufCBuffer base;
@@ -105,8 +101,6 @@ static cleat_status stream_close(stream *s, cleat_status status, cleat_error *er
     return status;
 }
 
-/* --- external values -------------------------------------------------------------------------------------------- */
-
 static Cleat__Onnx__Entry *entry(cleat_onnx_builder *b, const char *key, const char *value) {
     Cleat__Onnx__Entry *made = cleat_onnx_alloc(b, 1, sizeof *made);
     if (!made) return NULL;
@@ -146,8 +140,6 @@ static cleat_status write_external(cleat_onnx_builder *b, const char *path, int6
     *bytes += s.bytes;
     return stream_close(&s, status, error);
 }
-
-/* --- the model -------------------------------------------------------------------------------------------------- */
 
 static cleat_status write_model(const Cleat__Onnx__Model *model, const char *path, int64_t *bytes, cleat_error *error) {
     stream s;

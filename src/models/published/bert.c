@@ -2,8 +2,6 @@
 #include "models/published/text.h"
 #include "weights/config.h"
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* Relative to "bert.", "roberta." or "electra.". */
 #define BACKBONE                                                                                                       \
     {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
@@ -80,8 +78,6 @@ static const char *const ignored[] = {"*position_ids",
                                       "pre_classifier.*",
                                       NULL};
 
-/* --- config.json ---------------------------------------------------------------------------------------------- */
-
 /* Members without a setting are those that must have their usual value. */
 #define BERT_ROWS(TYPES, EPS)                                                                                          \
     BERT_CONFIG_ROWS(TYPES, EPS), {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                   \
@@ -113,84 +109,62 @@ static const cleat_config_row bert_masked_config[] = {BERT_ROWS("2", "1e-12"), T
 static const cleat_config_row electra_masked_config[] = {ELECTRA_ROWS, TIED, {.key = NULL}};
 static const cleat_config_row distilbert_masked_config[] = {DISTILBERT_ROWS, TIED, {.key = NULL}};
 
-static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                         cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_CLASSES, error);
-}
-
-static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_TAGS, error);
-}
-
-static cleat_status configure_masked(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, CLEAT_HEAD_MASKED, error);
+static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                              cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, 0, head, error);
 }
 
 /* RoBERTa counts positions from the one after that of padding. */
-static cleat_status configure_roberta(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                      cleat_text_head head, cleat_error *error) {
+static cleat_status configure_roberta(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                                      cleat_error *error) {
     int64_t padding;
     cleat_status status = cleat_published_padding(weights, 1, &padding, error);
     return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, head, error);
 }
 
-static cleat_status configure_roberta_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                                 cleat_error *error) {
-    return configure_roberta(weights, sink, CLEAT_HEAD_CLASSES, error);
-}
-
-static cleat_status configure_roberta_tagger(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                             cleat_error *error) {
-    return configure_roberta(weights, sink, CLEAT_HEAD_TAGS, error);
-}
-
-static cleat_status configure_roberta_masked(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                             cleat_error *error) {
-    return configure_roberta(weights, sink, CLEAT_HEAD_MASKED, error);
-}
-
-/* --- architectures -------------------------------------------------------------------------------------------- */
-
-#define ARCHITECTURE(NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                             \
-    .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,          \
-    .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
+#define ARCHITECTURE(HEAD, NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                       \
+    .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .head = HEAD,                    \
+    .configure = CONFIGURE, .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
 
 /* By cleat_text_network. */
 static const cleat_architecture architectures[][CLEAT_TOKENIZER_HEADS] = {
-    [CLEAT_TEXT_BERT] =
-        {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("bert", "bert.", bert_classifier_names, bert_config,
-                                              configure_classifier)},
-         [CLEAT_HEAD_TAGS] = {ARCHITECTURE("bert", "bert.", tagger_names, bert_config, configure_tagger)},
-         [CLEAT_HEAD_MASKED] = {ARCHITECTURE("bert", "bert.", bert_masked_names, bert_masked_config, configure_masked),
-                                .other_names = bert_masked_other_names, .tied = true}},
-    [CLEAT_TEXT_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("roberta", "roberta.", two_layers_names, bert_config,
-                                                                 configure_roberta_classifier)},
-                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE("roberta", "roberta.", tagger_names, bert_config,
-                                                              configure_roberta_tagger)},
-                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE("roberta", "roberta.", roberta_masked_names,
-                                                                bert_masked_config, configure_roberta_masked),
+    [CLEAT_TEXT_BERT] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "bert", "bert.",
+                                                              bert_classifier_names, bert_config, configure)},
+                         [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "bert", "bert.", tagger_names, bert_config,
+                                                           configure)},
+                         [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "bert", "bert.", bert_masked_names,
+                                                             bert_masked_config, configure),
+                                                .other_names = bert_masked_other_names, .tied = true}},
+    [CLEAT_TEXT_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "roberta", "roberta.",
+                                                                 two_layers_names, bert_config, configure_roberta)},
+                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "roberta", "roberta.", tagger_names,
+                                                              bert_config, configure_roberta)},
+                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "roberta", "roberta.",
+                                                                roberta_masked_names,
+                                                                bert_masked_config, configure_roberta),
                                                    .other_names = roberta_masked_other_names, .tied = true}},
-    [CLEAT_TEXT_XLM_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("xlm-roberta", "roberta.", two_layers_names,
-                                                                     bert_config, configure_roberta_classifier)},
-                                [CLEAT_HEAD_TAGS] = {ARCHITECTURE("xlm-roberta", "roberta.", tagger_names, bert_config,
-                                                                  configure_roberta_tagger)},
-                                [CLEAT_HEAD_MASKED] = {ARCHITECTURE("xlm-roberta", "roberta.", roberta_masked_names,
-                                                                    bert_masked_config, configure_roberta_masked),
+    [CLEAT_TEXT_XLM_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "xlm-roberta", "roberta.",
+                                                                     two_layers_names, bert_config, configure_roberta)},
+                                [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "xlm-roberta", "roberta.",
+                                                                  tagger_names, bert_config, configure_roberta)},
+                                [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "xlm-roberta", "roberta.",
+                                                                    roberta_masked_names, bert_masked_config,
+                                                                    configure_roberta),
                                                        .other_names = roberta_masked_other_names, .tied = true}},
-    [CLEAT_TEXT_DISTILBERT] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("distilbert", "distilbert.",
-                                                                    distilbert_classifier_names, distilbert_config,
-                                                                    configure_classifier)},
-                               [CLEAT_HEAD_TAGS] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_tagger_names,
-                                                                 distilbert_config, configure_tagger)},
-                               [CLEAT_HEAD_MASKED] = {ARCHITECTURE("distilbert", "distilbert.", distilbert_masked_names,
-                                                                   distilbert_masked_config, configure_masked),
-                                                      .tied = true}},
-    [CLEAT_TEXT_ELECTRA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE("electra", "electra.", two_layers_names,
-                                                                 electra_config, configure_classifier)},
-                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE("electra", "electra.", tagger_names, electra_config,
-                                                              configure_tagger)},
-                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE("electra", "electra.", electra_masked_names,
-                                                                electra_masked_config, configure_masked),
+    [CLEAT_TEXT_DISTILBERT] =
+        {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "distilbert", "distilbert.",
+                                              distilbert_classifier_names, distilbert_config, configure)},
+         [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "distilbert", "distilbert.", distilbert_tagger_names,
+                                           distilbert_config, configure)},
+         [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "distilbert", "distilbert.", distilbert_masked_names,
+                                             distilbert_masked_config, configure),
+                                .tied = true}},
+    [CLEAT_TEXT_ELECTRA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "electra", "electra.",
+                                                                 two_layers_names, electra_config, configure)},
+                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "electra", "electra.", tagger_names,
+                                                              electra_config, configure)},
+                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "electra", "electra.",
+                                                                electra_masked_names, electra_masked_config, configure),
                                                    .tied = true}},
 };
 

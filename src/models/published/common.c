@@ -69,8 +69,6 @@ cleat_status cleat_published_pooling(const cleat_weights *weights, const char *h
                                   usual);
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_published_set_list(const cleat_setting_sink *sink, const char *setting, const int64_t *values,
                                       int64_t count, const char *source, cleat_error *error) {
     char text[SENTENCE];
@@ -136,8 +134,8 @@ static cleat_status set_normalisation(const cleat_weights *weights, const image_
     return status ? status : sink->set(sink->user, "data.std", "0.229 0.224 0.225", "ImageNet's std", error);
 }
 
-/* timm's size is [channels, height, width]; that of transformers a number, [height, width] or an object, of the part that
- * is cut out, unless do_center_crop is false, or of the whole image. */
+/* The size in timm is [channels, height, width]; in transformers a number, [height, width] or an object, for the crop,
+ * or for the whole image if do_center_crop is false. */
 static cleat_status set_size(const cleat_weights *weights, const image_source *from, bool timm,
                              const cleat_setting_sink *sink, cleat_error *error) {
     static const char *const paths[] = {"crop_size", "size"};
@@ -155,11 +153,9 @@ static cleat_status set_size(const cleat_weights *weights, const image_source *f
     return cleat_set_integer(sink, "data.image_size", (int64_t)side->valuedouble, path, error);
 }
 
-/* --- preprocessor_config.json --------------------------------------------------------------------------------- */
-
 static const char preprocessor_file[] = "preprocessor_config.json";
 
-/* Members that are read here, or that data.image_size and data.channels say; then names. */
+/* Members that are read here, or given by data.image_size and data.channels; then names. */
 static const char known_members[] = " crop_size do_convert_rgb do_normalize do_rescale image_mean image_std "
                                     "rescale_factor size "
                                     "_valid_processor_keys data_format default_to_square device disable_grouping "
@@ -168,8 +164,8 @@ static const char known_members[] = " crop_size do_convert_rgb do_normalize do_r
 static const cleat_json_rule rules[] = {
     {"do_resize", "true", "cleat resizes images to data.image_size"},
     {"resample", "2", "cleat reduces images by the mean of an area and enlarges them linearly"},
-    {"do_center_crop", "false", "cleat does not cut borders off"},
-    {"crop_pct", "1", "cleat does not cut borders off"},
+    {"do_center_crop", "false", "cleat does not crop borders"},
+    {"crop_pct", "1", "cleat does not crop borders"},
     {"do_pad", "false", "cleat does not pad images"},
     {"do_flip_channel_order", "false", "cleat's channels are red, green, blue"},
     {"do_reduce_labels", "false", "a value v of a mask is class v"},
@@ -178,8 +174,8 @@ static const cleat_json_rule rules[] = {
     {0},
 };
 
-/* What transformers makes of bytes: times rescale_factor, unless do_rescale is false; then mean and deviation, unless
- * do_normalize is. *normalise is false where it is not done. */
+/* transformers multiplies bytes by rescale_factor unless do_rescale is false, then normalises (*normalise) unless
+ * do_normalize is false. */
 static cleat_status read_scale(const cleat_weights *weights, image_source *from, bool *normalise, cleat_error *error) {
     const cJSON *rescale, *factor, *told;
     cleat_status status = member_of(weights, from, "do_rescale", CLEAT_JSON_BOOL, &rescale, error);
@@ -195,7 +191,7 @@ static cleat_status read_scale(const cleat_weights *weights, image_source *from,
     return CLEAT_OK;
 }
 
-/* Mean 0, and the deviation that makes of pixels of 0 to 1 those of 0 to `scale`. */
+/* Mean 0, and the deviation that scales pixels of 0 to 1 to 0 to `scale`. */
 static cleat_status set_scale_only(const cleat_setting_sink *sink, double scale, int64_t channels, cleat_error *error) {
     char number[32];
     cleat_string mean = {0}, std = {0};
@@ -242,8 +238,6 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
     cJSON_Delete(preprocessor);
     return status;
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 bool cleat_published_add_list(cJSON *object, const char *key, const int64_t *values, int64_t count) {
     cJSON *list = cJSON_AddArrayToObject(object, key);

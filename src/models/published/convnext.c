@@ -5,8 +5,6 @@
 
 enum { STAGES = CLEAT_PUBLISHED_STAGES };
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 static const cleat_weight_row timm_names[] = {
     {.param = "pe", .sources = {"stem.0"}},
     {.param = "pn", .sources = {"stem.1"}},
@@ -63,8 +61,6 @@ static size_t number_torchvision(const cleat_model *model, size_t count, int64_t
     return count;
 }
 
-/* --- recognition ---------------------------------------------------------------------------------------------- */
-
 static bool is_timm(const cleat_weights *weights) {
     static const char *const known[] = {"convnext", NULL};
     if (!cleat_weights_find(weights, "stages.0.blocks.0.conv_dw.weight")) return false;
@@ -74,8 +70,6 @@ static bool is_timm(const cleat_weights *weights) {
 static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "features.1.0.layer_scale") != NULL;
 }
-
-/* --- sizes ---------------------------------------------------------------------------------------------------- */
 
 /* The name of the depthwise convolution of block J of stage S, with two %lld; stage S is numbered step S + first. */
 typedef struct convnext_names {
@@ -113,7 +107,9 @@ static cleat_status configure(const cleat_weights *weights, const convnext_names
     return status ? status : cleat_published_set_images(weights, sink, names->stem, error);
 }
 
-static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                                   cleat_error *error) {
+    (void)head;
     static const convnext_names names = {"stem.0.weight", "stages.%lld.blocks.%lld.conv_dw.weight", 0, 1,
                                          "model.norm_eps"};
     const char *pooling;
@@ -121,16 +117,18 @@ static cleat_status configure_timm(const cleat_weights *weights, const cleat_set
     return status ? status : configure(weights, &names, sink, error);
 }
 
-static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
+static cleat_status configure_torchvision(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                                           cleat_error *error) {
+    (void)head;
     static const convnext_names names = {"features.0.0.weight", "features.%lld.%lld.block.0.weight", 1, 2,
                                          "model.norm_eps"};
     return configure(weights, &names, sink, error);
 }
 
 /* layer_norm_eps is that of the last norm; the others have 1e-6 whatever config.json says. */
-static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
+static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                                            cleat_error *error) {
+    (void)head;
     static const convnext_names headed = {"convnext.embeddings.patch_embeddings.weight",
                                           "convnext.encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1,
                                           "model.last_norm_eps"};

@@ -6,8 +6,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* Relative to "deberta.". */
 #define BACKBONE                                                                                                       \
     {.param = "emb.word", .sources = {"embeddings.word_embeddings"}},                                                  \
@@ -38,8 +36,6 @@ static const char *const ignored[] = {"*position_ids",    "*position_embeddings.
                                       "lm_predictions.*", "mask_predictions.*",
                                       "qa_outputs.*",     "classifier.*",
                                       "deberta.z_steps",  NULL};
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 #define ROWS                                                                                                           \
     BERT_CONFIG_ROWS("0", "1e-7"),                                                                                     \
@@ -121,23 +117,12 @@ static cleat_status check_widths(const cleat_weights *weights, cleat_error *erro
     return status;
 }
 
-static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_text_head head,
+static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                               cleat_error *error) {
     cleat_status status = check_widths(weights, error);
     if (!status) status = set_positions(weights, sink, error);
     return status ? status : cleat_published_set_texts(weights, sink, 0, head, error);
 }
-static cleat_status configure_classifier(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                         cleat_error *error) {
-    return configure(weights, sink, CLEAT_HEAD_CLASSES, error);
-}
-static cleat_status configure_tagger(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return configure(weights, sink, CLEAT_HEAD_TAGS, error);
-}
-static cleat_status configure_masked(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
-    return configure(weights, sink, CLEAT_HEAD_MASKED, error);
-}
-
 /* Members that are lists, or that are left out where they have no value. */
 static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
@@ -166,11 +151,11 @@ static cleat_status describe_masked(const cleat_model *model, cJSON *config, cle
     return describe(model, config, error);
 }
 
-#define ARCHITECTURE(NAMES, CONFIG, CONFIGURE, DESCRIBE)                                                               \
-    .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = CONFIG,                    \
-    .configure = CONFIGURE, .describe = DESCRIBE, .keeps = cleat_published_keeps_text
+#define ARCHITECTURE(HEAD, NAMES, CONFIG, DESCRIBE)                                                                    \
+    .name = "deberta-v2", .base = "deberta.", .names = NAMES, .ignored = ignored, .config = CONFIG, .head = HEAD,      \
+    .configure = configure, .describe = DESCRIBE, .keeps = cleat_published_keeps_text
 const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS] = {
-    [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(classifier_names, config_rows, configure_classifier, describe)},
-    [CLEAT_HEAD_TAGS] = {ARCHITECTURE(tagger_names, config_rows, configure_tagger, describe)},
-    [CLEAT_HEAD_MASKED] = {ARCHITECTURE(masked_names, masked_config_rows, configure_masked, describe_masked),
+    [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, classifier_names, config_rows, describe)},
+    [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, tagger_names, config_rows, describe)},
+    [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, masked_names, masked_config_rows, describe_masked),
                            .other_names = masked_other_names, .tied = true}};

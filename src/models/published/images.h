@@ -1,4 +1,4 @@
-/* Published image classifiers: what their tensors are called in files of timm, torchvision and transformers. */
+/* Published image classifiers: names of their tensors in files of timm, torchvision and transformers. */
 #ifndef CLEAT_SRC_PUBLISHED_IMAGES_H
 #define CLEAT_SRC_PUBLISHED_IMAGES_H
 
@@ -33,10 +33,8 @@ bool cleat_published_add_transformers(const cleat_model *model, struct cJSON *co
  * `config`. */
 struct cJSON *cleat_published_add_timm(const cleat_model *model, struct cJSON *config, const char *name);
 bool cleat_published_add_list(struct cJSON *object, const char *key, const int64_t *values, int64_t count);
-/* CLEAT_OK, or CLEAT_ERR_MEMORY where it is not done. */
+/* CLEAT_OK if done, else CLEAT_ERR_MEMORY. */
 cleat_status cleat_published_described(bool done, cleat_error *error);
-
-/* --- reading files (common.c) --------------------------------------------------------------------------------- */
 
 enum { CLEAT_PUBLISHED_STAGES = 4 };
 
@@ -48,8 +46,8 @@ int64_t cleat_published_extent(const cleat_weights *weights, int axis, const cha
  * followed by nothing, a digit or "_". False without config.json. */
 bool cleat_published_is(const cleat_weights *weights, const char *const *names);
 
-/* What the classes of `head`, a tensor, are computed from: global_pool of timm's config.json; `usual` where the file has
- * no such member or no such head. CLEAT_ERR_NOT_SUPPORTED where it is neither `usual` nor avg, the mean. */
+/* Pooling before the tensor `head`: global_pool of timm's config.json; `usual` if the file has no such member or head.
+ * CLEAT_ERR_NOT_SUPPORTED: neither `usual` nor avg, the mean. */
 cleat_status cleat_published_pooling(const cleat_weights *weights, const char *head, const char *usual,
                                      const char **pooling, cleat_error *error);
 
@@ -65,7 +63,7 @@ cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_s
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
                                         cleat_error *error);
 
-/* CLEAT_ERR_NOT_SUPPORTED with the file, and what of its network is not supported. */
+/* CLEAT_ERR_NOT_SUPPORTED with the file and the unsupported part of its network. */
 cleat_status cleat_published_refuse(const cleat_weights *weights, cleat_error *error, const char *format, ...)
     CLEAT_PRINTF(3, 4);
 

@@ -12,8 +12,6 @@
 
 enum { STAGES = CLEAT_SEGFORMER_STAGES };
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 #define ROW(PARAM, ...)                                                                                                \
     {                                                                                                                  \
         .param = PARAM, .sources = { __VA_ARGS__ }                                                                     \
@@ -64,8 +62,6 @@ static const cleat_weight_row other_emberformer_names[] = {
 
 /* `classifier` is that of a network for whole images. */
 static const char *const ignored[] = {"decode_head.batch_norm.num_batches_tracked", "classifier.*", NULL};
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 #define NETWORK_ROWS                                                                                                   \
     {.key = "num_encoder_blocks", .fallback = "4", .only = "4"},                                                       \
@@ -147,9 +143,8 @@ static cleat_status set_list(const list_row *row, cleat_segformer *shape, bool n
     return sink->set(sink->user, row->setting, text, row->key, error);
 }
 
-/* Sets the backbone where its sizes are those of a known one, so that a profile for another one is refused; else the
- * lists. model.stem_stride is the profile's where the file has the usual one, since a finer map needs no other
- * parameters. */
+/* Sets the backbone if the sizes are those of a known one, so that a profile for another one is refused; else the lists.
+ * model.stem_stride remains the profile's if the file has the usual one, since a finer map needs no other parameters. */
 static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *sink, cleat_error *error) {
     const cleat_backbone backbone = find_backbone(shape);
     const bool named = backbone < CLEAT_BACKBONES;
@@ -167,7 +162,9 @@ static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *
     return status;
 }
 
-static cleat_status set_shape(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+static cleat_status set_shape(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                              cleat_error *error) {
+    (void)head;
     cleat_segformer shape = {.decoder = 0};
     cleat_status status = cleat_weights_integer(weights, "decoder_hidden_size", 256, &shape.decoder, error);
     for (int i = 0; i < LISTS && !status; ++i) status = read_list(weights, &lists[i], &shape, error);
@@ -178,7 +175,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     static const char *const stems[] = {
         "segformer.encoder.patch_embeddings.0.proj.weight", "encoder.patch_embeddings.0.proj.weight",
         "segformer.stages.0.patch_embeddings.proj.weight", "stages.0.patch_embeddings.proj.weight"};
-    cleat_status status = set_shape(weights, sink, error);
+    cleat_status status = set_shape(weights, 0, sink, error);
     for (size_t i = 0; i < sizeof stems / sizeof *stems && !status; ++i)
         if (cleat_weights_find(weights, stems[i])) return cleat_published_set_images(weights, sink, stems[i], error);
     if (status) return status;
@@ -186,8 +183,10 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
                       cleat_weights_path(weights), stems[0]);
 }
 
-/* Where the data do not name their classes, the file does. */
-static cleat_status configure_masks(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+/* The file names the classes if the data do not. */
+static cleat_status configure_masks(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                                    cleat_error *error) {
+    (void)head;
     const cJSON *labels;
     cleat_status status = configure(weights, sink, error);
     if (!status)
@@ -198,13 +197,11 @@ static cleat_status configure_masks(const cleat_weights *weights, const cleat_se
     return status ? status : sink->set(sink->user, "data.names", path, "id2label", error);
 }
 
-/* The last layer is of the classes of the file. */
+/* The last layer has the file's classes. */
 static bool keeps(const cleat_model *model, const cleat_weights *weights, const char *param) {
     const cleat_mask_own *own = model->own;
     return !own || strncmp(param, "cls.", 4) != 0 || cleat_published_same_labels(weights, own->classes, own->n_classes);
 }
-
-/* --- export --------------------------------------------------------------------------------------------------- */
 
 static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error *error) {
     cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_PREDICT);

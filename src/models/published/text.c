@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A member that is a number: the first of `keys` [count] that the file has; *rate is NULL where it has none. */
+/* The first number in the file among `keys` [count]; *rate is NULL if there is none. */
 static cleat_status find_number(const cleat_weights *weights, const char *const *keys, size_t count, const char **key,
                                 const cJSON **rate, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -26,7 +26,7 @@ static cleat_status find_number(const cleat_weights *weights, const char *const 
 }
 
 /* null, or no such member: as the other layers. */
-static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_text_head head,
+static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, int head,
                                      cleat_error *error) {
     static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
     const char *key;
@@ -62,7 +62,8 @@ static cleat_status check_problem(const cleat_weights *weights, cleat_error *err
     return status;
 }
 
-/* Texts are cut where positions end, or earlier where the tokenizer says so, unless the profile gives a length. */
+/* Texts are truncated to the positions, or to the tokenizer's length if shorter, unless the profile sets a
+ * length. */
 static cleat_status set_positions(const cleat_weights *weights, const cleat_setting_sink *sink, int64_t first,
                                   cleat_error *error) {
     static const char key[] = "max_position_embeddings", file[] = "tokenizer_config.json", most[] = "model_max_length";
@@ -71,7 +72,7 @@ static cleat_status set_positions(const cleat_weights *weights, const cleat_sett
     const cJSON *length = NULL;
     cleat_status status = cleat_weights_integer(weights, key, 512, &positions, error);
     if (!status) status = cleat_set_integer(sink, "model.first_position", first, first ? "pad_token_id" : key, error);
-    if (status || positions - first < 1) return status; /* the check of the settings says so */
+    if (status || positions - first < 1) return status; /* the check of the settings reports it */
     status = cleat_weights_read_json(weights, file, &tokenizer, error);
     if (!status)
         status = cleat_config_member(cleat_weights_folder(weights), file, tokenizer, most,
@@ -94,8 +95,6 @@ cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual
     return status;
 }
 
-/* --- tokenizer ------------------------------------------------------------------------------------------------ */
-
 static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const char *const files[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
     char path[4096];
@@ -105,12 +104,10 @@ static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_set
         if (cleat_file_exists(path))
             return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), files[i], error);
     }
-    /* Opening it says that there is none, unless the profile gives another one: tokens of a learned vocabulary mean
-     * nothing to these weights. */
+    /* Opening it reports the missing tokenizer, unless the profile has another one: these weights cannot be used with a
+     * learned vocabulary. */
     return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
 }
-
-/* --- labels --------------------------------------------------------------------------------------------------- */
 
 enum { MAX_NAMES = 1024 };
 
@@ -148,7 +145,7 @@ static cleat_status find_labels(const cleat_weights *weights, const cJSON **name
     return status;
 }
 
-/* LABEL_0, LABEL_1, ... are no names: the labels are those of the data. Names with blanks are set in quotes. */
+/* LABEL_0, LABEL_1, ... are not names: the labels are those of the data. Names with blanks are quoted. */
 static cleat_status set_labels(const cleat_weights *weights, const cleat_setting_sink *sink, bool tags,
                                cleat_error *error) {
     const cJSON *names;
@@ -176,7 +173,7 @@ bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *w
 }
 
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, cleat_text_head head, cleat_error *error) {
+                                       int64_t positions_start, int head, cleat_error *error) {
     cleat_status status = set_positions(weights, sink, positions_start, error);
     if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
@@ -184,8 +181,6 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
-
-/* --- export --------------------------------------------------------------------------------------------------- */
 
 static const char *const class_names[CLEAT_TEXT_NETWORKS] = {[CLEAT_TEXT_BERT] = "Bert",
                                                              [CLEAT_TEXT_ROBERTA] = "Roberta",

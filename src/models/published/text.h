@@ -1,12 +1,12 @@
-/* Published text encoders: what their tensors and settings are called in files of transformers. */
+/* Published text encoders: names of their tensors and settings in files of transformers. */
 #ifndef CLEAT_SRC_PUBLISHED_TEXT_H
 #define CLEAT_SRC_PUBLISHED_TEXT_H
 
 #include "models/model.h"
 #include "models/text_networks.h"
 
-/* What stands on the encoder: a layer on the first token, one on each token, or the head of a masked language model,
- * whose last layer is the table of word embeddings. */
+/* Head on the encoder: a layer on the first token, one on each token, or the head of a masked language model, whose
+ * last layer is the table of word embeddings. */
 typedef enum cleat_text_head {
     CLEAT_HEAD_CLASSES,
     CLEAT_HEAD_TAGS,
@@ -22,8 +22,6 @@ const cleat_architecture *cleat_published_text(int network, cleat_text_head head
 
 /* DeBERTa-v2 and v3 (deberta.c). */
 extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS];
-
-/* --- for the files of architectures --------------------------------------------------------------------------- */
 
 /* Rows of weights and of config.json that BERT and its descendants share. */
 #define HEAD(PARAM, SOURCE)                                                                                            \
@@ -53,14 +51,14 @@ extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS];
 /* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the
  * tokenizer of the folder. `positions_start` is the row of the first position. */
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, cleat_text_head head, cleat_error *error);
+                                       int64_t positions_start, int head, cleat_error *error);
 
-/* pad_token_id of config.json; `usual` where it is null, or there is none. */
+/* pad_token_id of config.json; `usual` if it is null or missing. */
 cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding, cleat_error *error);
 
-/* The output layer of another list of labels in id2label is not taken, even if there are as many. */
+/* An output layer for another list of labels in id2label is not read, even if their number is the same. */
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param);
-/* Adds to config.json what the rows of an architecture cannot: what cleat_published_add_class does, and the paddings'
+/* Completes config.json beyond the rows of an architecture: cleat_published_add_class, and the padding
  * token. */
 cleat_status cleat_published_describe_text(const cleat_model *model, struct cJSON *config, cleat_error *error);
 /* Adds the class of transformers that the network is, "BertForMaskedLM", and replaces values that settings leave to the

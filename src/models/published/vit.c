@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 #define TIMM_ROWS(NORM)                                                                                                \
     {.param = "pe", .sources = {"patch_embed.proj"}}, {.param = "cls", .sources = {"cls_token"}, .rank = 3},           \
         {.param = "pos", .sources = {"pos_embed"}, .rank = 3, .positions = true},                                      \
@@ -84,8 +82,6 @@ static const cleat_config_row transformers_config[] = {
 
 static const char *const ignored[] = {"*pooler.*", "*mask_token", "head_dist.*", NULL};
 
-/* --- recognition ---------------------------------------------------------------------------------------------- */
-
 static bool is_timm(const cleat_weights *weights) {
     static const char *const known[] = {"vit", "deit", NULL};
     if (!cleat_weights_find(weights, "patch_embed.proj.weight") ||
@@ -98,8 +94,6 @@ static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "encoder.layers.encoder_layer_0.ln_1.weight") != NULL;
 }
 
-/* --- sizes ---------------------------------------------------------------------------------------------------- */
-
 /* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the first linear
  * layer of block 0. */
 typedef struct vit_names {
@@ -111,7 +105,7 @@ typedef struct vit_sizes {
     bool class_token;
 } vit_sizes;
 
-/* Parts of other vision transformers, without which the network would be another one. */
+/* Parts of other vision transformers that are not supported. */
 static const char *unsupported_part(const cleat_weights *weights) {
     static const struct {
         const char *tensor, *what;
@@ -153,8 +147,8 @@ static int64_t grid_of(const vit_sizes *sizes) {
     return side * side == patches ? side : 0;
 }
 
-/* The published networks have heads of 64 features, except for the huge ones, which have 16 heads. What config.json
- * says counts. */
+/* The published networks have heads of 64 features, except for the huge ones, which have 16 heads. config.json takes
+ * precedence. */
 static int64_t usual_heads(int64_t width) {
     static const int64_t huge[] = {1152, 1280, 1408, 1664};
     for (size_t i = 0; i < sizeof huge / sizeof *huge; ++i)
@@ -204,7 +198,7 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
     cleat_status status = read_sizes(weights, names, &sizes, error);
     if (!status) status = find_heads(weights, heads_key, &sizes, error);
     if (!status && !grid_of(&sizes))
-        status = cleat_published_refuse(weights, error, "its %lld positions (%s) are no square of patches%s",
+        status = cleat_published_refuse(weights, error, "its %lld positions (%s) are not a square of patches%s",
                                         (long long)sizes.positions, names->positions,
                                         sizes.class_token ? " and a class token" : "");
     if (!status) status = set_sizes(sink, names, &sizes, error);
@@ -214,12 +208,14 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
     if (!status) status = cleat_published_set_eps(weights, sink, "model.norm_eps", 1e-6, error);
     snprintf(stem, sizeof stem, "%s%s", names->base, names->stem);
     if (!status) status = cleat_published_set_images(weights, sink, stem, error);
-    /* The last word: positions need no resampling at this size. */
+    /* Set last: positions need no resampling at this size. */
     return status ? status
                   : cleat_set_integer(sink, "data.image_size", grid_of(&sizes) * sizes.patch, names->positions, error);
 }
 
-static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                                   cleat_error *error) {
+    (void)head;
     static const vit_names names = {.base = "",
                                     .stem = "patch_embed.proj.weight",
                                     .block = "blocks.%lld.norm1.weight",
@@ -240,8 +236,9 @@ static cleat_status configure_timm(const cleat_weights *weights, const cleat_set
     return configure(weights, &names, "num_heads", mean, sink, error);
 }
 
-static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
+static cleat_status configure_torchvision(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                                           cleat_error *error) {
+    (void)head;
     vit_names names = {.base = "",
                        .stem = "conv_proj.weight",
                        .block = "encoder.layers.encoder_layer_%lld.ln_1.weight",
@@ -252,8 +249,9 @@ static cleat_status configure_torchvision(const cleat_weights *weights, const cl
     return configure(weights, &names, "num_heads", false, sink, error);
 }
 
-static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
+static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                                            cleat_error *error) {
+    (void)head;
     const bool bare = cleat_weights_find(weights, "embeddings.cls_token") != NULL;
     vit_names names = {.base = bare ? "" : "vit.",
                        .stem = "embeddings.patch_embeddings.projection.weight",

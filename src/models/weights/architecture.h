@@ -1,6 +1,6 @@
-/* What the networks of published checkpoints are called in their files and here. A model family lists the architectures
- * that it can be started from (cleat_model_class.architectures); each is a table of names, a table of config.json's
- * members, and where tables do not suffice, functions. Import, export and verification read the same tables. */
+/* Published networks: the names of their parameters in files and here. A model family lists the architectures that it
+ * can start from (cleat_model_class.architectures); each is a table of names, a table of config.json's members, and
+ * functions if tables do not suffice. Import, export and verification read the same tables. */
 #ifndef CLEAT_SRC_ARCHITECTURE_H
 #define CLEAT_SRC_ARCHITECTURE_H
 
@@ -21,7 +21,7 @@ enum { CLEAT_WEIGHT_PARTS = 3, CLEAT_WEIGHT_NAME = 128, CLEAT_WEIGHT_NUMBERS = 4
 typedef struct cleat_weight_row {
     const char *param;
     const char *sources[CLEAT_WEIGHT_PARTS]; /* without `base`; NULL: no further one */
-    /* The row is outside the backbone: its names have no `base`, and it is drawn anew where the file lacks it or has
+    /* The row is outside the backbone: its names have no `base`, and it is initialised if the file lacks it or has
      * another number of classes. */
     bool head;
     /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a matrix here
@@ -37,9 +37,9 @@ typedef struct cleat_weight_row {
 typedef struct cleat_config_row {
     const char *key;      /* "hidden_size" */
     const char *setting;  /* the profile's setting that has its value, "model.d_model"; NULL: none */
-    const char *fallback; /* value, as JSON, where the file lacks the member; NULL: it is required */
+    const char *fallback; /* value, as JSON, if the file lacks the member; NULL: it is required */
     const char *only;     /* the only value, as JSON, that is supported; NULL: any that the setting accepts */
-    int kind;             /* what it must be (weights/config.h); 0: a whole number; not where `only` is given */
+    int kind;             /* its type (weights/config.h); 0: a whole number; ignored with `only` */
 } cleat_config_row;
 
 /* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of config.json
@@ -57,28 +57,29 @@ typedef struct cleat_architecture {
     bool timm;        /* a network of timm; else of transformers */
     const char *base; /* "bert.": prefix of the backbone's names, which files of a bare backbone lack; "": none */
     const cleat_weight_row *names; /* terminated by a NULL param; exports use them */
-    /* What other versions of the same library call them, where a file lacks `names`; NULL: nothing else. Their rows are
-     * relative to `base` too. */
+    /* Names in other versions of the same library, for files that lack `names`; relative to `base` too. NULL:
+ * none. */
     const cleat_weight_row *other_names;
-    const char *const
-        *ignored; /* patterns (`*`: any text) of tensors that are left out on purpose; NULL-terminated; NULL: none */
+    const char *const *ignored; /* patterns (`*`: any text) of tensors that are not read; NULL-terminated; NULL: none */
     const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
     bool tied;                      /* the last layer of the head is the table of word embeddings */
     /* Whether the file is of this architecture; NULL: its model_type is `name`. */
     bool (*matches)(const cleat_weights *weights);
-    /* Sets what `config` cannot say, such as lists and sizes found in the tensors; NULL: nothing. */
-    cleat_status (*configure)(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error);
+    int head; /* for `configure`: cleat_text_head of a text network */
+    /* Sets what `config` cannot express, such as lists and sizes found in the tensors; NULL: nothing. */
+    cleat_status (*configure)(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+                              cleat_error *error);
     /* Adds members to the config.json of an export, such as lists; NULL: nothing. */
     cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
     size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
-    /* Whether a parameter of the head takes the file's values where its shape fits: not if its rows belong to other
-     * labels than those of the model. NULL: it does. */
+    /* Whether a parameter of the head with a matching shape takes the file's values: not if its rows belong to labels
+     * other than the model's. NULL: it does. */
     bool (*keeps)(const cleat_model *model, const cleat_weights *weights, const char *param);
 } cleat_architecture;
 
-/* The architecture of `architectures` (NULL-terminated) that the file is of. CLEAT_ERR_NOT_SUPPORTED: none; the message
- * gives the file's model_type and the known ones. */
+/* The file's architecture, among `architectures` (NULL-terminated). CLEAT_ERR_NOT_SUPPORTED: none of them; the message
+ * has the file's model_type and the known ones. */
 cleat_status cleat_architecture_find(const cleat_architecture *const *architectures, const cleat_weights *weights,
                                      const cleat_architecture **architecture, cleat_error *error);
 /* Passes the settings that config.json determines to the sink. Errors name config.json and its member. */
@@ -101,11 +102,9 @@ bool cleat_architecture_sources(const cleat_architecture *architecture, const cl
 /* Whether the file has the tensors of the architecture's head, of whatever shapes; also if there is none. */
 bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights);
 
-/* --- loading -------------------------------------------------------------------------------------------------- */
-
 typedef enum cleat_weight_fate {
     CLEAT_WEIGHT_TAKEN, /* a parameter got its values from the file */
-    CLEAT_WEIGHT_NEW,   /* a parameter was drawn anew */
+    CLEAT_WEIGHT_NEW,   /* a parameter was initialised */
     CLEAT_WEIGHT_LEFT,  /* a tensor of the file was not used */
 } cleat_weight_fate;
 
@@ -121,13 +120,13 @@ typedef struct cleat_weight_report {
     cleat_weight_line *lines;
     size_t count, capacity;
     size_t tensors[3]; /* by fate */
-    /* Tensors that were left because the network has fewer blocks than the file; the first and the last of these blocks,
-     * or -1 where their names have several numbers. */
+    /* Tensors that were not used because the network has fewer blocks than the file; the first and the last of these
+     * blocks, or -1 if their names have several numbers. */
     size_t further;
     int64_t further_first, further_last;
 } cleat_weight_report;
 void cleat_weight_report_free(cleat_weight_report *report);
-/* "blocks 6 to 11 of the file are not used"; of a report with such tensors. */
+/* "blocks 6 to 11 of the file are not used", for a report with such tensors. */
 void cleat_weight_report_further(const cleat_weight_report *report, char text[160]);
 /* Appends the table as text, each line after `prefix`. */
 void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_string *text);
@@ -136,25 +135,25 @@ void cleat_weight_report_add_text(const cleat_weight_report *report, const char 
 typedef struct cleat_weight_target {
     const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
     /* Without an architecture: rows for the parameters that the file's family shares with the model's; the others are
-     * drawn anew. NULL: all are shared. */
+     * initialised. NULL: all are shared. */
     const cleat_architecture *shared;
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */
-    /* Without an architecture: why the output layer is drawn anew even where its shape fits, because its rows belong to
-     * other labels. NULL: it is not. */
+    /* Without an architecture: the reason for initialising an output layer of the right shape, because its rows belong
+     * to other labels. NULL: it is read. */
     const char *other_labels;
     /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first ones first. A
      * block begins and ends at multiples of the unit of its layout (weights/layout.h). */
     cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
                           cleat_error *error);
-    /* Draws the values of one that the file does not give. */
+    /* Initialises one that the file lacks. */
     cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;
 } cleat_weight_target;
-/* Reads the values of the store's parameters and buffers and passes them to `write`, block by block. Those of the head
- * that the file lacks, or has for other classes, are passed to `draw` and reported as new. CLEAT_ERR_SHAPE: a tensor of
- * the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The caller frees *report. */
+/* Reads the values of the store's parameters and buffers and passes them to `write`, block by block. Parameters of the
+ * head that the file lacks, or has for other classes, are passed to `draw` and reported as new. CLEAT_ERR_SHAPE: a
+ * tensor of the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The caller frees *report. */
 cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
                                 cleat_weight_report *report, cleat_error *error);
 /* The same for one parameter or buffer of the store. */

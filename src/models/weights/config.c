@@ -1,4 +1,4 @@
-/* Members of config.json, of the types that they must have. */
+/* Members of config.json, with checked types. */
 #include "weights/config.h"
 
 #include "core/json_member.h"
@@ -10,8 +10,6 @@
 #include <string.h>
 
 enum { LONGEST_KEY = 64 };
-
-/* --- what a value is ------------------------------------------------------------------------------------------ */
 
 static bool is_number(const cJSON *item) {
     return cJSON_IsNumber(item) && isfinite(item->valuedouble);
@@ -54,8 +52,6 @@ static bool is_of(const cJSON *item, int kind) {
     }
 }
 
-/* --- messages ------------------------------------------------------------------------------------------------- */
-
 static void name_kinds(int kinds, cleat_string *text) {
     static const char *const names[] = {"a whole number",    "a number",        "true or false", "a text in quotes",
                                         "a list of numbers", "a list of texts", "an object",     "null"};
@@ -83,8 +79,6 @@ static cleat_status wrong_kind(const char *folder, const char *file, const char 
     cleat_string_free(&wanted);
     return status;
 }
-
-/* --- members -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_config_member(const char *folder, const char *file, const cJSON *object, const char *path, int kinds,
                                  const cJSON **item, cleat_error *error) {
@@ -125,10 +119,8 @@ cleat_status cleat_weights_integer(const cleat_weights *weights, const char *pat
     return status;
 }
 
-/* --- members that are not read -------------------------------------------------------------------------------- */
-
-/* Members of config.json that an architecture reads, or refuses; then those that say nothing about the function of a
- * trained network: names, training, special tokens of generation, sizes that the tensors have. */
+/* Members of config.json that an architecture reads or refuses; then those that do not affect the function of a trained
+ * network: names, training, special tokens of generation, sizes of the tensors. */
 static const char known_members[] =
     " activation architecture architectures attention_dropout attention_probs_dropout_prob channels "
     "classifier_dropout cls_dropout conv_kernel_size decoder_hidden_size depth depths dim dims "

@@ -54,7 +54,7 @@ static cleat_status expect_only(const cleat_weights *weights, const cleat_config
         status = out_of_memory(weights, error);
     else if (!cJSON_Compare(item, only, true))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "%s/config.json: %s is %.60s; only %s is supported, so that other weights are needed",
+                            "%s/config.json: %s is %.60s; only %s is supported; use other weights",
                             cleat_weights_folder(weights), row->key, found, row->only);
     cJSON_free(found);
     cJSON_Delete(only);
@@ -99,7 +99,7 @@ cleat_status cleat_architecture_configure(const cleat_architecture *architecture
     cleat_status status = CLEAT_OK;
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
         status = apply_row(weights, row, sink, error);
-    if (!status && architecture->configure) status = architecture->configure(weights, sink, error);
+    if (!status && architecture->configure) status = architecture->configure(weights, architecture->head, sink, error);
     if (!status) cleat_weights_name_unread(weights);
     return status;
 }

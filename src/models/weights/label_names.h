@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether label `index` has no name but the one that cleat gives it, class_3. */
+/* Whether the name of label `index` is cleat's own, class_3. */
 bool cleat_label_is_nameless(const char *name, int64_t index);
 /* Whether two names are the same apart from case and separators: "screen door" is "Screen_Door". With `is_cut`, `other`
  * may be the beginning of its name. */

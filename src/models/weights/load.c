@@ -1,4 +1,4 @@
-/* Reading the parameters of a network from a published checkpoint, block by block: the host never has more of it. */
+/* Reads the parameters of a network from a published checkpoint, one block at a time. */
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "graph/store.h"
@@ -18,14 +18,13 @@ typedef struct stage {
     int64_t capacity;
 } stage;
 
-/* What became of a tensor of the file. */
 typedef enum tensor_use { NOT_USED, USED, DRAWN_ANEW } tensor_use;
 
 typedef struct loader {
     const cleat_weights *weights;
     const cleat_weight_target *target;
     bool bare;    /* the file's names lack the architecture's base */
-    uint8_t *use; /* tensor_use [tensors of the file]; NULL: nobody asks */
+    uint8_t *use; /* tensor_use [tensors of the file]; NULL: not recorded */
     stage stored; /* elements in the layout of the file, where cleat's is another */
     stage values; /* the same in the layout of cleat */
     cleat_weight_report report;
@@ -172,7 +171,7 @@ static void mark(loader *l, const cleat_st_tensor *stored, tensor_use use) {
     if (l->use) l->use[cleat_weights_index(l->weights, stored)] = (uint8_t)use;
 }
 
-/* Drawn anew, because the head of the file, of `parts` [count], is for another task. */
+/* Initialises a parameter, because the head of the file, `parts` [count], is for another task. */
 static cleat_status draw_because(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                                  const char *reason, cleat_error *error) {
     cleat_status status = l->target->draw(l->target->user, param, error);
@@ -180,7 +179,7 @@ static cleat_status draw_because(loader *l, cleat_tensor *param, const cleat_st_
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_NEW, param->name, reason, error);
 }
 
-/* The same for a part of another shape; without parts, the file has none. */
+/* The same for a part of another shape (`other`), or a missing one. */
 static cleat_status draw(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                          const cleat_st_tensor *other, cleat_error *error) {
     char there[96], here[96], reason[160];
@@ -340,8 +339,7 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     if (sources.head && is_output(param) && l->target->other_labels)
         return draw_because(l, param, parts, sources.count, l->target->other_labels, error);
     if (sources.head && !keeps(l, param))
-        return draw_because(l, param, parts, sources.count, "the labels of the file, or their order, are others",
-                            error);
+        return draw_because(l, param, parts, sources.count, "the file has other labels, or another order", error);
     return read_parts(l, param, parts, sources.count, error);
 }
 
@@ -378,13 +376,13 @@ static bool is_ignored(const cleat_architecture *architecture, const char *name)
 static cleat_status fail_adapters(const loader *l, const char *name, cleat_error *error) {
     return cleat_fail(
         error, CLEAT_ERR_NOT_SUPPORTED,
-        "%s: has adapters, such as '%s', that this network does not have: start from what cleat export "
-        "--format hf or timm makes of it, which merges them, or set train.lora_rank and train.lora_layers "
-        "as in that training",
+        "%s: has adapters, such as '%s', that this network lacks: start from its cleat export --format hf or "
+        "timm, which merges them, or set train.lora_rank and train.lora_layers as in that training",
         cleat_weights_path(l->weights), name);
 }
 
-/* Whether a tensor is one of a further block than the network has: another is used whose name differs in numbers. */
+/* Whether a tensor belongs to a block that the network lacks: a used one has the same name but for
+ * numbers. */
 static bool is_further(const loader *l, const char *name) {
     char pattern[CLEAT_WEIGHT_NAME], other[CLEAT_WEIGHT_NAME];
     generalise(name, pattern);
@@ -418,7 +416,7 @@ static void count_further(loader *l, const char *name) {
     ++r->further;
 }
 
-/* Marks the tensors of further blocks in `further` [tensors of the file], and writes the reason why they are left. */
+/* Marks the tensors of further blocks in `further` [tensors of the file], and writes the reason. */
 static void find_further(loader *l, bool *further, char reason[160]) {
     cleat_weight_report *r = &l->report;
     for (size_t i = 0; i < cleat_weights_count(l->weights); ++i) {
@@ -449,7 +447,7 @@ static cleat_status report_left(loader *l, cleat_error *error) {
     for (size_t i = 0; i < count && !status; ++i) {
         const char *name = cleat_weights_at(l->weights, i)->name;
         if (l->use[i] == USED) continue;
-        const char *reason = l->use[i] == DRAWN_ANEW                     ? "drawn anew here"
+        const char *reason = l->use[i] == DRAWN_ANEW                     ? "initialised here"
                              : further[i]                                ? further_reason
                              : is_ignored(l->target->architecture, name) ? "not needed here"
                                                                          : "this network has no such parameter";

@@ -165,8 +165,6 @@ static cleat_status open_index(cleat_weights *weights, const char *index, cleat_
     return status;
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 static bool is_pickled(const char *name) {
     static const char *const endings[] = {".bin", ".pth", ".pt", ".ckpt"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
@@ -176,8 +174,7 @@ static bool is_pickled(const char *name) {
 
 static cleat_status refuse_pickled(const char *path, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: is a pickled file, which may run any code when it is opened, so cleat does not; convert it "
-                      "in Python:\n"
+                      "%s: is a pickled file, which could run arbitrary code when opened; convert it in Python:\n"
                       "  import torch; from safetensors.torch import save_file\n"
                       "  save_file({k: v.contiguous().clone() for k, v in torch.load('%s', map_location='cpu', "
                       "weights_only=True).items()}, 'model.safetensors')",
@@ -252,15 +249,14 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
         status = is_json(name) ? cleat_fail(error, CLEAT_ERR_FORMAT,
-                                            "%s: has no weights; name its folder, or a .safetensors file", path)
+                                            "%s: not a file of weights; use its folder, or a .safetensors file", path)
                                : cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_file(made, name, error);
     } else {
-        status =
-            cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                       "%s: there is no such folder or file of weights; correct the path, or put them back there: a "
-                       "run that is resumed reads them too",
-                       path);
+        status = cleat_fail(
+            error, CLEAT_ERR_NOT_FOUND,
+            "%s: no such folder or file of weights; correct the path, or restore them: a resumed run reads them too",
+            path);
     }
     if (status) {
         cleat_weights_close(made);
@@ -293,8 +289,6 @@ void cleat_weights_close(cleat_weights *weights) {
     cJSON_Delete(weights->config);
     cleat_free(weights);
 }
-
-/* --- queries -------------------------------------------------------------------------------------------------- */
 
 const char *cleat_weights_path(const cleat_weights *weights) {
     return weights->path;

@@ -1,4 +1,4 @@
-/* Published checkpoints: weights and a description of their network, as other frameworks save them.
+/* Published checkpoints: weights, and their network's description, as saved by other frameworks.
  *
  * A folder of Hugging Face transformers or timm holds config.json and either model.safetensors or shards that
  * model.safetensors.index.json lists. A single .safetensors file (a state dict of timm or torchvision) may have a
@@ -19,8 +19,8 @@ struct cJSON;
 typedef struct cleat_weights cleat_weights;
 
 /* Opens a folder or a .safetensors file: reads config.json and the headers. The caller closes *weights. Errors name the
- * file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt), whose message says how to
- * convert it, and for a shard or an entry of the index that is missing. */
+ * file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt), whose message shows how to convert it, and for a missing
+ * shard or entry of the index. */
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error);
 /* The same without config.json, for the file of arrays `name` in the folder (expected.safetensors). */
 cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights, cleat_error *error);
@@ -45,8 +45,6 @@ cleat_status cleat_weights_read_part(const cleat_weights *weights, const cleat_s
 /* Bytes of all tensors as stored, and the dtype of most of them. */
 int64_t cleat_weights_bytes(const cleat_weights *weights);
 cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 /* The object in config.json, owned by `weights`; NULL: there is no such file. */
 const struct cJSON *cleat_weights_config(const cleat_weights *weights);

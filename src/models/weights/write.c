@@ -31,8 +31,6 @@ typedef struct writer {
     float *values; /* its elements in the layout of the file */
 } writer;
 
-/* --- the list ------------------------------------------------------------------------------------------------- */
-
 static cleat_status append(writer *w, const char *name, cleat_st_dtype dtype, int rank, const int64_t *shape,
                            origin from, cleat_error *error) {
     cleat_st_tensor made = {.name = cleat_strdup(name), .dtype = dtype, .rank = rank};
@@ -118,8 +116,6 @@ static cleat_status append_tensor(writer *w, size_t i, cleat_error *error) {
     return status;
 }
 
-/* --- values --------------------------------------------------------------------------------------------------- */
-
 /* Moves the values of a tensor to the layout of the file. */
 static cleat_status turn(writer *w, const cleat_st_tensor *tensor, int rank, cleat_error *error) {
     const cleat_tensor param = param_of(tensor->name, tensor->rank, tensor->shape);
@@ -170,8 +166,6 @@ cleat_status cleat_weights_write(const cleat_weights_content *content, const cha
     cleat_free(w.values);
     return status;
 }
-
-/* --- config.json ---------------------------------------------------------------------------------------------- */
 
 /* A setting's text as JSON: a number, true, false, null, or a string; NULL: no memory. */
 static cJSON *json_of(const char *text) {
