@@ -2,8 +2,8 @@
 #include "train/export_labels.h"
 
 #include "core/files.h"
-#include "core/json_member.h"
 #include "core/memory.h"
+#include "json/member.h"
 
 #include <string.h>
 

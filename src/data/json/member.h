@@ -1,4 +1,4 @@
-/* Members of JSON objects that were parsed with cJSON. */
+/* Members of JSON objects that cJSON parsed. */
 #ifndef CLEAT_SRC_JSON_MEMBER_H
 #define CLEAT_SRC_JSON_MEMBER_H
 

@@ -1,5 +1,5 @@
 /* Members of JSON objects, and which of them nobody reads. */
-#include "core/json_member.h"
+#include "json/member.h"
 
 #include "core/string.h"
 
