@@ -1,7 +1,7 @@
-/* Completes the files of an exported tokenizer, which say less than cleat's settings. */
-#include "train/export_tokenizer.h"
+/* The tokenizer's files in exports, which say less than cleat's settings, and its own value of a setting. */
+#include "models/text_tokenizer.h"
 
-#include "cleat/tokenizer.h"
+#include "cleat/texts.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "tokenizer/tokenizer.h"
@@ -113,4 +113,42 @@ cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts
     cleat_tokenizer_destroy(tokenizer);
     cJSON_Delete(config);
     return status;
+}
+
+static cleat_status copy_files(const char *from, const char *to, cleat_error *error) {
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.txt",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "sentencepiece.bpe.model",
+                                        "spm.model"};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
+        char path[LONGEST_PATH];
+        status = cleat_path_join(from, names[i], path, sizeof path, error);
+        if (!status && cleat_file_exists(path)) status = cleat_file_copy(from, to, names[i], true, error);
+    }
+    return status;
+}
+
+cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
+                               bool words, cleat_error *error) {
+    const cleat_st_tensor *types = cleat_safetensors_find(spec->tensors, "emb.type.weight"); /* [types, D] */
+    const cleat_export_texts texts = {.max_length = max_length,
+                                      .token_types = types && types->shape[0] > 1,
+                                      .lowercase = data->lowercase,
+                                      .words = words};
+    const cleat_status status = copy_files(spec->checkpoint, spec->out, error);
+    return status ? status : cleat_export_tokenizer(spec->out, &texts, error);
+}
+
+bool cleat_text_overrides(const cleat_dataset *dataset, cleat_data_override *setting) {
+    const cleat_tokenizer *tokenizer = cleat_text_tokenizer(dataset);
+    if (!tokenizer) tokenizer = cleat_masked_tokenizer(dataset);
+    if (!tokenizer || !cleat_tokenizer_is_published(tokenizer)) return false;
+    *setting = (cleat_data_override){"lowercase", cleat_tokenizer_lowercase(tokenizer) ? "true" : "false",
+                                     "the file of the tokenizer"};
+    return true;
 }

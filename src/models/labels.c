@@ -1,5 +1,5 @@
-/* Names of a model's classes, from the files beside its parameters. */
-#include "train/export_labels.h"
+/* Names of a model's outputs, from the files beside its parameters. */
+#include "models/labels.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -13,8 +13,7 @@ static cleat_status add_label(cleat_labels *labels, const char *name, cleat_erro
     return cleat_grow_names(&labels->names, &labels->count, &labels->capacity, name, error);
 }
 
-/* pictures.json of images */
-static cleat_status read_classes(cleat_labels *labels, const char *path, char *text, cleat_error *error) {
+cleat_status cleat_labels_read_classes(char *text, const char *path, cleat_labels *labels, cleat_error *error) {
     cJSON *root = cJSON_Parse(text);
     const cJSON *item;
     cleat_status status = CLEAT_OK;
@@ -26,8 +25,7 @@ static cleat_status read_classes(cleat_labels *labels, const char *path, char *t
     return status;
 }
 
-/* labels.txt of texts */
-static cleat_status read_lines(cleat_labels *labels, const char *path, char *text, cleat_error *error) {
+cleat_status cleat_labels_read_lines(char *text, const char *path, cleat_labels *labels, cleat_error *error) {
     char *rest = NULL;
     cleat_status status = CLEAT_OK;
     (void)path;
@@ -36,23 +34,18 @@ static cleat_status read_lines(cleat_labels *labels, const char *path, char *tex
     return status;
 }
 
-cleat_status cleat_labels_read(const char *folder, cleat_labels *labels, cleat_error *error) {
-    static const struct {
-        const char *name;
-        cleat_status (*read)(cleat_labels *labels, const char *path, char *text, cleat_error *error);
-    } sources[] = {{"labels.txt", read_lines}, {"pictures.json", read_classes}};
+cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                               cleat_error *error) {
+    char path[LONGEST_PATH], *text;
+    size_t size;
     cleat_labels made = {0};
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < sizeof sources / sizeof *sources && !status && !made.count; ++i) {
-        char path[LONGEST_PATH], *text;
-        size_t size;
-        status = cleat_path_join(folder, sources[i].name, path, sizeof path, error);
-        if (status || !cleat_file_exists(path)) continue;
-        status = cleat_file_read(path, &text, &size, error);
-        if (status) break;
-        status = sources[i].read(&made, path, text, error);
-        cleat_free(text);
-    }
+    *labels = made;
+    cleat_status status = source ? cleat_path_join(folder, source->file, path, sizeof path, error) : CLEAT_OK;
+    if (status || !source || !cleat_file_exists(path)) return status;
+    status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    status = source->read(text, path, &made, error);
+    cleat_free(text);
     if (status)
         cleat_labels_clear(&made);
     else

@@ -1,8 +1,7 @@
 /* Normalisation of images in exports for timm and transformers. */
-#include "train/export_images.h"
-
 #include "core/files.h"
 #include "core/memory.h"
+#include "models/image_models.h"
 #include "json/member.h"
 
 #include <string.h>
@@ -62,11 +61,10 @@ static cleat_status complete_timm(const cJSON *fitted, const char *out, cleat_er
     return status;
 }
 
-static cleat_status write_transformers(const cJSON *fitted, const char *out, int64_t size, cleat_error *error) {
-    cJSON *config = NULL, *made = cJSON_CreateObject();
-    cleat_status status = read_json(out, "config.json", &config, error);
-    const cJSON *type = cleat_json_member(config, "model_type");
-    const bool segformer = cJSON_IsString(type) && strcmp(type->valuestring, "segformer") == 0;
+static cleat_status write_transformers(const cJSON *fitted, const cleat_model_export *spec, int64_t size,
+                                       cleat_error *error) {
+    cJSON *made = cJSON_CreateObject();
+    const bool segformer = strcmp(spec->architecture->name, "segformer") == 0;
     const char *processor = segformer ? "SegformerImageProcessor" : "ViTImageProcessor";
     bool done = cJSON_AddStringToObject(made, "image_processor_type", processor) &&
                 cJSON_AddBoolToObject(made, "do_resize", true);
@@ -78,17 +76,18 @@ static cleat_status write_transformers(const cJSON *fitted, const char *out, int
            cJSON_AddNumberToObject(made, "rescale_factor", 1.0 / 255) &&
            cJSON_AddBoolToObject(made, "do_normalize", true) && add_list(made, "image_mean", fitted, "means") &&
            add_list(made, "image_std", fitted, "deviations");
-    if (!status) status = write_if(done, out, "preprocessor_config.json", made, error);
-    cJSON_Delete(config);
+    const cleat_status status = write_if(done, spec->out, "preprocessor_config.json", made, error);
     cJSON_Delete(made);
     return status;
 }
 
-cleat_status cleat_export_images(const char *folder, const char *out, bool timm, int64_t size, cleat_error *error) {
+cleat_status cleat_image_export(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
     cJSON *fitted = NULL;
-    cleat_status status = read_json(folder, "pictures.json", &fitted, error);
+    if (spec->adapters) return CLEAT_OK;
+    cleat_status status = read_json(spec->checkpoint, "pictures.json", &fitted, error);
     if (!fitted) return status;
-    status = timm ? complete_timm(fitted, out, error) : write_transformers(fitted, out, size, error);
+    status = spec->architecture->timm ? complete_timm(fitted, spec->out, error)
+                                      : write_transformers(fitted, spec, cleat_model_fixed_length(model), error);
     cJSON_Delete(fitted);
     return status;
 }
