@@ -8,7 +8,7 @@ bool cleat_json_peek(cleat_json_cursor *json, char c) {
     return !json->failed && json->at < json->end && *json->at == c;
 }
 
-bool cleat_json_take(cleat_json_cursor *json, char c) {
+bool cleat_json_accept(cleat_json_cursor *json, char c) {
     const bool is_next = cleat_json_peek(json, c);
     json->at += is_next;
     return is_next;
@@ -16,12 +16,12 @@ bool cleat_json_take(cleat_json_cursor *json, char c) {
 
 bool cleat_json_next(cleat_json_cursor *json, char close, int64_t *count) {
     const bool first = (*count)++ == 0;
-    if (cleat_json_take(json, close)) return false;
-    json->failed |= !first && !cleat_json_take(json, ',');
+    if (cleat_json_accept(json, close)) return false;
+    json->failed |= !first && !cleat_json_accept(json, ',');
     return !json->failed;
 }
 
-static bool take_hex(cleat_json_cursor *json, uint32_t *code) {
+static bool read_hex(cleat_json_cursor *json, uint32_t *code) {
     static const char digits[] = "0123456789abcdef";
     *code = 0;
     for (int i = 0; i < 4; ++i) {
@@ -34,13 +34,13 @@ static bool take_hex(cleat_json_cursor *json, uint32_t *code) {
 }
 
 /* Two units of UTF-16 are one character beyond the first 65536. */
-static bool take_unicode(cleat_json_cursor *json, uint32_t *code) {
+static bool read_unicode(cleat_json_cursor *json, uint32_t *code) {
     uint32_t low;
-    if (!take_hex(json, code) || *code == 0 || (*code >= 0xdc00 && *code < 0xe000)) return false;
+    if (!read_hex(json, code) || *code == 0 || (*code >= 0xdc00 && *code < 0xe000)) return false;
     if (*code < 0xd800 || *code >= 0xe000) return true;
     if (json->end - json->at < 2 || memcmp(json->at, "\\u", 2) != 0) return false;
     json->at += 2;
-    if (!take_hex(json, &low) || low < 0xdc00 || low >= 0xe000) return false;
+    if (!read_hex(json, &low) || low < 0xdc00 || low >= 0xe000) return false;
     *code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
     return true;
 }
@@ -53,28 +53,28 @@ static char *put_utf8(uint32_t code, char *text) {
     return text + size;
 }
 
-/* After a backslash. NULL: no escape is there. */
-static char *take_escape(cleat_json_cursor *json, char *text) {
+/* After a backslash. NULL: there is none. */
+static char *read_escape(cleat_json_cursor *json, char *text) {
     static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     const char *name = json->at < json->end ? memchr(names, *json->at, sizeof names - 1) : NULL;
     uint32_t code;
     if (json->at == json->end || (!name && *json->at != 'u')) return NULL;
     ++json->at;
     if (name) return put_utf8((uint32_t)meant[name - names], text);
-    return take_unicode(json, &code) ? put_utf8(code, text) : NULL;
+    return read_unicode(json, &code) ? put_utf8(code, text) : NULL;
 }
 
-char *cleat_json_take_text(cleat_json_cursor *json, char *text) {
-    json->failed |= !cleat_json_take(json, '"');
+char *cleat_json_read_text(cleat_json_cursor *json, char *text) {
+    json->failed |= !cleat_json_accept(json, '"');
     while (!json->failed && json->at < json->end && *json->at != '"') {
         const char c = *json->at++;
         if (c == '\\')
-            text = take_escape(json, text);
+            text = read_escape(json, text);
         else
             *text++ = c;
         json->failed |= !text || (unsigned char)c < 0x20;
     }
-    if (json->failed || !cleat_json_take(json, '"')) {
+    if (json->failed || !cleat_json_accept(json, '"')) {
         json->failed = true;
         return NULL;
     }
@@ -82,7 +82,7 @@ char *cleat_json_take_text(cleat_json_cursor *json, char *text) {
     return text + 1;
 }
 
-bool cleat_json_take_count(cleat_json_cursor *json, int64_t *count) {
+bool cleat_json_read_count(cleat_json_cursor *json, int64_t *count) {
     const int64_t limit = (int64_t)1 << 53;
     int digits = 0;
     (void)cleat_json_peek(json, 0); /* steps over blanks */

@@ -12,15 +12,15 @@ typedef struct cleat_json_cursor {
 /* Is `c` next, after blanks? */
 bool cleat_json_peek(cleat_json_cursor *json, char c);
 /* The same; consumes it. */
-bool cleat_json_take(cleat_json_cursor *json, char c);
+bool cleat_json_accept(cleat_json_cursor *json, char c);
 /* Consumes what stands before element *count of an object or array that ends with `close`, and increments *count. False: the
  * end was next, and is consumed. */
 bool cleat_json_next(cleat_json_cursor *json, char close, int64_t *count);
 /* Decodes a string to `text`, zero-terminated, which takes at most the bytes of the string with its quotes. Returns the
  * byte after the zero; NULL: no string is next. */
-char *cleat_json_take_text(cleat_json_cursor *json, char *text);
+char *cleat_json_read_text(cleat_json_cursor *json, char *text);
 /* Reads a whole number from 0 to 2^53; false: none is next, which is no failure. */
-bool cleat_json_take_count(cleat_json_cursor *json, int64_t *count);
+bool cleat_json_read_count(cleat_json_cursor *json, int64_t *count);
 /* Steps over a value, of which only brackets and strings are looked at. */
 void cleat_json_skip(cleat_json_cursor *json);
 

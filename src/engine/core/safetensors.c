@@ -87,24 +87,24 @@ static cleat_status not_json(const cleat_safetensors *file, cleat_error *error) 
 }
 
 /* A string, which the file keeps; NULL if none is next. */
-static const char *take_text(cleat_safetensors *file, cleat_json_cursor *json) {
+static const char *read_text(cleat_safetensors *file, cleat_json_cursor *json) {
     const char *text = file->texts_end;
-    char *end = cleat_json_take_text(json, file->texts_end);
+    char *end = cleat_json_read_text(json, file->texts_end);
     if (end) file->texts_end = end;
     return end ? text : NULL;
 }
 
 /* The name of the next member of an object; NULL after the last, and where the header is no JSON. */
-static const char *take_name(cleat_safetensors *file, cleat_json_cursor *json, int64_t *members) {
-    const char *name = cleat_json_next(json, '}', members) ? take_text(file, json) : NULL;
-    json->failed |= name && !cleat_json_take(json, ':');
+static const char *read_name(cleat_safetensors *file, cleat_json_cursor *json, int64_t *members) {
+    const char *name = cleat_json_next(json, '}', members) ? read_text(file, json) : NULL;
+    json->failed |= name && !cleat_json_accept(json, ':');
     return json->failed ? NULL : name;
 }
 
-static bool take_dtype(cleat_safetensors *file, cleat_json_cursor *json, cleat_st_dtype *dtype) {
+static bool read_dtype(cleat_safetensors *file, cleat_json_cursor *json, cleat_st_dtype *dtype) {
     const char *name = NULL;
     if (cleat_json_peek(json, '"'))
-        name = take_text(file, json);
+        name = read_text(file, json);
     else
         cleat_json_skip(json);
     for (int i = 0; name && i < CLEAT_ST_DTYPES; ++i)
@@ -118,14 +118,14 @@ static bool take_dtype(cleat_safetensors *file, cleat_json_cursor *json, cleat_s
 /* Reads an array of at most `most` whole numbers. Returns how many it has, or one of these. */
 enum { NO_ARRAY = -1, TOO_MANY = -2, NO_COUNT = -3 };
 
-static int take_counts(cleat_json_cursor *json, int most, int64_t *counts) {
+static int read_counts(cleat_json_cursor *json, int most, int64_t *counts) {
     const cleat_json_cursor start = *json;
     int64_t elements = 0;
-    int reason = cleat_json_take(json, '[') ? 0 : NO_ARRAY, n = 0;
+    int reason = cleat_json_accept(json, '[') ? 0 : NO_ARRAY, n = 0;
     while (!reason && cleat_json_next(json, ']', &elements)) {
         if (n == most)
             reason = TOO_MANY;
-        else if (!cleat_json_take_count(json, &counts[n++]))
+        else if (!cleat_json_read_count(json, &counts[n++]))
             reason = NO_COUNT;
     }
     if (!reason) return n;
@@ -154,14 +154,14 @@ static cleat_status parse_tensor(cleat_safetensors *file, cleat_json_cursor *jso
     int ends = 0;
     bool has_dtype = false;
     *tensor = (cleat_st_tensor){.name = name, .rank = NO_ARRAY};
-    if (!cleat_json_take(json, '{')) return malformed(file, error, name, "is not described by an object");
-    for (const char *key; (key = take_name(file, json, &members));) {
+    if (!cleat_json_accept(json, '{')) return malformed(file, error, name, "is not described by an object");
+    for (const char *key; (key = read_name(file, json, &members));) {
         if (strcmp(key, "dtype") == 0)
-            has_dtype = take_dtype(file, json, &tensor->dtype);
+            has_dtype = read_dtype(file, json, &tensor->dtype);
         else if (strcmp(key, "shape") == 0)
-            tensor->rank = take_counts(json, CLEAT_ST_RANK, tensor->shape);
+            tensor->rank = read_counts(json, CLEAT_ST_RANK, tensor->shape);
         else if (strcmp(key, "data_offsets") == 0)
-            ends = take_counts(json, 2, range);
+            ends = read_counts(json, 2, range);
         else
             cleat_json_skip(json);
     }
@@ -183,12 +183,12 @@ static cleat_status parse_tensor(cleat_safetensors *file, cleat_json_cursor *jso
 static cleat_status parse_metadata(cleat_safetensors *file, cleat_json_cursor *json, cleat_error *error) {
     int64_t members = 0;
     if (file->metadata) return malformed(file, error, NULL, "__metadata__ occurs twice");
-    if (!cleat_json_take(json, '{')) return malformed(file, error, NULL, "__metadata__ is not an object");
+    if (!cleat_json_accept(json, '{')) return malformed(file, error, NULL, "__metadata__ is not an object");
     file->metadata = file->texts_end;
-    while (take_name(file, json, &members)) {
+    while (read_name(file, json, &members)) {
         if (!cleat_json_peek(json, '"'))
             return malformed(file, error, NULL, "__metadata__ contains values that are not strings");
-        (void)take_text(file, json);
+        (void)read_text(file, json);
     }
     file->metadata_end = file->texts_end;
     return CLEAT_OK;
@@ -289,8 +289,8 @@ static cleat_status find_header(cleat_safetensors *file, const char *bytes, size
 static cleat_status parse_members(cleat_safetensors *file, cleat_json_cursor *json, cleat_error *error) {
     size_t tensors = 0, offsets = 0; /* capacities */
     int64_t members = 0;
-    if (!cleat_json_take(json, '{')) return not_json(file, error);
-    for (const char *name; (name = take_name(file, json, &members));) {
+    if (!cleat_json_accept(json, '{')) return not_json(file, error);
+    for (const char *name; (name = read_name(file, json, &members));) {
         cleat_status status;
         if (strcmp(name, "__metadata__") == 0) {
             status = parse_metadata(file, json, error);
