@@ -28,8 +28,7 @@ int64_t cleat_image_classifier_length(const cleat_model *model) {
 static const cleat_class_source class_source = {
     .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
 
-const cleat_label_source cleat_image_classifier_labels = {"pictures.json", cleat_labels_read_classes,
-                                                          cleat_images_class};
+const cleat_label_source cleat_image_classifier_labels = {"pictures.json", "classes", cleat_images_class};
 
 /* model->own: cleat_class_info [classes] */
 static cleat_status read_classes(cleat_model *model, const cleat_dataset *dataset, int64_t classes,

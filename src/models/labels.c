@@ -13,39 +13,37 @@ static cleat_status add_label(cleat_labels *labels, const char *name, cleat_erro
     return cleat_grow_names(&labels->names, &labels->count, &labels->capacity, name, error);
 }
 
-cleat_status cleat_labels_read_classes(char *text, const char *path, cleat_labels *labels, cleat_error *error) {
-    cJSON *root = cJSON_Parse(text);
+static cleat_status read_list(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                              cleat_error *error) {
+    cJSON *root;
     const cJSON *item;
-    cleat_status status = CLEAT_OK;
-    if (!root) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
-    cJSON_ArrayForEach(item, cleat_json_member(root, "classes")) {
+    cleat_status status = cleat_json_read_file(folder, source->file, &root, error);
+    cJSON_ArrayForEach(item, cleat_json_member(root, source->list)) {
         if (!status && cJSON_IsString(item)) status = add_label(labels, item->valuestring, error);
     }
     cJSON_Delete(root);
     return status;
 }
 
-cleat_status cleat_labels_read_lines(char *text, const char *path, cleat_labels *labels, cleat_error *error) {
-    char *rest = NULL;
-    cleat_status status = CLEAT_OK;
-    (void)path;
+static cleat_status read_lines(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                               cleat_error *error) {
+    char path[LONGEST_PATH], *text, *rest = NULL;
+    size_t size;
+    cleat_status status = cleat_path_join(folder, source->file, path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
     for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
         status = add_label(labels, line, error);
+    cleat_free(text);
     return status;
 }
 
 cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_labels *labels,
                                cleat_error *error) {
-    char path[LONGEST_PATH], *text;
-    size_t size;
     cleat_labels made = {0};
-    *labels = made;
-    cleat_status status = source ? cleat_path_join(folder, source->file, path, sizeof path, error) : CLEAT_OK;
-    if (status || !source || !cleat_file_exists(path)) return status;
-    status = cleat_file_read(path, &text, &size, error);
-    if (status) return status;
-    status = source->read(text, path, &made, error);
-    cleat_free(text);
+    cleat_status status = CLEAT_OK;
+    if (source) status = (source->list ? read_list : read_lines)(source, folder, &made, error);
     if (status)
         cleat_labels_clear(&made);
     else

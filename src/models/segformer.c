@@ -286,7 +286,7 @@ static const cleat_architecture *architecture_of(const cleat_model *model, bool 
     return settings_of(model)->mask.descending ? &cleat_published_segformer : NULL;
 }
 
-static const cleat_label_source labels = {"pictures.json", cleat_labels_read_classes, cleat_masks_class};
+static const cleat_label_source labels = {"pictures.json", "classes", cleat_masks_class};
 
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .keys = keys,

@@ -503,7 +503,7 @@ static cleat_status export_files(const cleat_model *model, const cleat_model_exp
     return cleat_text_export(spec, &s->data, s->common.max_length, is_tagger(model), error);
 }
 
-static const cleat_label_source labels = {"labels.txt", cleat_labels_read_lines, cleat_text_label_name};
+static const cleat_label_source labels = {"labels.txt", NULL, cleat_text_label_name};
 
 #define TEXT_CLASS                                                                                                     \
     .settings_size = sizeof(text_settings), .defaults = defaults, .check = check, .terms = terms, .n_terms = 1,        \

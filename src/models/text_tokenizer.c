@@ -3,34 +3,12 @@
 
 #include "cleat/texts.h"
 #include "core/files.h"
-#include "core/memory.h"
 #include "tokenizer/tokenizer.h"
+#include "json/member.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 enum { LONGEST_PATH = 1400 };
-
-/* *json receives the file's object, which the caller deletes; NULL: there is no such file. */
-static cleat_status read_json(const char *path, cJSON **json, cleat_error *error) {
-    char *text;
-    size_t size;
-    *json = NULL;
-    if (!cleat_file_exists(path)) return CLEAT_OK;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status) return status;
-    *json = cJSON_ParseWithLength(text, size);
-    cleat_free(text);
-    return *json ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
-}
-
-static cleat_status write_json(const char *path, const cJSON *json, cleat_error *error) {
-    char *text = cJSON_Print(json);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    cleat_status status = cleat_file_write(path, text, strlen(text), error);
-    cJSON_free(text);
-    return status;
-}
 
 /* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, whatever the setting was. */
 static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {
@@ -54,10 +32,10 @@ static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer 
     bool changed = false;
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
     if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
-    if (!status && words) status = read_json(path, &json, error);
+    if (!status && words) status = cleat_json_read_file(folder, "tokenizer.json", &json, error);
     cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer");
     if (!status) status = cleat_set_prefix_space(step, true, spaces, &changed, error);
-    if (!status && changed) status = write_json(path, json, error);
+    if (!status && changed) status = cleat_json_write_file(folder, "tokenizer.json", json, error);
     cJSON_Delete(json);
     return status;
 }
@@ -93,6 +71,7 @@ static void remove_contradictions(cJSON *config) {
 }
 
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error) {
+    static const char config_file[] = "tokenizer_config.json";
     char path[LONGEST_PATH];
     cJSON *config = NULL;
     cleat_tokenizer *tokenizer = NULL;
@@ -102,14 +81,13 @@ cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts
     if (status || !cleat_file_exists(path)) return status;
     status = cleat_tokenizer_load(folder, texts->lowercase, &tokenizer, error);
     if (!status) status = complete_pipeline(folder, tokenizer, texts->words, &spaces, error);
-    if (!status) status = cleat_path_join(folder, "tokenizer_config.json", path, sizeof path, error);
-    if (!status) status = read_json(path, &config, error);
+    if (!status) status = cleat_json_read_file(folder, config_file, &config, error);
     if (!status && !config) config = cJSON_CreateObject();
     remove_contradictions(config);
     if (!status) status = cleat_tokenizer_describe(tokenizer, config, error);
     if (!status && !add_settings(config, texts, spaces))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    if (!status) status = write_json(path, config, error);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, config_file);
+    if (!status) status = cleat_json_write_file(folder, config_file, config, error);
     cleat_tokenizer_destroy(tokenizer);
     cJSON_Delete(config);
     return status;
