@@ -330,6 +330,7 @@ step_format() {
     check "READMEs" "$top/tests/readmes.sh" || true
     check "files at the top" "$top/tests/top_level.sh" || true
     check_history
+    check "the training loop knows no family" "$top/tests/train_knows_no_family.sh" || true
     check "numbers that kernels and the host share" "$top/tests/shared_numbers.sh" || true
     if command -v python3 >/dev/null; then
         check "names of types" "$top/tests/type_names.py" || true

@@ -25,21 +25,23 @@ typedef enum cleat_mode {
 
 enum { CLEAT_LORA_LAYERS = 64 };
 
-/* How parameters are trained ([train] of a profile). All zero: all alike. A parameter has a depth in its network: 0 the
- * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. */
+/* How parameters are trained: settings of [train] in a profile. A parameter has a depth in its network: 0 the embeddings
+ * or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. All zero: all are trained alike,
+ * without decay_norm_bias. */
 typedef struct cleat_param_options {
-    double backbone_rate; /* learning rate of the backbone, as a factor of the head's; 0: 1 */
-    /* The learning rate of depth d is that of the backbone times layer_decay^(n + 1 - d); 0: 1. */
+    double learning_rate;          /* the run's, for backbone_learning_rate */
+    double backbone_learning_rate; /* of the backbone; 0: learning_rate */
+    /* The learning rate of depth d is that of the backbone times layer_decay^(n + 1 - d); 0 or 1: no decay. */
     double layer_decay;
-    bool no_decay_norm_bias; /* no weight decay for biases, norms and other vectors */
-    int64_t frozen_depths;   /* this number of depths, from 0 on, is not trained; or CLEAT_FREEZE_BACKBONE */
+    bool decay_norm_bias; /* biases, norms and other vectors have weight decay */
+    char freeze
+        [32]; /* not trained: "none" or "", "embeddings", "backbone", or a number of blocks, with the embeddings */
     /* Low-rank adapters (LoRA) of linear layers of the backbone, which is then frozen but for them. */
     int64_t lora_rank; /* 0: no adapters */
     double lora_alpha; /* the adapters' results are multiplied by lora_alpha / lora_rank */
     double lora_dropout;
-    char lora_layers[CLEAT_LORA_LAYERS]; /* which layers, as train.lora_layers */
+    char lora_layers[CLEAT_LORA_LAYERS]; /* which layers */
 } cleat_param_options;
-#define CLEAT_FREEZE_BACKBONE INT64_MAX
 
 /* Options of a model that belong to the run, not to the settings of the family. */
 typedef struct cleat_model_options {

@@ -81,14 +81,8 @@ typedef struct cleat_profile {
         int gradient_checkpointing;         /* cleat_checkpointing */
         double max_grad_norm;               /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
-        double average_decay;          /* decay of the parameter average over epochs; CLEAT_NONE: off */
-        double backbone_learning_rate; /* of all but the head; CLEAT_NONE: learning_rate */
-        double layer_decay;            /* 1: none */
-        bool decay_norm_bias;          /* biases and norms have weight decay */
-        char freeze[32];               /* "none", "embeddings", "backbone" or a number of blocks */
-        int64_t lora_rank;             /* CLEAT_NONE: no adapters */
-        double lora_alpha, lora_dropout;
-        char lora_layers[CLEAT_LORA_LAYERS]; /* which linear layers have adapters */
+        double average_decay;       /* decay of the parameter average over epochs; CLEAT_NONE: off */
+        cleat_param_options params; /* of fine-tuning; its learning_rate is not set */
     } train;
     struct {
         int64_t num_workers; /* or CLEAT_AUTO */

@@ -26,6 +26,8 @@ int64_t cleat_image_classifier_length(const cleat_model *model) {
 static const cleat_class_source class_source = {
     .name = cleat_images_class, .samples = cleat_images_class_samples, .label = cleat_images_label};
 
+const cleat_label_source cleat_image_classifier_labels = {"pictures.json", "classes", cleat_images_class};
+
 cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                          cleat_dataset **dataset, cleat_error *error) {
     const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);

@@ -55,6 +55,7 @@ cleat_status cleat_image_classifier_metric_update(const cleat_model *model, cons
 cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                                           const char *folder, cleat_error *error);
 extern const cleat_model_examples cleat_image_classifier_examples;
+extern const cleat_label_source cleat_image_classifier_labels;
 extern const char *const cleat_image_classifier_terms[1];
 
 /* Members of cleat_model_class that all these families have. */
@@ -65,6 +66,7 @@ extern const char *const cleat_image_classifier_terms[1];
     .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
     .metric_state_size = cleat_classifier_state_size, .metric_update = cleat_image_classifier_metric_update,           \
     .metric_compute = cleat_classifier_compute, .write = cleat_image_classifier_write,                                 \
-    .examples = &cleat_image_classifier_examples
+    .examples = &cleat_image_classifier_examples, .labels = &cleat_image_classifier_labels,                            \
+    .export_files = cleat_image_export
 
 #endif

@@ -86,6 +86,11 @@ int64_t cleat_stages_of(const cleat_int_list *setting, const int64_t *sizes, int
 cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
                                                  const char *fitted);
 
+/* cleat_model_class.export_files: the means and deviations by which images were normalised (pictures.json) become
+ * pretrained_cfg of timm's config.json, where that has none, or preprocessor_config.json of transformers. A checkpoint
+ * without pictures.json is left as it is. */
+cleat_status cleat_image_export(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
+
 /* Checks the fractions of the splits, and data.mean and data.std. */
 cleat_status cleat_image_settings_check(const cleat_image_settings *settings, const cleat_record *record,
                                         cleat_error *error);

@@ -5,6 +5,7 @@
 
 #include "cleat/models.h"
 #include "data/synthetic.h"
+#include "models/labels.h"
 #include "models/settings.h"
 #include "weights/architecture.h"
 
@@ -46,6 +47,19 @@ typedef struct cleat_model_origin {
      * row is drawn anew. NULL: both have all parameters but the head. */
     const cleat_architecture *shared;
 } cleat_model_origin;
+
+/* A setting of [data] in whose place a dataset has its own value. */
+typedef struct cleat_data_override {
+    const char *key, *value, *source; /* "lowercase", "true", "the file of the tokenizer" */
+} cleat_data_override;
+
+/* An export of a checkpoint, as it is when a family adds its files. */
+typedef struct cleat_model_export {
+    const char *checkpoint, *out;           /* folders */
+    const cleat_safetensors *tensors;       /* of the checkpoint */
+    const cleat_architecture *architecture; /* of the network in the export */
+    bool adapters;                          /* they are exported alone: there is no config.json */
+} cleat_model_export;
 
 struct cleat_model_class {
     const char *name; /* model.type in the profile */
@@ -91,8 +105,13 @@ struct cleat_model_class {
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     /* each sample gets separate files: `write` may be called with a part of the samples */
     bool writes_each;
-    /* the graph depends on the size of the data's maps, which a checkpoint does not tell */
-    bool sized_by_data;
+    /* Whose size, in the data, the graph depends on although a checkpoint does not tell it ("the maps"); NULL: none. */
+    const char *sized_by;
+    const cleat_label_source *labels; /* NULL: the outputs have no names */
+    /* Whether a dataset has its own value of a setting; NULL: none has. */
+    bool (*overrides)(const cleat_dataset *dataset, cleat_data_override *setting);
+    /* Adds what transformers or timm must know of the data beside config.json; NULL: nothing. */
+    cleat_status (*export_files)(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;

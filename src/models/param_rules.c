@@ -6,16 +6,32 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+enum { MAX_BLOCKS = 100000 };
+
+int64_t cleat_frozen_depths(const char *freeze) {
+    if (!*freeze || strcmp(freeze, "none") == 0) return 0;
+    if (strcmp(freeze, "embeddings") == 0) return 1;
+    if (strcmp(freeze, "backbone") == 0) return INT64_MAX;
+    if (strspn(freeze, "0123456789") != strlen(freeze)) return -1;
+    const long long blocks = strtoll(freeze, NULL, 10);
+    return blocks <= MAX_BLOCKS ? 1 + blocks : -1;
+}
+
+static bool decays(const cleat_param_options *options) {
+    return options->layer_decay > 0 && options->layer_decay < 1;
+}
+
 static bool needs_depths(const cleat_param_options *options) {
-    return options->backbone_rate > 0 || options->layer_decay > 0 || options->frozen_depths > 0 ||
+    return options->backbone_learning_rate > 0 || decays(options) || cleat_frozen_depths(options->freeze) > 0 ||
            options->lora_rank > 0;
 }
 
 bool cleat_model_has_rules(const cleat_model *model) {
     const cleat_param_options *options = &model->options.params;
-    return needs_depths(options) || options->no_decay_norm_bias;
+    return needs_depths(options) || !options->decay_norm_bias;
 }
 
 static int64_t layers_of(const cleat_model *model) {
@@ -30,8 +46,8 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
                           "model.type %s is no backbone with a head: remove train.freeze, train.layer_decay, "
                           "train.backbone_learning_rate and train.lora_rank",
                           model->type->name);
-    const int64_t blocks = options->frozen_depths - 1, layers = layers_of(model);
-    if (options->frozen_depths != CLEAT_FREEZE_BACKBONE && blocks > layers)
+    const int64_t frozen = cleat_frozen_depths(options->freeze), blocks = frozen - 1, layers = layers_of(model);
+    if (frozen != INT64_MAX && blocks > layers)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
                           "train.freeze = %" PRId64 ": the network has %" PRId64
                           " blocks; freeze at most these, or the backbone",
@@ -56,20 +72,20 @@ static bool is_adapter(const char *param) {
 /* The learning rate of depth d is that of the backbone times decay^(layers + 1 - d). */
 static double rate_of(const cleat_param_options *options, int64_t depth, int64_t layers) {
     if (depth > layers) return 1;
-    const double backbone = options->backbone_rate > 0 ? options->backbone_rate : 1;
-    const double decay = options->layer_decay > 0 ? options->layer_decay : 1;
-    return backbone * pow(decay, (double)(layers + 1 - depth));
+    const double backbone =
+        options->backbone_learning_rate > 0 ? options->backbone_learning_rate / options->learning_rate : 1;
+    return backbone * pow(decays(options) ? options->layer_decay : 1, (double)(layers + 1 - depth));
 }
 
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
     const cleat_model *m = model;
     const cleat_param_options *options = &m->options.params;
-    if (options->no_decay_norm_bias && is_vector(param, rank)) rule->decay = 0;
+    if (!options->decay_norm_bias && is_vector(param, rank)) rule->decay = 0;
     if (!needs_depths(options)) return;
     const int64_t layers = layers_of(m), depth = m->type->layer_of(m, param);
     rule->rate = (float)rate_of(options, depth, layers);
     if (depth > layers) return;
-    rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < options->frozen_depths;
+    rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
 }
 
 /* The head is trained itself. */

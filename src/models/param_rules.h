@@ -6,6 +6,10 @@
 #include "models/model.h"
 #include "nn/lora.h"
 
+/* Number of depths, from 0 on, that cleat_param_options.freeze says; INT64_MAX: the backbone; -1: the text means
+ * nothing. */
+int64_t cleat_frozen_depths(const char *freeze);
+
 /* Whether any option sets parameters apart. */
 bool cleat_model_has_rules(const cleat_model *model);
 

@@ -280,6 +280,8 @@ static const cleat_architecture *architecture_of(const cleat_model *model, bool 
     return settings_of(model)->mask.descending ? &cleat_published_segformer : NULL;
 }
 
+static const cleat_label_source labels = {"pictures.json", "classes", cleat_masks_class};
+
 const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .keys = keys,
                                                 .settings_size = sizeof(segformer_settings),
@@ -302,5 +304,7 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .write = write,
                                                 .writes_each = true,
                                                 .examples = &examples,
+                                                .labels = &labels,
+                                                .export_files = cleat_image_export,
                                                 .architectures = architectures,
                                                 .architecture = architecture_of};

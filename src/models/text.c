@@ -11,6 +11,7 @@
 #include "models/classes.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
+#include "models/text_tokenizer.h"
 #include "models/text_write.h"
 
 #include <math.h>
@@ -425,11 +426,18 @@ static const cleat_model_examples tag_examples = {
 static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {"text_pretrain", NULL}, {NULL, NULL}},
                                 tagger_origins[] = {{"text_classifier", NULL}, {"text_pretrain", NULL}, {NULL, NULL}};
 
+static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
+    const text_settings *s = settings_of(model);
+    return cleat_text_export(spec, &s->data, s->common.max_length, is_tagger(model), error);
+}
+
+static const cleat_label_source labels = {"labels.txt", NULL, cleat_text_label_name};
+
 #define TEXT_CLASS                                                                                                     \
     .settings_size = sizeof(text_settings), .defaults = cleat_text_model_defaults, .check = cleat_text_model_check,    \
     .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data, .fields = fields, .build = build,  \
     .layer_of = layer_of, .layers = cleat_text_model_layers, .sample_weight = sample_weight,                           \
-    .architecture = architecture
+    .architecture = architecture, .labels = &labels, .overrides = cleat_text_overrides, .export_files = export_files
 
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,

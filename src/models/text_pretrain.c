@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "models/published/text.h"
 #include "models/text_networks.h"
+#include "models/text_tokenizer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -313,6 +314,11 @@ static cleat_status baseline(const cleat_model *model, const cleat_evaluation *e
 
 static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
+static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
+    const pretrain_settings *s = settings_of(model);
+    return cleat_text_export(spec, &s->data, s->common.max_length, false, error);
+}
+
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .keys = keys,
                                                .settings_size = sizeof(pretrain_settings),
@@ -332,6 +338,8 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
                                                .write = write,
+                                               .overrides = cleat_text_overrides,
+                                               .export_files = export_files,
                                                .origins = origins,
                                                .condense = condense,
                                                .examples = &examples,

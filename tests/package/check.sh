@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a build into a separate folder and uses it like an independent project: CMake and pkg-config,
-# shared and static, and the program.
+# shared, static and the engine alone, and the program.
 #   check.sh BUILD WORK      BUILD: a configured and built tree; WORK: a folder to be replaced
 set -euo pipefail
 
@@ -77,6 +77,7 @@ use_cmake() {
     cmake --build "$work/cmake" >>"$work/cmake.log"
     "$work/cmake/consumer_shared"
     "$work/cmake/consumer_static"
+    "$work/cmake/consumer_engine"
 }
 
 use_pkg_config() {
@@ -99,15 +100,12 @@ extract_programs() {
         inside { print > (folder "/" name) }' "$here/../../include/cleat/README.md"
 }
 
-# Compiles the programs like a user, with more warnings. Exit code 77: no device is available to run one.
+# run_readme_programs FLAG...: compiles the programs like a user, with more warnings, and links them with these flags alone.
+# Exit code 77: no device is available to run one.
 run_readme_programs() {
-    local flags=() libs=() source count=0 code
-    mkdir "$work/readme"
-    extract_programs "$work/readme"
-    read -ra flags <<<"$(pkg-config --cflags cleat)"
-    read -ra libs <<<"$(pkg-config --libs cleat)"
+    local source count=0 code
     for source in "$work"/readme/*.c; do
-        cc -std=c17 -Wall -Wextra -Werror "$source" "${flags[@]}" "${libs[@]}" -lm -o "${source%.c}"
+        cc -std=c17 -Wall -Wextra -Werror "$source" "-I$prefix/include" "-L$libraries" "$@" -lm -o "${source%.c}"
         code=0
         (cd "$work/readme" && LD_LIBRARY_PATH=$libraries "${source%.c}") || code=$?
         if ((code == 77)); then
@@ -119,6 +117,19 @@ run_readme_programs() {
         count=$((count + 1))
     done
     ((count == 2)) # both are present
+}
+
+# The whole engine links without the rest of the library and without what that is built on, and contains nothing of it.
+check_engine() {
+    local engine=$libraries/libcleat-engine.a room name
+    cc -shared -Wl,-z,defs -Wl,--whole-archive "$engine" -Wl,--no-whole-archive -lclblast -lOpenCL -lhwloc -lm -o "$work/engine.so"
+    nm -g --defined-only "$engine" | awk 'NF == 3 { print $3 }' | sort >"$work/engine"
+    for room in "$build"/libcleat_*.a; do
+        name=${room##*/libcleat_}
+        [[ -d $here/../../src/engine/${name%.a} ]] || nm -g --defined-only "$room"
+    done | awk 'NF == 3 { print $3 }' | sort >"$work/rest"
+    [[ -s $work/engine && -s $work/rest ]]
+    ! comm -12 "$work/engine" "$work/rest" | grep .
 }
 
 # Manual pages and completions are installed where man and the shells look for them.
@@ -154,7 +165,12 @@ use_cmake
 step "a project with pkg-config"
 use_pkg_config
 step "the programs of include/cleat/README.md"
-run_readme_programs
+mkdir "$work/readme"
+extract_programs "$work/readme"
+run_readme_programs -lcleat
+step "the same with the engine alone"
+check_engine
+run_readme_programs -lcleat-engine -lclblast -lOpenCL -lhwloc
 step "manual pages and completions"
 check_texts
 step "the installed program"

@@ -176,6 +176,11 @@ static const hostile hostiles[] = {
     {"", 0, "not a JSON object"},
     {"[]", 0, "not a JSON object"},
     {"{", 0, "not a JSON object"},
+    {"{\"a\":" T("[1]", "[0,4]") ",}", 4, "not a JSON object"},
+    {"{\"a\":" T("[1 2]", "[0,4]") "}", 4, "not a JSON object"},
+    {"{\"a\nb\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
+    {"{\"\\ud83d\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
+    {"{\"\\u0000\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
     {"{}x", 0, "more than JSON"},
     {"{}", 1, "after the last"},
     {"{\"a\":3}", 0, "object"},
@@ -248,6 +253,21 @@ static void any_order_in_the_header_will_do(void **state) {
     assert_string_equal(cleat_safetensors_at(parsed, 1)->name, "z");
     assert_int_equal(*(const char *)cleat_safetensors_find(parsed, "a")->data, 1);
     assert_int_equal(*(const char *)cleat_safetensors_find(parsed, "b")->data, 2);
+    cleat_safetensors_close(parsed);
+    free(file);
+}
+
+static void escapes_blanks_and_unknown_members_are_read(void **state) {
+    (void)state;
+    size_t size;
+    cleat_safetensors *parsed = NULL;
+    cleat_error error = {0};
+    char *file = make_file(" { \"\\u00fc\\ud83d\\ude00\\/\\t\" : { \"more\" : [ \"]}\\\"\", {} ] , \"dtype\":\"U8\" ,\n"
+                           "\"shape\" : [ 1 , 1 ], \"data_offsets\":[ 0 , 1 ] } } ",
+                           1, &size);
+    if (cleat_safetensors_parse("e", file, size, &parsed, &error) != CLEAT_OK) fail_msg("%s", error.text);
+    assert_string_equal(cleat_safetensors_at(parsed, 0)->name, "\xc3\xbc\xf0\x9f\x98\x80/\t");
+    assert_int_equal(cleat_safetensors_at(parsed, 0)->rank, 2);
     cleat_safetensors_close(parsed);
     free(file);
 }
@@ -382,6 +402,7 @@ int main(void) {
         cmocka_unit_test(files_of_others_open),
         cmocka_unit_test(malformed_headers_are_refused),
         cmocka_unit_test(any_order_in_the_header_will_do),
+        cmocka_unit_test(escapes_blanks_and_unknown_members_are_read),
         cmocka_unit_test(lengths_beyond_the_file_are_refused),
         cmocka_unit_test(every_cut_is_noticed),
         cmocka_unit_test(damage_never_crashes),

@@ -1,8 +1,8 @@
 /* Masks whose values are classes: their number, their names, and reading them. */
 #include "core/files.h"
-#include "core/json_member.h"
 #include "core/memory.h"
 #include "data/image/masks.h"
+#include "json/member.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef CLEAT_SRC_JSON_READ_H
 #define CLEAT_SRC_JSON_READ_H
 
-#include "core/json_member.h"
 #include "tokenizer/pipeline.h"
+#include "json/member.h"
 
 /* Each writes the member's value, or `absent` if there is none. CLEAT_ERR_FORMAT: another type. Strings are
  * borrowed. */

@@ -3,11 +3,11 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/tokenizer.h"
-#include "core/json_member.h"
 #include "core/string.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/words.h"
+#include "json/member.h"
 
 /* Two kinds: a vocab.txt with the rules of BERT's basic tokenizer (words.h), or the pipeline of a tokenizer.json. */
 struct cleat_tokenizer {

@@ -5,12 +5,11 @@
 #include "core/safetensors.h"
 
 #include "core/files.h"
+#include "core/json_cursor.h"
 #include "core/memory.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +24,15 @@ enum { LENGTH_BYTES = 8, LONGEST_HEADER = 16 << 20 };
 
 struct cleat_safetensors {
     char *path;
-    char *owned;              /* the file's bytes if it was read from a path or adopted */
-    const char *data;         /* the data section; not read if `on_disk` */
-    size_t data_size;         /* bytes */
-    size_t data_offset;       /* of the data section in the file */
-    bool on_disk;             /* opened by cleat_safetensors_open_headers */
-    int descriptor;           /* of the open file if `on_disk` */
-    cJSON *header;            /* owns the names */
-    const cJSON *metadata;    /* within header; NULL if there is none */
+    char *owned;             /* the file's bytes if it was read from a path or adopted */
+    const char *data;        /* the data section; not read if `on_disk` */
+    size_t data_size;        /* bytes */
+    size_t data_offset;      /* of the data section in the file */
+    bool on_disk;            /* opened by cleat_safetensors_open_headers */
+    int descriptor;          /* of the open file if `on_disk` */
+    char *texts, *texts_end; /* decoded strings of the header, each with its zero */
+    const char *metadata;    /* within texts: keys and values in turn; NULL if there are none */
+    const char *metadata_end;
     cleat_st_tensor *tensors; /* [count] in order of their offsets */
     size_t *offsets;          /* [count] offsets in the data section, in bytes */
     void **copies;            /* [count] aligned copies of misaligned tensors */
@@ -82,74 +82,115 @@ static cleat_status no_memory(const cleat_safetensors *file, cleat_error *error)
     return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", file->path);
 }
 
-/* Reads a non-negative integer that a double represents exactly. */
-static bool whole_number(const cJSON *item, int64_t *value) {
-    if (!cJSON_IsNumber(item)) return false;
-    double number = item->valuedouble;
-    if (!(number >= 0 && number <= 9007199254740992.0) || number != floor(number)) return false;
-    *value = (int64_t)number;
-    return true;
+static cleat_status not_json(const cleat_safetensors *file, cleat_error *error) {
+    return malformed(file, error, NULL, "the header is not a JSON object");
 }
 
-static bool parse_dtype(const cJSON *item, cleat_st_dtype *dtype) {
-    if (!cJSON_IsString(item)) return false;
-    for (int i = 0; i < CLEAT_ST_DTYPES; ++i)
-        if (strcmp(item->valuestring, dtypes[i].name) == 0) {
+/* A string, which the file keeps; NULL if none is next. */
+static const char *read_text(cleat_safetensors *file, cleat_json_cursor *json) {
+    const char *text = file->texts_end;
+    char *end = cleat_json_read_text(json, file->texts_end);
+    if (end) file->texts_end = end;
+    return end ? text : NULL;
+}
+
+/* The name of the next member of an object; NULL after the last, and where the header is no JSON. */
+static const char *read_name(cleat_safetensors *file, cleat_json_cursor *json, int64_t *members) {
+    const char *name = cleat_json_next(json, '}', members) ? read_text(file, json) : NULL;
+    json->failed |= name && !cleat_json_accept(json, ':');
+    return json->failed ? NULL : name;
+}
+
+static bool read_dtype(cleat_safetensors *file, cleat_json_cursor *json, cleat_st_dtype *dtype) {
+    const char *name = NULL;
+    if (cleat_json_peek(json, '"'))
+        name = read_text(file, json);
+    else
+        cleat_json_skip(json);
+    for (int i = 0; name && i < CLEAT_ST_DTYPES; ++i)
+        if (strcmp(name, dtypes[i].name) == 0) {
             *dtype = (cleat_st_dtype)i;
             return true;
         }
     return false;
 }
 
-/* Reads the shape of a tensor. Checks that its size in bytes does not overflow; a zero extent does not hide
- * an overflow. */
-static const char *parse_shape(const cJSON *item, cleat_st_tensor *tensor) {
+/* Reads an array of at most `most` whole numbers. Returns how many it has, or one of these. */
+enum { NO_ARRAY = -1, TOO_MANY = -2, NO_COUNT = -3 };
+
+static int read_counts(cleat_json_cursor *json, int most, int64_t *counts) {
+    const cleat_json_cursor start = *json;
+    int64_t elements = 0;
+    int reason = cleat_json_accept(json, '[') ? 0 : NO_ARRAY, n = 0;
+    while (!reason && cleat_json_next(json, ']', &elements)) {
+        if (n == most)
+            reason = TOO_MANY;
+        else if (!cleat_json_read_count(json, &counts[n++]))
+            reason = NO_COUNT;
+    }
+    if (!reason) return n;
+    *json = start;
+    cleat_json_skip(json);
+    return reason;
+}
+
+/* Checks that the size of the tensor in bytes does not overflow; a zero extent does not hide an overflow. */
+static const char *complain_of_shape(const cleat_st_tensor *tensor) {
     int64_t product = (int64_t)dtypes[tensor->dtype].size;
-    const cJSON *extent;
-    if (!cJSON_IsArray(item)) return "has no shape";
-    tensor->rank = 0;
-    cJSON_ArrayForEach(extent, item) {
-        int64_t size;
-        if (tensor->rank == CLEAT_ST_RANK) return "has more dimensions than supported";
-        if (!whole_number(extent, &size)) return "has a dimension that is not a whole number";
-        tensor->shape[tensor->rank++] = size;
-        if (size == 0) continue;
-        if (product > INT64_MAX / size) return "has a shape that is too large";
-        product *= size;
+    if (tensor->rank == NO_ARRAY) return "has no shape";
+    if (tensor->rank == TOO_MANY) return "has more dimensions than supported";
+    if (tensor->rank == NO_COUNT) return "has a dimension that is not a whole number";
+    for (int i = 0; i < tensor->rank; ++i) {
+        if (tensor->shape[i] == 0) continue;
+        if (product > INT64_MAX / tensor->shape[i]) return "has a shape that is too large";
+        product *= tensor->shape[i];
     }
     return NULL;
 }
 
-static cleat_status parse_tensor(const cleat_safetensors *file, const cJSON *item, cleat_st_tensor *tensor,
-                                 size_t *offset, cleat_error *error) {
-    int64_t begin, end;
-    const char *name = item->string;
-    if (!cJSON_IsObject(item)) return malformed(file, error, name, "is not described by an object");
-    const cJSON *range = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
-    if (!parse_dtype(cJSON_GetObjectItemCaseSensitive(item, "dtype"), &tensor->dtype))
+static cleat_status parse_tensor(cleat_safetensors *file, cleat_json_cursor *json, const char *name,
+                                 cleat_st_tensor *tensor, size_t *offset, cleat_error *error) {
+    int64_t members = 0, range[2];
+    int ends = 0;
+    bool has_dtype = false;
+    *tensor = (cleat_st_tensor){.name = name, .rank = NO_ARRAY};
+    if (!cleat_json_accept(json, '{')) return malformed(file, error, name, "is not described by an object");
+    for (const char *key; (key = read_name(file, json, &members));) {
+        if (strcmp(key, "dtype") == 0)
+            has_dtype = read_dtype(file, json, &tensor->dtype);
+        else if (strcmp(key, "shape") == 0)
+            tensor->rank = read_counts(json, CLEAT_ST_RANK, tensor->shape);
+        else if (strcmp(key, "data_offsets") == 0)
+            ends = read_counts(json, 2, range);
+        else
+            cleat_json_skip(json);
+    }
+    if (json->failed) return not_json(file, error);
+    if (!has_dtype)
         return malformed(file, error, name,
                          "has no supported dtype (F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL)");
-    const char *complaint = parse_shape(cJSON_GetObjectItemCaseSensitive(item, "shape"), tensor);
+    const char *complaint = complain_of_shape(tensor);
     if (complaint) return malformed(file, error, name, complaint);
-    if (!cJSON_IsArray(range) || cJSON_GetArraySize(range) != 2 ||
-        !whole_number(cJSON_GetArrayItem(range, 0), &begin) || !whole_number(cJSON_GetArrayItem(range, 1), &end))
-        return malformed(file, error, name, "has no data_offsets of two whole numbers");
-    if (begin > end || (uint64_t)end > file->data_size)
+    if (ends != 2) return malformed(file, error, name, "has no data_offsets of two whole numbers");
+    if (range[0] > range[1] || (uint64_t)range[1] > file->data_size)
         return malformed(file, error, name, "lies outside the file, which may be truncated");
-    if ((size_t)(end - begin) != cleat_st_bytes(tensor))
+    if ((size_t)(range[1] - range[0]) != cleat_st_bytes(tensor))
         return malformed(file, error, name, "has data_offsets that do not match its shape and dtype");
-    tensor->name = name;
-    *offset = (size_t)begin;
+    *offset = (size_t)range[0];
     return CLEAT_OK;
 }
 
-static cleat_status check_metadata(const cleat_safetensors *file, const cJSON *metadata, cleat_error *error) {
-    const cJSON *item;
-    if (!cJSON_IsObject(metadata)) return malformed(file, error, NULL, "__metadata__ is not an object");
-    cJSON_ArrayForEach(item, metadata) {
-        if (!cJSON_IsString(item))
+static cleat_status parse_metadata(cleat_safetensors *file, cleat_json_cursor *json, cleat_error *error) {
+    int64_t members = 0;
+    if (file->metadata) return malformed(file, error, NULL, "__metadata__ occurs twice");
+    if (!cleat_json_accept(json, '{')) return malformed(file, error, NULL, "__metadata__ is not an object");
+    file->metadata = file->texts_end;
+    while (read_name(file, json, &members)) {
+        if (!cleat_json_peek(json, '"'))
             return malformed(file, error, NULL, "__metadata__ contains values that are not strings");
+        (void)read_text(file, json);
     }
+    file->metadata_end = file->texts_end;
     return CLEAT_OK;
 }
 
@@ -230,45 +271,57 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
-static cleat_status parse_header(cleat_safetensors *file, const char *bytes, size_t size, cleat_error *error) {
+/* Reads where the header and the data are. */
+static cleat_status find_header(cleat_safetensors *file, const char *bytes, size_t size, cleat_json_cursor *json,
+                                cleat_error *error) {
     uint64_t length;
-    const char *end = NULL;
     if (size < LENGTH_BYTES) return malformed(file, error, NULL, "the file is shorter than 8 bytes");
     memcpy(&length, bytes, LENGTH_BYTES);
     if (length > LONGEST_HEADER) return malformed(file, error, NULL, "the header would be longer than 16 MiB");
     if (length > size - LENGTH_BYTES) return malformed(file, error, NULL, "the file ends within its header");
-    const char *header = bytes + LENGTH_BYTES;
-    file->data = header + length;
+    file->data = bytes + LENGTH_BYTES + length;
     file->data_offset = LENGTH_BYTES + (size_t)length;
     file->data_size = size - LENGTH_BYTES - (size_t)length;
-    file->header = cJSON_ParseWithLengthOpts(header, (size_t)length, &end, false);
-    if (!file->header || !cJSON_IsObject(file->header))
-        return malformed(file, error, NULL, "the header is not a JSON object");
-    for (; end < file->data; ++end)
-        if (*end != ' ') return malformed(file, error, NULL, "the header contains more than JSON");
+    *json = (cleat_json_cursor){.at = bytes + LENGTH_BYTES, .end = file->data};
     return CLEAT_OK;
 }
 
-static cleat_status parse_tensors(cleat_safetensors *file, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    const cJSON *item;
-    size_t entries = (size_t)cJSON_GetArraySize(file->header);
-    file->tensors = cleat_alloc(entries, sizeof *file->tensors);
-    file->offsets = cleat_alloc(entries, sizeof *file->offsets);
-    file->copies = cleat_alloc(entries, sizeof *file->copies);
-    file->by_name = cleat_alloc(entries, sizeof *file->by_name);
-    if (!file->tensors || !file->offsets || !file->copies || !file->by_name) return no_memory(file, error);
-    cJSON_ArrayForEach(item, file->header) {
-        if (strcmp(item->string, "__metadata__") == 0) {
-            if (file->metadata) return malformed(file, error, NULL, "__metadata__ occurs twice");
-            file->metadata = item;
-            status = check_metadata(file, item, error);
+static cleat_status parse_members(cleat_safetensors *file, cleat_json_cursor *json, cleat_error *error) {
+    size_t tensors = 0, offsets = 0; /* capacities */
+    int64_t members = 0;
+    if (!cleat_json_accept(json, '{')) return not_json(file, error);
+    for (const char *name; (name = read_name(file, json, &members));) {
+        cleat_status status;
+        if (strcmp(name, "__metadata__") == 0) {
+            status = parse_metadata(file, json, error);
         } else {
-            status = parse_tensor(file, item, &file->tensors[file->count], &file->offsets[file->count], error);
-            ++file->count;
+            status = cleat_grow(&file->tensors, file->count, &tensors, sizeof *file->tensors, error);
+            if (!status) status = cleat_grow(&file->offsets, file->count, &offsets, sizeof *file->offsets, error);
+            if (!status)
+                status =
+                    parse_tensor(file, json, name, &file->tensors[file->count], &file->offsets[file->count], error);
+            if (!status) ++file->count;
         }
         if (status) return status;
     }
+    if (json->failed) return not_json(file, error);
+    for (; json->at < json->end; ++json->at)
+        if (*json->at != ' ') return malformed(file, error, NULL, "the header contains more than JSON");
+    return CLEAT_OK;
+}
+
+/* `bytes`: the file, or its length and header alone. */
+static cleat_status parse_file(cleat_safetensors *file, const char *bytes, size_t size, cleat_error *error) {
+    cleat_json_cursor json;
+    cleat_status status = find_header(file, bytes, size, &json, error);
+    if (status) return status;
+    file->texts = file->texts_end = cleat_alloc(file->data_offset, 1);
+    if (!file->texts) return no_memory(file, error);
+    status = parse_members(file, &json, error);
+    if (status) return status;
+    file->copies = cleat_alloc(file->count, sizeof *file->copies);
+    file->by_name = cleat_alloc(file->count, sizeof *file->by_name);
+    if (!file->copies || !file->by_name) return no_memory(file, error);
     status = sort_by_offset(file, error);
     if (!status) status = check_tiling(file, error);
     if (!status) status = sort_by_name(file, error);
@@ -286,8 +339,7 @@ cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t 
         return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory reading it", name);
     }
     made->path = path;
-    cleat_status status = parse_header(made, data, size, error);
-    if (!status) status = parse_tensors(made, error);
+    cleat_status status = parse_file(made, data, size, error);
     if (status) {
         cleat_safetensors_close(made);
         return status;
@@ -328,7 +380,7 @@ static cleat_status read_at(const cleat_safetensors *file, size_t offset, char *
     return CLEAT_OK;
 }
 
-/* Reads the length, the header and nothing else. */
+/* Reads the length and the header, and not the data. */
 static cleat_status read_header(cleat_safetensors *file, cleat_error *error) {
     struct stat about;
     uint64_t length = 0;
@@ -339,11 +391,11 @@ static cleat_status read_header(cleat_safetensors *file, cleat_error *error) {
     cleat_status status = read_at(file, 0, (char *)&length, LENGTH_BYTES, error);
     if (status) return status;
     const size_t most = size - LENGTH_BYTES < LONGEST_HEADER ? size - LENGTH_BYTES : LONGEST_HEADER;
-    const size_t header = length < most ? (size_t)length : most; /* parse_header reports one that is too long */
+    const size_t header = length < most ? (size_t)length : most; /* find_header reports one that is too long */
     file->owned = cleat_alloc(LENGTH_BYTES + header + 1, 1);
     if (!file->owned) return no_memory(file, error);
     status = read_at(file, 0, file->owned, LENGTH_BYTES + header, error);
-    return status ? status : parse_header(file, file->owned, size, error);
+    return status ? status : parse_file(file, file->owned, size, error);
 }
 
 cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors **file, cleat_error *error) {
@@ -360,7 +412,6 @@ cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors 
     }
     *made = (cleat_safetensors){.path = copy, .on_disk = true, .descriptor = descriptor};
     cleat_status status = read_header(made, error);
-    if (!status) status = parse_tensors(made, error);
     if (status) {
         cleat_safetensors_close(made);
         return status;
@@ -386,7 +437,7 @@ void cleat_safetensors_close(cleat_safetensors *file) {
     cleat_free(file->by_name);
     cleat_free(file->offsets);
     cleat_free(file->tensors);
-    cJSON_Delete(file->header);
+    cleat_free(file->texts);
     cleat_free(file->owned);
     cleat_free(file->path);
     cleat_free(file);
@@ -446,8 +497,12 @@ cleat_status cleat_safetensors_expect(const cleat_safetensors *file, const char 
 }
 
 const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char *key) {
-    const cJSON *item = file->metadata ? cJSON_GetObjectItemCaseSensitive(file->metadata, key) : NULL;
-    return item ? item->valuestring : NULL;
+    for (const char *at = file->metadata; at < file->metadata_end;) {
+        const char *value = at + strlen(at) + 1;
+        if (strcmp(at, key) == 0) return value;
+        at = value + strlen(value) + 1;
+    }
+    return NULL;
 }
 
 /* --- copying out ---------------------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
 #ifndef CLEAT_SRC_REPORT_HTML_H
 #define CLEAT_SRC_REPORT_HTML_H
 
-#include "core/json_member.h"
 #include "core/string.h"
+#include "json/member.h"
 
 /* Appends `value` (NULL: nothing) for text and for attributes in double quotes: & < > " ' are escaped, bytes
  * that are not UTF-8 and control characters are replaced. */

@@ -1,9 +1,9 @@
 /* Reading the files of published image classifiers. */
-#include "core/json_member.h"
 #include "core/string.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
 #include "weights/config.h"
+#include "json/member.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

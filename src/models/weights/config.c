@@ -1,8 +1,8 @@
 /* Members of config.json, with checked types. */
 #include "weights/config.h"
 
-#include "core/json_member.h"
 #include "core/string.h"
+#include "json/member.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -3,9 +3,9 @@
 
 #include "core/files.h"
 #include "core/half.h"
-#include "core/json_member.h"
 #include "core/memory.h"
 #include "core/name_table.h"
+#include "json/member.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

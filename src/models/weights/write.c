@@ -6,8 +6,8 @@
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "weights/layout.h"
+#include "json/member.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,18 +203,14 @@ static bool add_labels(const cleat_weights_content *content, cJSON *config) {
 
 cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error) {
     const cleat_architecture *architecture = content->architecture;
-    char path[LONGEST_PATH];
     cJSON *config = cJSON_CreateObject();
-    cleat_status status = cleat_path_join(folder, "config.json", path, sizeof path, error);
+    cleat_status status = CLEAT_OK;
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
         status = add_row(content, row, config, error);
     if (!status && !add_labels(content, config))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s/config.json: out of memory", folder);
     if (!status && architecture->describe) status = architecture->describe(content->model, config, error);
-    char *text = status ? NULL : cJSON_Print(config);
-    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    if (!status) status = cleat_file_write(path, text, strlen(text), error);
-    cJSON_free(text);
+    if (!status) status = cleat_json_write_file(folder, "config.json", config, error);
     cJSON_Delete(config);
     return status;
 }

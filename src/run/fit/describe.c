@@ -114,7 +114,8 @@ static cleat_status describe_training(const cleat_fit_request *request, const cl
     report->trained_parameters = cleat_store_trained(work->store);
     report->full_bytes = report->bytes;
     if (report->trained_parameters == report->parameters) return CLEAT_OK;
-    full.options.params.frozen_depths = full.options.params.lora_rank = 0;
+    full.options.params.freeze[0] = 0;
+    full.options.params.lora_rank = 0;
     roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
     cleat_workload_spec spec = cleat_fit_workload(request);
     spec.facts = &roomy;

@@ -1,5 +1,6 @@
 /* Checks across values: contradictions, missing values, and requests that this version does not support.
  * The range of a single value is checked when it is set. */
+#include "models/param_rules.h"
 #include "profile/schema.h"
 
 #include <string.h>
@@ -168,6 +169,19 @@ static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record 
     return CLEAT_OK;
 }
 
+static cleat_status check_finetune(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    const cleat_param_options *params = &p->train.params;
+    if (cleat_frozen_depths(params->freeze) < 0)
+        return cleat_record_refuse(record, error, "train", "freeze",
+                                   "choose none, embeddings, backbone (all but the head), or a number of blocks, which "
+                                   "freezes the embeddings and the first blocks");
+    if (params->lora_rank != CLEAT_NONE && strcmp(params->freeze, "none") != 0)
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", "freeze"},
+                                       (cleat_key_name){"train", "lora_rank"},
+                                       "with adapters the whole backbone is frozen: set freeze = none");
+    return CLEAT_OK;
+}
+
 static cleat_status check_run(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     if (!find_metric(p)) return refuse_metric(p, record, error);
     if (p->run.early_stopping_patience != CLEAT_NONE && p->run.evaluate_every_epochs == CLEAT_NONE)
@@ -179,10 +193,9 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning,  check_data,           check_family,
-                                   check_batch,    check_bucket_batches, check_scaling,
-                                   check_schedule, check_loss_scale,     cleat_profile_check_finetune,
-                                   check_run};
+    static const check checks[] = {check_meaning,        check_data,    check_family,   check_batch,
+                                   check_bucket_batches, check_scaling, check_schedule, check_loss_scale,
+                                   check_finetune,       check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

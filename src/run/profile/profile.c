@@ -161,10 +161,11 @@ cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_profile **c
 }
 
 cleat_status cleat_profile_create_model(const cleat_profile *profile, cleat_model **model, cleat_error *error) {
-    const cleat_model_options options = {.workers = (int)profile->loader.num_workers,
-                                         .precision = (cleat_precision)profile->train.precision,
-                                         .loss_scale_growth_interval = profile->train.loss_scale_growth_interval,
-                                         .params = cleat_profile_params(profile)};
+    cleat_model_options options = {.workers = (int)profile->loader.num_workers,
+                                   .precision = (cleat_precision)profile->train.precision,
+                                   .loss_scale_growth_interval = profile->train.loss_scale_growth_interval,
+                                   .params = profile->train.params};
+    options.params.learning_rate = profile->train.learning_rate;
     return cleat_model_create(profile->family, profile->data, &options, model, error);
 }
 

@@ -53,10 +53,6 @@ cleat_assignment *cleat_profile_given_next(const cleat_profile_keys *keys, const
  * NULL: the key is not newer, or the profile has no such key. */
 const char *cleat_profile_later_default(const cleat_profile *profile, const char *name);
 
-/* finetune.c: settings of fine-tuning, checked by cleat_profile_check, and as options of a model. */
-cleat_status cleat_profile_check_finetune(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-cleat_param_options cleat_profile_params(const cleat_profile *profile);
-
 /* The profile as a record with the keys of its family; functions with a const record parameter do not
  * change it. */
 cleat_record cleat_profile_record(const cleat_profile *profile);

@@ -5,8 +5,8 @@
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "nn/lora.h"
+#include "json/member.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,13 +238,8 @@ static cJSON *config_of(const writer *w) {
 }
 
 static cleat_status write_config(const writer *w, const char *folder, cleat_error *error) {
-    char path[LONGEST_PATH];
     cJSON *config = config_of(w);
-    char *text = cJSON_Print(config);
-    cleat_status status = cleat_path_join(folder, "adapter_config.json", path, sizeof path, error);
-    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    if (!status) status = cleat_file_write(path, text, strlen(text), error);
-    cJSON_free(text);
+    const cleat_status status = cleat_json_write_file(folder, "adapter_config.json", config, error);
     cJSON_Delete(config);
     return status;
 }

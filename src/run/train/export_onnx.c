@@ -4,7 +4,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "graph/graph.h"
-#include "train/export_labels.h"
 #include "train/frozen_weights.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
@@ -103,7 +102,7 @@ static bool is_fitted(const char *name) {
     return true;
 }
 
-/* Means and deviations of images, in pictures.json. */
+/* Means and deviations that normalise the inputs. */
 static void add_meaning(facts *f, const char *name, const char *text) {
     static const char *const members[][2] = {{"means", "mean"}, {"deviations", "std"}};
     if (strcmp(cleat_name_ending(name), ".json") != 0) return;
@@ -118,9 +117,9 @@ static void add_meaning(facts *f, const char *name, const char *text) {
     cJSON_Delete(root);
 }
 
-static cleat_status add_labels(facts *f, const char *folder, cleat_error *error) {
+static cleat_status add_labels(facts *f, const cleat_label_source *names, const char *folder, cleat_error *error) {
     cleat_labels labels = {0};
-    cleat_status status = cleat_labels_read(folder, &labels, error);
+    cleat_status status = cleat_labels_read(names, folder, &labels, error);
     if (labels.count) {
         cJSON *list = cJSON_CreateStringArray((const char *const *)labels.names, (int)labels.count);
         f->failed = f->failed || !list;
@@ -156,14 +155,14 @@ static void add_settings(facts *f, const cleat_settings *settings) {
     add_json(f, "cleat.settings", json);
 }
 
-static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const cleat_settings *settings, facts *f,
-                                  cleat_error *error) {
+static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const cleat_model *model,
+                                  const cleat_settings *settings, facts *f, cleat_error *error) {
     char step[32];
     cleat_listing files = {0};
     snprintf(step, sizeof step, "%" PRId64, checkpoint->state.step);
     add_fact(f, "cleat.step", step);
     add_settings(f, settings);
-    cleat_status status = add_labels(f, checkpoint->folder, error);
+    cleat_status status = add_labels(f, model->type->labels, checkpoint->folder, error);
     if (!status) status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
     for (size_t i = 0; i < files.count && !status; ++i) status = add_file(f, checkpoint->folder, files.names[i], error);
     cleat_listing_free(&files);
@@ -186,7 +185,7 @@ cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpo
     if (!status) status = cleat_checkpoint_open_best(checkpoint, &saved, error);
     if (!status) status = cleat_checkpoint_expect_settings(saved, settings.items, settings.count, error);
     if (!status) status = cleat_model_of_checkpoint(profile, saved, options->data, &model, error);
-    if (!status) status = collect_facts(saved, &settings, &f, error);
+    if (!status) status = collect_facts(saved, model, &settings, &f, error);
     if (!status) {
         s = (source){.checkpoint = saved,
                      .values = cleat_alloc(cleat_safetensors_count(saved->model) + 1, sizeof *s.values)};

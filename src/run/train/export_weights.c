@@ -1,4 +1,4 @@
-/* A checkpoint in the files of another framework: weights, description, tokenizer. */
+/* A checkpoint in the files of another framework: weights, description, the family's files. */
 #include "cleat/weights.h"
 
 #include "core/files.h"
@@ -6,9 +6,6 @@
 #include "core/string.h"
 #include "models/model.h"
 #include "train/adapters.h"
-#include "train/export_images.h"
-#include "train/export_labels.h"
-#include "train/export_tokenizer.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 #include "weights/write.h"
@@ -41,44 +38,19 @@ static cleat_status copy_files(const export *e, bool (*accepts)(const char *name
     return status;
 }
 
-static bool is_tokenizer(const char *name) {
-    static const char *const names[] = {"tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "vocab.txt",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "sentencepiece.bpe.model",
-                                        "spm.model",
-                                        NULL};
-    for (size_t i = 0; names[i]; ++i)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
 static bool is_not_training_state(const char *name) {
     return strcmp(name, CLEAT_OPTIM_FILE) != 0 && strcmp(name, CLEAT_STATE_FILE) != 0;
 }
 
-/* How the network was given its texts; false: it reads none. */
-static bool describe_texts(const export *e, cleat_export_texts *texts) {
-    char length[32], lowercase[32];
-    if (cleat_profile_get(e->profile, "data.max_length", length, sizeof length, NULL) ||
-        cleat_profile_get(e->profile, "data.lowercase", lowercase, sizeof lowercase, NULL))
-        return false;
-    const cleat_st_tensor *types = cleat_safetensors_find(e->checkpoint->model, "emb.type.weight"); /* [types, D] */
-    *texts = (cleat_export_texts){.max_length = strtoll(length, NULL, 10),
-                                  .token_types = types && types->shape[0] > 1,
-                                  .lowercase = strcmp(lowercase, "true") == 0,
-                                  .words = strcmp(e->model->type->name, "text_tagger") == 0};
-    return true;
-}
-
-static cleat_status write_tokenizer(export *e, cleat_error *error) {
-    cleat_export_texts texts;
-    cleat_status status = copy_files(e, is_tokenizer, error);
-    if (status || !describe_texts(e, &texts)) return status;
-    return cleat_export_tokenizer(e->out, &texts, error);
+static cleat_status add_files(const export *e, const cleat_architecture *architecture, bool adapters,
+                              cleat_error *error) {
+    const cleat_model_export spec = {.checkpoint = e->checkpoint->folder,
+                                     .out = e->out,
+                                     .tensors = e->checkpoint->model,
+                                     .architecture = architecture,
+                                     .adapters = adapters};
+    const cleat_model_class *family = e->model->type;
+    return family->export_files ? family->export_files(e->model, &spec, error) : CLEAT_OK;
 }
 
 /* --- formats -------------------------------------------------------------------------------------------------- */
@@ -116,7 +88,7 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
 
 static cleat_status write_network(export *e, const cleat_architecture *architecture, const cleat_merged_tensors *merged,
                                   cleat_error *error) {
-    cleat_status status = cleat_labels_read(e->checkpoint->folder, &e->labels, error);
+    cleat_status status = cleat_labels_read(e->model->type->labels, e->checkpoint->folder, &e->labels, error);
     const cleat_weights_content content = {.architecture = architecture,
                                            .model = e->model,
                                            .tensors = merged->items,
@@ -128,10 +100,8 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .labels = (const char *const *)e->labels.names,
                                            .label_count = e->labels.count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
-    if (!status) status = write_tokenizer(e, error); /* before a config.json, as it was read in training */
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
-    const int64_t size = cleat_model_fixed_length(e->model);
-    return status ? status : cleat_export_images(e->checkpoint->folder, e->out, architecture->timm, size, error);
+    return status ? status : add_files(e, architecture, false, error);
 }
 
 /* Adapters are merged into the weights, because these files have no place for them. */
@@ -153,7 +123,7 @@ static cleat_status write_adapters(export *e, cleat_weights_format format, cleat
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
     cleat_status status =
         cleat_adapters_write(e->model, architecture, e->checkpoint->model, e->out, &e->report.tensors, error);
-    return status ? status : write_tokenizer(e, error);
+    return status ? status : add_files(e, architecture, true, error);
 }
 
 static cleat_status write_own(export *e, cleat_error *error) {

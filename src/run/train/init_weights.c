@@ -3,14 +3,11 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/format.h"
-#include "cleat/images.h"
-#include "cleat/texts.h"
 #include "cleat/train.h"
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "profile/adopt.h"
-#include "train/export_labels.h"
 #include "weights/label_names.h"
 
 #include <stdio.h>
@@ -103,18 +100,11 @@ static void warn_of_further(const cleat_profile *profile, const cleat_weights *w
 
 /* --- labels --------------------------------------------------------------------------------------------------- */
 
-/* The name of label `i` of the data; NULL: there are no more. */
-static const char *label_of(const cleat_dataset *dataset, size_t i) {
-    const char *name = cleat_text_label_name(dataset, i);
-    if (!name) name = cleat_images_class(dataset, i);
-    return name ? name : cleat_masks_class(dataset, i);
-}
-
 /* The first label with another name; SIZE_MAX: there is none, or nothing is known because one side has none. */
-static size_t find_other(const cleat_labels *then, const cleat_dataset *dataset) {
+static size_t find_other(const cleat_labels *then, const cleat_label_source *labels, const cleat_dataset *dataset) {
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < then->count; ++i) {
-        const char *now = label_of(dataset, i), *name = then->names[i];
+        const char *now = labels->name(dataset, i), *name = then->names[i];
         if (!now || cleat_label_is_nameless(now, (int64_t)i) || cleat_label_is_nameless(name, (int64_t)i))
             return SIZE_MAX;
         if (found == SIZE_MAX && !cleat_label_names_match(name, now, false)) found = i;
@@ -123,17 +113,17 @@ static size_t find_other(const cleat_labels *then, const cleat_dataset *dataset)
 }
 
 /* Why the output layer of a run is for other labels than those of the data, as many; "": it is not. */
-static cleat_status compare_labels(const cleat_weights *weights, const cleat_dataset *dataset, char reason[160],
-                                   cleat_error *error) {
+static cleat_status compare_labels(const cleat_weights *weights, const cleat_label_source *labels,
+                                   const cleat_dataset *dataset, char reason[160], cleat_error *error) {
     cleat_labels then = {0};
     reason[0] = 0;
     if (!cleat_weights_are_own(weights)) return CLEAT_OK; /* its architecture compares */
-    cleat_status status = cleat_labels_read(cleat_weights_folder(weights), &then, error);
+    cleat_status status = cleat_labels_read(labels, cleat_weights_folder(weights), &then, error);
     if (status) return status;
-    const size_t i = find_other(&then, dataset);
+    const size_t i = find_other(&then, labels, dataset);
     if (i != SIZE_MAX)
         snprintf(reason, 160, "its labels are others: label %zu is '%.40s' there, '%.40s' in the data", i + 1,
-                 then.names[i], label_of(dataset, i));
+                 then.names[i], labels->name(dataset, i));
     cleat_labels_clear(&then);
     return CLEAT_OK;
 }
@@ -145,7 +135,7 @@ cleat_status cleat_load_init(cleat_session *session, const cleat_dataset *datase
     cleat_weight_report report = {0};
     const double started = cleat_seconds();
     cleat_status status = cleat_open_init(session->profile->init, &weights, error);
-    if (!status) status = compare_labels(weights, dataset, other_labels, error);
+    if (!status) status = compare_labels(weights, session->model->type->labels, dataset, other_labels, error);
     if (!status)
         status =
             cleat_session_load_weights(session, weights, seed, *other_labels ? other_labels : NULL, &report, error);

@@ -156,8 +156,8 @@ int64_t cleat_model_longest(const cleat_profile *profile, const cleat_model *mod
     return fixed ? fixed : profile->data->max_length;
 }
 
-/* Takes the size of the maps from data, which are closed again. */
-static cleat_status open_maps(cleat_model *model, const cleat_profile *profile, const char *data, const char *fitted,
+/* Takes sizes from data, which are closed again. */
+static cleat_status open_data(cleat_model *model, const cleat_profile *profile, const char *data, const char *fitted,
                               cleat_error *error) {
     cleat_dataset *dataset = NULL;
     cleat_status status =
@@ -165,7 +165,8 @@ static cleat_status open_maps(cleat_model *model, const cleat_profile *profile, 
     cleat_dataset_destroy(dataset);
     if (status && !data)
         return cleat_fail_in(error, status,
-                             "the network depends on the size of the maps; give data of that size with --data PATH");
+                             "the network depends on the size of %s; give data of that size with --data PATH",
+                             model->type->sized_by);
     return status;
 }
 
@@ -173,7 +174,7 @@ cleat_status cleat_model_of_checkpoint(const cleat_profile *profile, const cleat
                                        const char *data, cleat_model **model, cleat_error *error) {
     cleat_model *made = NULL;
     cleat_status status = cleat_profile_create_model(profile, &made, error);
-    if (!status && made->type->sized_by_data) status = open_maps(made, profile, data, checkpoint->folder, error);
+    if (!status && made->type->sized_by) status = open_data(made, profile, data, checkpoint->folder, error);
     if (!status) status = find_sizes(made, cleat_model_longest(profile, made), checkpoint, error);
     if (status) {
         cleat_model_destroy(made);

@@ -7,8 +7,8 @@
 #include "cleat/profile.h"
 
 /* Creates the model of a checkpoint. Sizes that training took from its data (vocabulary, classes, columns)
- * are chosen to give the graph the tensors of the checkpoint. Families whose graphs also depend on the
- * size of the data's maps open `data`, or if it is NULL data.path of the profile, for prediction.
+ * are chosen to give the graph the tensors of the checkpoint. Families that are sized by data
+ * (cleat_model_class.sized_by) open `data`, or if it is NULL data.path of the profile, for prediction.
  * CLEAT_ERR_FORMAT: no sizes fit; the message names a tensor. The caller destroys the model. */
 cleat_status cleat_model_of_checkpoint(const cleat_profile *profile, const cleat_checkpoint *checkpoint,
                                        const char *data, cleat_model **model, cleat_error *error);

@@ -1,7 +1,6 @@
 /* The data of a run: opening, counting, and the batches of each epoch. */
 #include "train/run_data.h"
 
-#include "cleat/texts.h"
 #include "data/batches.h"
 #include "fit/fit.h"
 #include "models/model.h"
@@ -9,18 +8,14 @@
 
 #include <string.h>
 
-/* A setting of the profile that its tokenizer overrides; the default is no wish. */
-static void log_lowercase(const cleat_profile *profile, const cleat_dataset *dataset) {
-    const cleat_key *key = cleat_schema_find(&profile->keys->own, "data", "lowercase");
+/* A setting of the profile that the data override; the default is no wish. */
+static void log_override(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset) {
+    cleat_data_override setting;
+    if (!model->type->overrides || !model->type->overrides(dataset, &setting)) return;
+    const cleat_key *key = cleat_schema_find(&profile->keys->own, "data", setting.key);
     const cleat_assignment *given = key ? cleat_profile_given(profile->keys, key) : NULL;
-    if (!given || !given->value || given->adopted) return;
-    const cleat_tokenizer *tokenizer = cleat_text_tokenizer(dataset);
-    if (!tokenizer) tokenizer = cleat_masked_tokenizer(dataset);
-    if (!tokenizer || !cleat_tokenizer_is_published(tokenizer)) return;
-    const bool lowercase = cleat_tokenizer_lowercase(tokenizer);
-    if (lowercase != (strcmp(given->value, "true") == 0))
-        cleat_log(CLEAT_LOG_INFO, "%s: has no effect: the file of the tokenizer says %s", given->place,
-                  lowercase ? "true" : "false");
+    if (!given || !given->value || given->adopted || strcmp(given->value, setting.value) == 0) return;
+    cleat_log(CLEAT_LOG_INFO, "%s: has no effect: %s says %s", given->place, setting.source, setting.value);
 }
 
 cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const cleat_profile *profile,
@@ -31,7 +26,7 @@ cleat_status cleat_run_data_open(cleat_run_data *data, cleat_model *model, const
         status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_TRAIN, &data->train, &data->train_count, error);
     if (!status) status = cleat_dataset_samples(data->dataset, CLEAT_SPLIT_VAL, &data->val, &data->val_count, error);
     if (status) return status;
-    if (!fitted || !*fitted) log_lowercase(profile, data->dataset);
+    if (!fitted || !*fitted) log_override(profile, model, data->dataset);
     if (profile->data->limit > 0 && (size_t)profile->data->limit < data->train_count)
         data->train_count = (size_t)profile->data->limit;
     if (data->train_count == 0) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: split 'train' has no samples", path);

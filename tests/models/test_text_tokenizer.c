@@ -14,7 +14,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
-#include "train/export_tokenizer.h"
+#include "models/text_tokenizer.h"
 
 static const char *const names[] = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"};
 enum { VOCABULARY, TOKENIZER, CONFIG, FILES };

@@ -1,10 +1,15 @@
-/* Members of JSON objects that were parsed with cJSON. */
+/* JSON objects of cJSON: their files and members. */
 #ifndef CLEAT_SRC_JSON_MEMBER_H
 #define CLEAT_SRC_JSON_MEMBER_H
 
 #include "cleat/core.h"
 
 #include <cjson/cJSON.h>
+
+/* Reads FOLDER/NAME; the caller deletes *object, which is NULL if there is no such file. CLEAT_ERR_FORMAT: it is not JSON. */
+cleat_status cleat_json_read_file(const char *folder, const char *name, cJSON **object, cleat_error *error);
+/* Writes FOLDER/NAME. CLEAT_ERR_MEMORY also if `object` is NULL. */
+cleat_status cleat_json_write_file(const char *folder, const char *name, const cJSON *object, cleat_error *error);
 
 /* Member of an object; NULL if there is none, it is null, or `object` is no object. */
 const cJSON *cleat_json_member(const cJSON *object, const char *name);

@@ -1,12 +1,37 @@
-/* Members of JSON objects, and which of them nobody reads. */
-#include "core/json_member.h"
+/* Files of JSON objects, their members, and which of these nobody reads. */
+#include "json/member.h"
 
+#include "core/files.h"
+#include "core/memory.h"
 #include "core/string.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_KEY = 64 };
+enum { LONGEST_KEY = 64, LONGEST_PATH = 4200 };
+
+cleat_status cleat_json_read_file(const char *folder, const char *name, cJSON **object, cleat_error *error) {
+    char path[LONGEST_PATH], *text;
+    size_t size;
+    *object = NULL;
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    *object = cJSON_ParseWithLength(text, size);
+    cleat_free(text);
+    return *object ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
+}
+
+cleat_status cleat_json_write_file(const char *folder, const char *name, const cJSON *object, cleat_error *error) {
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    char *text = status || !object ? NULL : cJSON_Print(object);
+    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
+    if (!status) status = cleat_file_write(path, text, strlen(text), error);
+    cJSON_free(text);
+    return status;
+}
 
 const cJSON *cleat_json_member(const cJSON *object, const char *name) {
     const cJSON *member = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, name) : NULL;

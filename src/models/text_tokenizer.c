@@ -1,36 +1,14 @@
-/* Completes the files of an exported tokenizer, which say less than cleat's settings. */
-#include "train/export_tokenizer.h"
+/* The tokenizer's files in exports, which say less than cleat's settings, and its own value of a setting. */
+#include "models/text_tokenizer.h"
 
-#include "cleat/tokenizer.h"
+#include "cleat/texts.h"
 #include "core/files.h"
-#include "core/memory.h"
 #include "tokenizer/tokenizer.h"
+#include "json/member.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
 
 enum { LONGEST_PATH = 1400 };
-
-/* *json receives the file's object, which the caller deletes; NULL: there is no such file. */
-static cleat_status read_json(const char *path, cJSON **json, cleat_error *error) {
-    char *text;
-    size_t size;
-    *json = NULL;
-    if (!cleat_file_exists(path)) return CLEAT_OK;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
-    if (status) return status;
-    *json = cJSON_ParseWithLength(text, size);
-    cleat_free(text);
-    return *json ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not JSON; the file is damaged", path);
-}
-
-static cleat_status write_json(const char *path, const cJSON *json, cleat_error *error) {
-    char *text = cJSON_Print(json);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    cleat_status status = cleat_file_write(path, text, strlen(text), error);
-    cJSON_free(text);
-    return status;
-}
 
 /* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, whatever the setting was. */
 static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {
@@ -54,10 +32,10 @@ static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer 
     bool changed = false;
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
     if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
-    if (!status && words) status = read_json(path, &json, error);
+    if (!status && words) status = cleat_json_read_file(folder, "tokenizer.json", &json, error);
     cJSON *step = cJSON_GetObjectItemCaseSensitive(json, "pre_tokenizer");
     if (!status) status = cleat_set_prefix_space(step, true, spaces, &changed, error);
-    if (!status && changed) status = write_json(path, json, error);
+    if (!status && changed) status = cleat_json_write_file(folder, "tokenizer.json", json, error);
     cJSON_Delete(json);
     return status;
 }
@@ -93,6 +71,7 @@ static void remove_contradictions(cJSON *config) {
 }
 
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error) {
+    static const char config_file[] = "tokenizer_config.json";
     char path[LONGEST_PATH];
     cJSON *config = NULL;
     cleat_tokenizer *tokenizer = NULL;
@@ -102,15 +81,52 @@ cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts
     if (status || !cleat_file_exists(path)) return status;
     status = cleat_tokenizer_load(folder, texts->lowercase, &tokenizer, error);
     if (!status) status = complete_pipeline(folder, tokenizer, texts->words, &spaces, error);
-    if (!status) status = cleat_path_join(folder, "tokenizer_config.json", path, sizeof path, error);
-    if (!status) status = read_json(path, &config, error);
+    if (!status) status = cleat_json_read_file(folder, config_file, &config, error);
     if (!status && !config) config = cJSON_CreateObject();
     remove_contradictions(config);
     if (!status) status = cleat_tokenizer_describe(tokenizer, config, error);
     if (!status && !add_settings(config, texts, spaces))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);
-    if (!status) status = write_json(path, config, error);
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s/%s: out of memory", folder, config_file);
+    if (!status) status = cleat_json_write_file(folder, config_file, config, error);
     cleat_tokenizer_destroy(tokenizer);
     cJSON_Delete(config);
     return status;
+}
+
+static cleat_status copy_files(const char *from, const char *to, cleat_error *error) {
+    static const char *const names[] = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.txt",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "sentencepiece.bpe.model",
+                                        "spm.model"};
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
+        char path[LONGEST_PATH];
+        status = cleat_path_join(from, names[i], path, sizeof path, error);
+        if (!status && cleat_file_exists(path)) status = cleat_file_copy(from, to, names[i], true, error);
+    }
+    return status;
+}
+
+cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
+                               bool words, cleat_error *error) {
+    const cleat_st_tensor *types = cleat_safetensors_find(spec->tensors, "emb.type.weight"); /* [types, D] */
+    const cleat_export_texts texts = {.max_length = max_length,
+                                      .token_types = types && types->shape[0] > 1,
+                                      .lowercase = data->lowercase,
+                                      .words = words};
+    const cleat_status status = copy_files(spec->checkpoint, spec->out, error);
+    return status ? status : cleat_export_tokenizer(spec->out, &texts, error);
+}
+
+bool cleat_text_overrides(const cleat_dataset *dataset, cleat_data_override *setting) {
+    const cleat_tokenizer *tokenizer = cleat_text_tokenizer(dataset);
+    if (!tokenizer) tokenizer = cleat_masked_tokenizer(dataset);
+    if (!tokenizer || !cleat_tokenizer_is_published(tokenizer)) return false;
+    *setting = (cleat_data_override){"lowercase", cleat_tokenizer_lowercase(tokenizer) ? "true" : "false",
+                                     "the file of the tokenizer"};
+    return true;
 }

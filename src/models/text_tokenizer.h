@@ -1,8 +1,8 @@
-/* What an exported tokenizer says of the network that it was exported with. */
-#ifndef CLEAT_SRC_EXPORT_TOKENIZER_H
-#define CLEAT_SRC_EXPORT_TOKENIZER_H
+/* What text families do with their tokenizer in exports, and what it says in place of settings. */
+#ifndef CLEAT_SRC_TEXT_TOKENIZER_H
+#define CLEAT_SRC_TEXT_TOKENIZER_H
 
-#include "cleat/core.h"
+#include "models/model.h"
 
 /* How the network was given its texts. */
 typedef struct cleat_export_texts {
@@ -18,5 +18,12 @@ typedef struct cleat_export_texts {
  * the model_max_length of the network, and model_input_names where it says nothing. A folder without these files is left as it is.
  * CLEAT_ERR_FORMAT: a file is not JSON, or no tokenizer. */
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error);
+
+/* Copies the tokenizer's files of the checkpoint and completes them; `words`: of a tagger. */
+cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
+                               bool words, cleat_error *error);
+
+/* cleat_model_class.overrides: a published tokenizer says itself whether it converts to lower case. */
+bool cleat_text_overrides(const cleat_dataset *dataset, cleat_data_override *setting);
 
 #endif

@@ -1,0 +1,58 @@
+/* Names of a model's outputs, from the files beside its parameters. */
+#include "models/labels.h"
+
+#include "core/files.h"
+#include "core/memory.h"
+#include "json/member.h"
+
+#include <string.h>
+
+enum { LONGEST_PATH = 1400 };
+
+static cleat_status add_label(cleat_labels *labels, const char *name, cleat_error *error) {
+    return cleat_grow_names(&labels->names, &labels->count, &labels->capacity, name, error);
+}
+
+static cleat_status read_list(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                              cleat_error *error) {
+    cJSON *root;
+    const cJSON *item;
+    cleat_status status = cleat_json_read_file(folder, source->file, &root, error);
+    cJSON_ArrayForEach(item, cleat_json_member(root, source->list)) {
+        if (!status && cJSON_IsString(item)) status = add_label(labels, item->valuestring, error);
+    }
+    cJSON_Delete(root);
+    return status;
+}
+
+static cleat_status read_lines(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                               cleat_error *error) {
+    char path[LONGEST_PATH], *text, *rest = NULL;
+    size_t size;
+    cleat_status status = cleat_path_join(folder, source->file, path, sizeof path, error);
+    if (status || !cleat_file_exists(path)) return status;
+    status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
+        status = add_label(labels, line, error);
+    cleat_free(text);
+    return status;
+}
+
+cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+                               cleat_error *error) {
+    cleat_labels made = {0};
+    cleat_status status = CLEAT_OK;
+    if (source) status = (source->list ? read_list : read_lines)(source, folder, &made, error);
+    if (status)
+        cleat_labels_clear(&made);
+    else
+        *labels = made;
+    return status;
+}
+
+void cleat_labels_clear(cleat_labels *labels) {
+    for (size_t i = 0; i < labels->count; ++i) cleat_free(labels->names[i]);
+    cleat_free(labels->names);
+    *labels = (cleat_labels){0};
+}
