@@ -85,6 +85,7 @@ static cleat_status check_masks(const char *path, const cleat_dataset *dataset, 
 
 static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
     cleat_text_options options = cleat_text_model_options(model, CLEAT_TEXT_CLASSES, NULL);
+    options.labelled = false;
     options.plain = true;
     return cleat_text_check_columns(path, &options, error);
 }
@@ -94,6 +95,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_text_options options = cleat_text_model_options(model, CLEAT_TEXT_CLASSES, fitted);
     cleat_dataset *opened = NULL;
     const bool predicts = mode == CLEAT_MODE_PREDICT;
+    options.labelled = false;
     options.plain = true;
     options.predicted = predicts;
     cleat_status status =

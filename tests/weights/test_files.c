@@ -288,7 +288,7 @@ static void what_is_not_there_is_named(void **state) {
     assert_refused(f->path, CLEAT_ERR_NOT_FOUND, "has neither model.safetensors nor");
     assert_refused(in(f, "nowhere", path), CLEAT_ERR_NOT_FOUND, "nowhere");
     put_text(f, "config.json", "{}");
-    assert_refused(in(f, "config.json", path), CLEAT_ERR_FORMAT, "name its folder");
+    assert_refused(in(f, "config.json", path), CLEAT_ERR_FORMAT, "use its folder");
     put_text(f, "config.json", "{\"model_type\":");
     assert_refused(f->path, CLEAT_ERR_FORMAT, "config.json: is not a JSON object");
 }
