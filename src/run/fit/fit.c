@@ -104,7 +104,7 @@ static cleat_status try_buckets(const cleat_fit_request *request, int recompute,
         char need[CLEAT_BYTES_TEXT], over[CLEAT_BYTES_TEXT], may[CLEAT_BYTES_TEXT];
         status =
             cleat_fail(error, CLEAT_ERR_FIT,
-                       "a micro-batch of %lld at length %lld needs %s, %s more than the usable %s; the peak is at '%s'",
+                       "a micro-batch of %lld at length %lld needs %s, %s too much: %s is usable; the peak is at '%s'",
                        (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
                        cleat_bytes_text(needed, need), cleat_bytes_text(needed - request->limit, over),
                        cleat_bytes_text(request->limit, may), cleat_plan_peak_node(made->plan));
