@@ -1,4 +1,4 @@
-/* Members of JSON objects, and which of them nobody reads. */
+/* Members of JSON objects, and those that no code reads. */
 #include "core/json_member.h"
 
 #include "core/string.h"
@@ -19,7 +19,7 @@ static bool is_default(const cJSON *value) {
            (cJSON_IsString(value) && !*value->valuestring);
 }
 
-/* An absent member, and one that is null, is as the rule says. */
+/* An absent or null member counts as the rule's value. */
 static void apply_rule(const cJSON *object, const char *place, const cleat_json_rule *rule, cleat_log_level level) {
     const cJSON *value = cleat_json_member(object, rule->key);
     cJSON *only = value ? cJSON_Parse(rule->only) : NULL;

@@ -6,7 +6,7 @@
 
 #include <cjson/cJSON.h>
 
-/* Member of an object; NULL if there is none, it is null, or `object` is no object. */
+/* Member of an object; NULL if there is none, it is null, or `object` is not an object. */
 const cJSON *cleat_json_member(const cJSON *object, const char *name);
 
 /* A member of a published configuration with one value that changes nothing, as JSON, and what is done whatever it is. */
@@ -14,9 +14,10 @@ typedef struct cleat_json_rule {
     const char *key, *only, *instead; /* key NULL: the last rule */
 } cleat_json_rule;
 
-/* Logs what an object of a published configuration, in the file `place`, says in vain: at `level` members with another
- * value than their rule's, and as information those that are neither in a rule nor in `known` (names, each between two
- * blanks). Null, false, empty texts, lists and objects mean the default. `object` and `rules` may be NULL. */
+/* Logs the ignored members of an object of a published configuration, in the file `place`: at `level` members
+ * with another value than their rule's, and as information those that are neither in a rule nor in `known`
+ * (names, each between two blanks). Null, false, empty texts, lists and objects mean the default. `object`
+ * and `rules` may be NULL. */
 void cleat_json_name_unread(const cJSON *object, const char *place, const char *known, const cleat_json_rule *rules,
                             cleat_log_level level);
 
