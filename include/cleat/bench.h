@@ -56,8 +56,8 @@ typedef struct cleat_bench_result {
      * time. */
     double gflops, gbytes_per_second;
     /* Ratio of the roofline time to the median. The roofline time of an operation is the longer of its arithmetic at the
-     * peak of the unit that computes it and its memory traffic at the memory's rate. Above 1 where data stay in a cache, or
-     * where a kernel does less arithmetic than is counted (cleat_bench_warning). */
+     * peak of the unit that computes it and its memory traffic at the memory's rate. Above 1 if data stay in
+     * a cache, or if a kernel does less arithmetic than is counted (cleat_bench_warning). */
     double share_of_peak;
     /* The estimate of `cleat plan` for one run, at the sustained rates in the card file of the device; without one (and on
      * CPUs) at `peak`. */
@@ -210,10 +210,10 @@ typedef struct cleat_worker_search_options {
 } cleat_worker_search_options;
 
 /* Measures, for several numbers of loader threads, the loader alone, the training steps of the profile without a
- * loader (batches that stay in memory), and both together, with the profile's data, and chooses a number. Where the
- * device computes on the CPU, the threads compete with it, which only the last measurement shows. `options` NULL: the
- * defaults. CLEAT_ERR_ARGUMENT: more threads than loader.prefetch_factor allows. Other errors: those of cleat_train
- * before its first step. */
+ * loader (batches that stay in memory), and both together, with the profile's data, and chooses a number. If
+ * the device computes on the CPU, the threads compete with it; only the last measurement shows this.
+ * `options` NULL: the defaults. CLEAT_ERR_ARGUMENT: more threads than loader.prefetch_factor allows. Other
+ * errors: those of cleat_train before its first step. */
 CLEAT_API cleat_status cleat_find_workers(const cleat_profile *profile, const cleat_worker_search_options *options,
                                           cleat_worker_search *search, cleat_error *error);
 /* Chooses from the points [count], count > 0, and writes the verdict; cleat_find_workers has done so. */

@@ -1,6 +1,6 @@
 /* Compiling the kernels of a run in several processes. PoCL generates the code of one kernel after the other, under a lock
- * of the process, so that one core works and the others wait. Processes that fill PoCL's cache side by side halve the first
- * start on two cores. The library starts no process: the program that uses it does. */
+ * of the process, so only one core works. Processes that fill PoCL's cache side by side halve the first start
+ * on two cores. The library starts no process: the program that uses it does. */
 #ifndef CLEAT_COMPILE_H
 #define CLEAT_COMPILE_H
 
@@ -26,12 +26,13 @@ typedef struct cleat_compile_helpers {
 } cleat_compile_helpers;
 
 /* Lets `device` compile with `helpers` (borrowed until the device is closed; NULL: alone, as at first) from now on: where the
- * driver is PoCL, more than one CPU may be used, and enough kernels have not been compiled before. Whatever becomes of the
- * processes, what they have not compiled is compiled as without them, and all results are the same bits. */
+ * driver is PoCL, more than one CPU may be used, and enough kernels have not been compiled before. If the
+ * processes fail, this process compiles the remaining kernels. All results are the same bits. */
 CLEAT_API void cleat_device_compile_with(cleat_device *device, const cleat_compile_helpers *helpers);
 
-/* In such a process: compiles kernels of the list in `file` that no other process has begun, until none is left. Errors: it
- * is no such list, the device cannot be opened; a kernel that does not compile is left to the process that asked. */
+/* In a helper process: compiles kernels of the list in `file` until every kernel has been started by some
+ * process. Errors: `file` is not such a list, or the device cannot be opened. A kernel that does not compile
+ * is left to the parent process. */
 CLEAT_API cleat_status cleat_compile_jobs(int file, cleat_error *error);
 
 #ifdef __cplusplus

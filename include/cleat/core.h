@@ -55,8 +55,7 @@ typedef struct cleat_error {
 } cleat_error;
 
 /* Fills `error` (may be NULL) and returns `status`, so that a failing function ends in `return
- * cleat_fail(...)`. The text is cut, never overrun, at CLEAT_ERROR_TEXT, and cleaned
- * (cleat_clean_text). */
+ * cleat_fail(...)`. The text is truncated to CLEAT_ERROR_TEXT and cleaned (cleat_clean_text). */
 CLEAT_API cleat_status cleat_fail(cleat_error *error, cleat_status status, const char *format, ...) CLEAT_PRINTF(3, 4);
 
 /* Prefixes "what: " to the text that an inner call left in `error`; returns error->status (`status` if

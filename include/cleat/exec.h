@@ -55,12 +55,12 @@ CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size
  * of its graph; with its own where CLEAT_LAUNCH_BLOCKING is set in the environment (each launch is then waited for). */
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
-/* Copies a whole tensor from or to the host in its own dtype; `graph` is the graph whose layout the tensor
- * is in (any graph for a persistent tensor); `bytes` is the size of `values`, which must be that of the tensor
- * (cleat_tensor_bytes). Ordered after all enqueued work, and blocking. The inputs of different graphs share
- * memory: write all inputs of a graph before each of its runs, unless no other graph ran in between. So do their
- * activations: read those of a graph after its run and before another graph runs. Writing a parameter also
- * updates its half weight (cleat_autocast).
+/* Copies a whole tensor from or to the host in its own dtype. `graph` is the graph whose layout contains the
+ * tensor (any graph for a persistent tensor). `bytes`, the size of `values`, must equal cleat_tensor_bytes.
+ * Ordered after all enqueued work, and blocking. The inputs of different graphs share memory: write all
+ * inputs of a graph before each of its runs, unless no other graph ran in between. So do their activations:
+ * read those of a graph after its run and before another graph runs. Writing a parameter also updates its
+ * half weight (cleat_autocast).
  *
  * CLEAT_ERR_ARGUMENT: `bytes` is another size; the tensor to write is neither an input nor persistent; the tensor
  * to read is an activation that was not retained (cleat_retain) when the plan was made, or whose graph was not

@@ -6,9 +6,9 @@
  * NULL; the caller asks once, with cleat_graph_status, or receives the error from cleat_plan_create. Errors are also
  * NULL where an operation needs a tensor, and a tensor of another graph.
  *
- * Threads: a store with all its graphs and tensors is used by one thread at a time; stores do not know
- * each other. Making a plan only reads them, and a plan never changes afterwards: several threads may read
- * one, while nobody changes its store and graphs. */
+ * Threads: a store with all its graphs and tensors is used by one thread at a time; stores are independent.
+ * Making a plan only reads them, and a plan never changes afterwards: several threads may read one while its
+ * store and graphs are unchanged. */
 #ifndef CLEAT_GRAPH_H
 #define CLEAT_GRAPH_H
 
@@ -119,8 +119,9 @@ CLEAT_API cleat_tensor *cleat_gradient(const cleat_graph *graph, const cleat_ten
  * cleat_gradient returns NULL. Results differ only by the rounding of values that are no longer stored. Without
  * this call every node runs separately. */
 CLEAT_API void cleat_graph_fuse(cleat_graph *graph);
-/* Says before cleat_graph_fuse that the graph will only run where work-groups have one work-item with wide vectors
- * (cleat_device_facts.work_group is 1). More nodes are then fused: the inputs' product of an LSTM layer with its steps. */
+/* Declares, before cleat_graph_fuse, that the graph will only run on devices whose work-groups have one
+ * work-item with wide vectors (cleat_device_facts.work_group is 1). More nodes are then fused: the inputs'
+ * product of an LSTM layer with its steps. */
 CLEAT_API void cleat_graph_set_wide(cleat_graph *graph, bool wide);
 
 /* The input or activation of that name, or NULL; the number of nodes. */

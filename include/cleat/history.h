@@ -1,8 +1,8 @@
 /* Reads the folder of a run: what it logged, its settings and its checkpoints.
  *
- * Every file may be missing, cut off by a kill, or of an older version: what cannot be read is absent, and
- * a line that is no complete record is counted. Reading opens no device and changes nothing in the folder;
- * the run may be in progress. Threads: a history belongs to one thread at a time. */
+ * Every file may be missing, cut off by a kill, or of an older version: unreadable files are treated as
+ * absent, and incomplete records are counted. Reading opens no device and changes nothing in the folder; the
+ * run may be in progress. Threads: a history belongs to one thread at a time. */
 #ifndef CLEAT_HISTORY_H
 #define CLEAT_HISTORY_H
 
@@ -64,7 +64,7 @@ typedef struct cleat_history {
     cleat_history_checkpoint *checkpoints; /* by step */
     size_t n_checkpoints;
     char *examples, *profile; /* JSON text of examples.json and of the newest profile-S*.json; NULL: none */
-    int64_t damaged_lines;    /* complete lines of the logs that are no records */
+    int64_t damaged_lines;    /* complete log lines that are not records */
     bool is_running;          /* a process holds the lock of the folder */
     cleat_history_phase phase;
     /* Start record of the last process, with the schedule as its time budget shortened it; NULL: none. */
@@ -77,7 +77,7 @@ typedef struct cleat_history {
 CLEAT_API cleat_status cleat_history_read(const char *folder, cleat_history **history, cleat_error *error);
 CLEAT_API void cleat_history_free(cleat_history *history);
 
-/* The records of a kind; NULL: none. In tables of metrics.jsonl steps ascend: where a resumed run repeats
+/* The records of a kind; NULL: none. In tables of metrics.jsonl, steps ascend: if a resumed run repeats
  * steps, the later records replace the earlier ones. */
 CLEAT_API const cleat_history_table *cleat_history_find(const cleat_history *history, const char *kind);
 /* The values [rows] of a column; NULL: the table (may be NULL) has none of that name. */

@@ -109,10 +109,10 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
 /* With options->mask_classes or names, the values of a mask are classes: greys, or indices of a palette; 255, and with
- * reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value that is no class is
- * an error of cleat_dataset_fill (or of opening, for the samples from which means are computed) with file, row and
- * column. Names come from options->classes, else from labels.txt in the folder, one per line,
- * else from options->names. */
+ * reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value that is
+ * not a class is an error of cleat_dataset_fill (or of opening, for the samples from which means are
+ * computed) with file, row and column. Names come from options->classes, else from labels.txt in the folder,
+ * one per line, else from options->names. */
 
 /* Name of a class of masks with classes, borrowed; NULL past the last one, and for other data. */
 CLEAT_API const char *cleat_masks_class(const cleat_dataset *dataset, size_t index);

@@ -133,8 +133,8 @@ typedef struct cleat_loader_setup {
     /* Waits until slot `slot` may be overwritten, that is until its last upload is complete. Called by the
      * thread that fills the slot. NULL: slots may be overwritten as soon as they are released. */
     cleat_status (*slot_wait)(void *user, size_t slot, cleat_error *error);
-    /* Told that batch `index` of the pass was filled, from `start` to `end` (seconds of a monotonic clock, without
-     * slot_wait). Called by the thread that fills the slot. NULL: nobody is told. */
+    /* Reports that batch `index` of the pass was filled, from `start` to `end` (seconds of a monotonic clock,
+     * without slot_wait). Called by the thread that fills the slot. NULL: no report. */
     void (*filled)(void *user, size_t index, double start, double end);
     void *user;
 } cleat_loader_setup;
@@ -187,7 +187,7 @@ CLEAT_API void cleat_loader_release(cleat_loader *loader, size_t slot);
  * them. */
 CLEAT_API void cleat_loader_stop(cleat_loader *loader);
 /* Changes the number of threads (at least 1, of a loader that has threads), also in a pass; the order and the bytes
- * of the batches do not depend on it. A thread that is no longer wanted finishes its batch; nobody waits for it.
+ * of the batches do not depend on it. A surplus thread finishes its batch; the call does not wait for it.
  * Called by the consumer's thread. CLEAT_ERR_MEMORY: a thread could not be started; the others remain. */
 CLEAT_API cleat_status cleat_loader_set_workers(cleat_loader *loader, int workers, cleat_error *error);
 /* Adds a slot, up to setup.max_slots, also in a pass; see cleat_loader_setup.slots. Called by the consumer's

@@ -144,8 +144,9 @@ typedef struct cleat_prediction {
     int64_t length;      /* padded length L */
     int64_t values;      /* number of values in `output` */
 } cleat_prediction;
-/* Keeps the output of slot b of a batch in *prediction: a copy of its part [each] of `output` [B, each], or what the
- * family needs of it, where that is much less. The caller frees it with cleat_prediction_free. */
+/* Keeps the output of slot b of a batch in *prediction: a copy of its part [each] of `output` [B, each], or
+ * only the part that the family needs, if that is much smaller. The caller frees it with
+ * cleat_prediction_free. */
 CLEAT_API cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *batch, int64_t b,
                                         const float *output, int64_t each, cleat_prediction *prediction,
                                         cleat_error *error);

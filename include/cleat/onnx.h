@@ -35,8 +35,8 @@ typedef struct cleat_onnx_report {
 
 /* Writes the predictions of a checkpoint as an ONNX model: opset 17, all in f32. Its inputs are the fields of the
  * family's data as a batch has them: tokens padded with -1, images with channels last and normalised, series
- * standardised. Its output is what the network computes: logits, standardised forecasts, coordinates. What a user must
- * know to make inputs and to read outputs is in the metadata of the model: labels, means and deviations, and the small
+ * standardised. Its output is the network's: logits, standardised forecasts, coordinates. The model's
+ * metadata describe how to prepare inputs and interpret outputs: labels, means and deviations, and the small
  * files of the fitted preprocessing as they are in the checkpoint.
  *
  * `checkpoint` as for cleat_evaluate; `options` and `report` may be NULL. No device is used. CLEAT_ERR_NOT_SUPPORTED:

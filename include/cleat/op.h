@@ -7,8 +7,8 @@
  * `workspace` of the variants; cleat_exec_create calls `bind` of the one that was chosen.
  *
  * Threads: these functions run on the thread that makes the call above. Threads with stores of their own
- * may call them at the same time, so that they keep no state besides their arguments. Nodes and binders
- * are used by one thread at a time. */
+ * may call them at the same time, so they keep no state besides their arguments. Nodes and binders are used
+ * by one thread at a time. */
 #ifndef CLEAT_OP_H
 #define CLEAT_OP_H
 
@@ -27,7 +27,7 @@ typedef struct cleat_binder cleat_binder; /* collects the launches of a node */
 
 enum { CLEAT_MAX_IN = 12, CLEAT_MAX_OUT = 5, CLEAT_ATTR_BYTES = 64 };
 
-/* One use of an operation. Entries of `in` may be NULL where the op declares an input optional. */
+/* One use of an operation. Entries of `in` may be NULL for optional inputs. */
 struct cleat_node {
     const cleat_op *op;
     char name[CLEAT_NAME]; /* layer path and operation: "blocks.0.att/attention" */
@@ -42,8 +42,8 @@ struct cleat_node {
     unsigned char attr[CLEAT_ATTR_BYTES] __attribute__((aligned(8))); /* the op's attribute struct */
 };
 
-/* Kinds of work that devices do at different speeds: elementwise operations and sums of rows; matrix products, attention
- * included; products of which each waits for the one before (LSTM). */
+/* Kinds of work that devices do at different speeds: elementwise operations and sums of rows; matrix
+ * products, including attention; products that each wait for the previous one (LSTM). */
 typedef enum cleat_work { CLEAT_WORK_ROWS, CLEAT_WORK_PRODUCT, CLEAT_WORK_RECURRENT } cleat_work;
 
 /* The work of a node, for estimates of time. */
@@ -61,8 +61,8 @@ typedef struct cleat_variant {
     const char *(*refuse)(const cleat_node *node, const cleat_device_facts *facts);
     /* Bytes of scratch memory that the launches need while they run; NULL for none. */
     int64_t (*workspace)(const cleat_node *node, const cleat_device_facts *facts);
-    /* Appends the launches with all their arguments to the binder (cleat_launch_kernel and what follows
-     * it), or calls cleat_bind_fail. Pure: it does not touch a device. */
+    /* Appends the launches with all their arguments to the binder (cleat_launch_kernel and the functions
+     * below it), or calls cleat_bind_fail. Pure: it does not touch a device. */
     void (*bind)(const cleat_node *node, cleat_binder *binder);
 } cleat_variant;
 
@@ -94,13 +94,13 @@ typedef union cleat_host_array {
 } cleat_host_array;
 
 typedef struct cleat_host_values {
-    cleat_host_array in[CLEAT_MAX_IN];   /* a null pointer where the input is NULL */
+    cleat_host_array in[CLEAT_MAX_IN];   /* NULL if the input is NULL */
     cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its own step before */
     double work;  /* multiplications so far: `define` adds its own, so that they can be limited */
     double *kept; /* NULL at first: what `define` computed for all elements, by malloc; the caller frees it */
 } cleat_host_values;
 
-/* What an element of an output must be. A kernel's result may differ by some roundings of `size` and `rounded`. */
+/* The expected value of an output element. A kernel's result may differ by some roundings of `size` and `rounded`. */
 typedef struct cleat_expected_value {
     double value;
     double size; /* the terms' magnitudes, added up, with the factor by which the rest of the formula amplifies them */
@@ -134,10 +134,9 @@ struct cleat_op {
     /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
      * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
-    /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL
-     * where no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors
-     * are the current ones, that is, recomputed copies where they exist. NULL if the op has no
-     * gradient. */
+    /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL if
+     * no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors are
+     * the current ones, that is, recomputed copies where they exist. NULL if the op has no gradient. */
     void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
     /* NULL: no arithmetic, and each input and output once. */
     cleat_cost (*cost)(const cleat_node *node);
@@ -173,8 +172,8 @@ struct cleat_op {
      * the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
     /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
-     * the way the kernels take. It is what a device is checked against before it trains (src/inspect/verify/program_check.h). An
-     * op without it is not checked; the log names it. */
+     * the way the kernels take. A device is checked against it before it trains
+     * (src/inspect/verify/program_check.h). An op without it is not checked; the log names it. */
     cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an
      * embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none. Several devices then
@@ -187,7 +186,7 @@ struct cleat_op {
 /* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
  * is on (cleat_autocast). Returns NULL once the graph has an error, whatever the inputs are. An input that
  * is NULL and not among optional_inputs, or that belongs to another graph, is such an error. `attr` is copied;
- * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so that their struct has no gaps between members. */
+ * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so the struct must have no padding. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
 static inline cleat_tensor *cleat_first_output(const cleat_node *emitted) {
@@ -219,9 +218,9 @@ typedef struct cleat_grads_spec {
  *
  * For a parameter, both out[i] and its accum are its place in the store's gradient buffer, so that gradients
  * add up over micro-batches. For an activation, the accum is the sum of what other consumers have contributed
- * so far. Where a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
- * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. If no target requires a
- * gradient, there is no node, and the result is NULL. */
+ * so far. If a target is NULL (no gradient wanted), out[i] and its accum are NULL and the kernels must not
+ * compute it. out[i] has shape and dtype of its target; gradients of parameters are f32. If no target
+ * requires a gradient, no node is appended and the result is NULL. */
 CLEAT_API cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec);
 
 /* Adds `dy` itself to the gradient of x, as residual connections need it. This costs nothing if dy arrives

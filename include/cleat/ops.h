@@ -117,8 +117,8 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
- * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The range of
- * the scores is that of cleat_attention. */
+ * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The
+ * range of the scores is as in cleat_attention. */
 CLEAT_API cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads);
 
 /* Settings of cleat_disentangled_attention. */
@@ -161,8 +161,9 @@ CLEAT_API cleat_tensor *cleat_select_row(cleat_graph *graph, cleat_tensor *x, cl
                                          cleat_end_row which);
 
 /* The first `count` marked rows of each sample, in their order; a row is marked if its mark is not below 0. *chosen
- * (may be NULL) receives the marks of these rows, i32 [B, count]. Where a sample has fewer marks, rows are zeros, which
- * get no gradient, and *chosen is -1. x T [B, L, D], marks i32 [B, L], 1 <= count <= L -> T [B, count, D] */
+ * (may be NULL) receives the marks of these rows, i32 [B, count]. If a sample has fewer marks, the remaining
+ * rows are zeros without gradient, and *chosen is -1. x T [B, L, D], marks i32 [B, L], 1 <= count <= L -> T
+ * [B, count, D] */
 CLEAT_API cleat_tensor *cleat_select_marked(cleat_graph *graph, cleat_tensor *x, cleat_tensor *marks, int64_t count,
                                             cleat_tensor **chosen);
 

@@ -110,7 +110,7 @@ typedef struct cleat_profile {
         bool tensorboard;  /* write an event file for TensorBoard during training */
         /* steps whose kernels are timed: "wait=5,warmup=2,active=3,repeat=1", or "none" */
         char trace[128];
-        bool resume_other_data; /* a run goes on although its data have changed */
+        bool resume_other_data; /* a run may resume although its data have changed */
     } run;
     struct {
         cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; no count: measured */
@@ -137,8 +137,8 @@ CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *a
  * profile folders, where a leading "profiles/" of the name is ignored. The profile folders are ./profiles,
  * ../share/cleat/profiles and ../../share/cleat/profiles of the folder of this library or program, the one of the
  * installation, and, in the build folder of the source tree, that of the source tree. Writes its path to `path` [size].
- * CLEAT_ERR_NOT_FOUND: the message says where it looked, and the nearest names. CLEAT_ERR_ARGUMENT: the path is longer
- * than `size`. */
+ * CLEAT_ERR_NOT_FOUND: the message lists the folders searched and the nearest names. CLEAT_ERR_ARGUMENT: the
+ * path is longer than `size`. */
 CLEAT_API cleat_status cleat_profile_find(const char *name, char *path, size_t size, cleat_error *error);
 
 /* A profile in one of the profile folders. */

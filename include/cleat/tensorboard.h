@@ -20,11 +20,11 @@ typedef struct cleat_tensorboard_report {
 
 /* Writes metrics.jsonl, system.jsonl and resolved.ini of the run folder `run` into one event file in the folder
  * `out` (created if needed; it may be `run` itself) and removes earlier conversions from there. Scalars are
- * named train/loss, eval/loss, system/power, ...; null becomes NaN in metrics and is left out of system samples.
- * The file begins a session at step 0, so that TensorBoard shows it in place of other event files in `out`.
- * resolved.ini and system.jsonl may be missing; without the latter all records have the time at which
+ * named train/loss, eval/loss, system/power, ...; null becomes NaN in metrics and is omitted from system
+ * samples. The file begins a session at step 0, so that TensorBoard shows it in place of other event files in
+ * `out`. resolved.ini and system.jsonl may be missing; without the latter all records have the time at which
  * metrics.jsonl was changed last. `report` may be NULL. CLEAT_ERR_NOT_FOUND: `run` does not exist.
- * CLEAT_ERR_FORMAT: a line of metrics.jsonl is no record. After an error there is no new file. */
+ * CLEAT_ERR_FORMAT: a line of metrics.jsonl is not a record. After an error, no new file exists. */
 CLEAT_API cleat_status cleat_tensorboard_convert(const char *run, const char *out, cleat_tensorboard_report *report,
                                                  cleat_error *error);
 

@@ -51,7 +51,7 @@ typedef struct cleat_text_options {
     const char *vocabulary;
     int64_t vocabulary_size; /* maximum number of pieces of a trained vocabulary */
     int64_t max_length;      /* maximum number of tokens per sample, at least 3 */
-    bool lowercase;          /* no effect if the tokenizer's files say it */
+    bool lowercase;          /* no effect if the tokenizer's files define it */
     /* Classes or entity types in order, separated by blanks; "": those of the training part, sorted. */
     const char *labels;
     /* Fractions of the texts that become validation and test data if the folder (or single file) has no file
@@ -98,15 +98,15 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  * training part. The numbers of repaired, truncated and omitted items are logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* What a masked language model learns from (Devlin et al. 2019): texts, some of whose tokens are to be found again. The
- * fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1 at all
- * others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen; 80 % of these become
- * the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and sample; without a seed
- * (evaluation) it is always the same. cleat_dataset_items is the number of chosen tokens. A fraction of 0 is for
- * prediction: nothing is chosen, and mask tokens stand in the texts themselves. `options` as of
- * cleat_text_open, `plain` and not labelled. With `split_long` a long text is divided evenly into samples with special
- * tokens around each; all are in the text's split, and the ids of those behind the first are ID/2, ID/3, ...
- * CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
+/* What a masked language model learns from (Devlin et al. 2019): texts, some of whose tokens it must predict.
+ * The fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1
+ * at all others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen;
+ * 80 % of these become the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and
+ * sample; without a seed (evaluation) it is always the same. cleat_dataset_items is the number of chosen
+ * tokens. A fraction of 0 is for prediction: nothing is chosen, and mask tokens stand in the texts
+ * themselves. `options` as of cleat_text_open, `plain` and not labelled. With `split_long` a long text is
+ * divided evenly into samples with special tokens around each; all are in the text's split, and the ids of
+ * those behind the first are ID/2, ID/3, ... CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
 CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */

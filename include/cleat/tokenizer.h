@@ -1,9 +1,9 @@
 /* Text: tokenizers, loaded from the files of published checkpoints or from a vocab.txt, or trained on a corpus.
  *
- * A tokenizer.json is a pipeline of parts, which are applied as the file says: normalizer, pre_tokenizer, model
- * (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids are those of
- * Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used. utf8proc and
- * PCRE2 classify characters; those that are newer than Unicode 16 may be divided otherwise.
+ * A tokenizer.json is a pipeline of parts, which are applied as the file defines: normalizer, pre_tokenizer,
+ * model (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids
+ * are those of Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used.
+ * utf8proc and PCRE2 classify characters; those that are newer than Unicode 16 may be divided otherwise.
  *
  * A vocab.txt alone, or a trained vocabulary, is encoded by these rules, which are those of Hugging Face's old
  * BertTokenizer (the slow one; tokenize_chinese_chars on, strip_accents equal to do_lower_case):
@@ -62,10 +62,11 @@ typedef struct cleat_token {
  *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above
  * `lowercase` is for a vocab.txt without a tokenizer_config.json that says it. The caller owns the tokenizer
  * (cleat_tokenizer_destroy). What tokenizer_config.json beside them changes of BERT's rules and of RoBERTa's first space
- * counts, as in transformers, where it or config.json names their class; what it says in vain is logged.
- * CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the message names, or a
- * missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part of a type that is not
- * known, where the message lists those that are; older files than tokenizer.json of another class than theirs. */
+ * counts, as in transformers, where it or config.json names their class; ignored settings are logged.
+ * CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the message
+ * names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part
+ * of an unknown type (the message lists the known types); older files than tokenizer.json of another class
+ * than theirs. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
@@ -157,8 +158,8 @@ CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const cha
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
 /* Writes what a piece stands for in a text, and a zero, to text [size], which cuts it: the bytes of a byte-level piece
- * (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece that is no text by
- * itself, such as half a character, is written as it is. false: no such id. */
+ * (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece that is not text
+ * by itself, such as half a character, is written as it is. false: no such id. */
 CLEAT_API bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size);
 /* Ids of special tokens; -1: none, which for a vocab.txt only [MASK] can be. cls and sep are the first and the last
  * special token of the template for one text (RoBERTa: <s> and </s>). */

@@ -26,7 +26,7 @@ typedef enum cleat_tracer_phase {
 } cleat_tracer_phase;
 
 /* Parses "wait=5,warmup=2,active=3,repeat=2": keys in any order, each at most once; those left out have the value of
- * CLEAT_TRACER_DEFAULT. CLEAT_ERR_ARGUMENT: the message names the key, its place and what is allowed. */
+ * CLEAT_TRACER_DEFAULT. CLEAT_ERR_ARGUMENT: the message names the key, its place and the allowed values. */
 CLEAT_API cleat_status cleat_tracer_schedule_parse(const char *text, cleat_tracer_schedule *schedule,
                                                    cleat_error *error);
 

@@ -43,8 +43,8 @@ typedef struct cleat_train_options {
     int width; /* columns of the bar's terminal */
     /* How the run was started and the path of its profile, for records and hints; may be NULL. */
     const char *command, *profile_path;
-    /* The run ends, without a checkpoint, once the last cycle of run.trace is recorded; this is no error. If
-     * data.path does not exist, it trains on synthetic samples of the longest length. */
+    /* The run ends, without a checkpoint, once the last cycle of run.trace is recorded; this is not an error.
+     * If data.path does not exist, it trains on synthetic samples of the longest length. */
     bool trace_only;
     /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
      * the thread of the run; may be NULL. */
@@ -131,9 +131,9 @@ CLEAT_API cleat_status cleat_run_name(const cleat_profile *profile, char name[CL
  * profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself
  * gives the network another shape; the message names both places. Errors in the files of the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
-/* The same for a run that is resumed, or a checkpoint that is evaluated: what the weights determined is in the profile of
- * the checkpoint, which is named as for cleat_evaluate, so that model.init need not exist any more. Without a checkpoint
- * it is cleat_profile_apply_init. */
+/* The same for a run that is resumed, or a checkpoint that is evaluated: the checkpoint's profile contains
+ * the settings that the weights determined, so model.init need not exist. The checkpoint is named as for
+ * cleat_evaluate. Without a checkpoint it is cleat_profile_apply_init. */
 CLEAT_API cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpoint, cleat_error *error);
 
 /* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]
@@ -158,10 +158,10 @@ CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *
 CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
                                                const char *path, cleat_metrics *metrics, cleat_error *error);
 
-/* The same on several ranks, each of which evaluates a part of the samples, in proportion to the speed of its device, or
- * to distribute.shares if there is one for each rank; run.device as for cleat_train. All ranks call it with the same
- * arguments and receive the same results; rank 0 writes `path`. Counts are those of one process, losses but for the order
- * of sums. `ranks` NULL: alone. */
+/* The same on several ranks, each of which evaluates a part of the samples, in proportion to the speed of its
+ * device, or to distribute.shares if it has one entry per rank; run.device as for cleat_train. All ranks call
+ * it with the same arguments and receive the same results; rank 0 writes `path`. Counts are those of one
+ * process, losses but for the order of sums. `ranks` NULL: alone. */
 CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
                                             const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                             cleat_error *error);

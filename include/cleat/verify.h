@@ -61,7 +61,7 @@ CLEAT_API const char *cleat_reference_model(size_t i);
 /* Repeats the reference training of `model` on the device, once for each kernel variant that supports it there.
  * `precision` auto: that of the device. CLEAT_ERR_DEVICE: results are wrong; the message names the device, the kernels,
  * the comparison with the largest error, and the operation that computed the first wrong tensor.
- * CLEAT_ERR_NOT_SUPPORTED: there is no training of this model, or the device has no unit for tf32. */
+ * CLEAT_ERR_NOT_SUPPORTED: this model has no reference training, or the device has no unit for tf32. */
 CLEAT_API cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
                                               cleat_reference_result *result, cleat_error *error);
 /* Whether a training of the profile's model family in its precision has passed the check of its programs (run.self_check)

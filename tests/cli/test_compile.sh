@@ -142,7 +142,7 @@ test_end() {
 
 test_wrong_list() {
     exits 1 "$cleat" --compile-kernels "$$" debug 3</dev/null
-    says err "is no list of kernels"
+    says err "is not a kernel list"
     exits 1 "$cleat" --compile-kernels 1 debug
 }
 

@@ -148,7 +148,7 @@ log=error: unknown target CPU 'generic'
 END
     machine
     exits 4 env OCL_ICD_VENDORS="$folder" CLEAT_CACHE_DIR="$scratch/cache" "$cleat" bench W4
-    says err "PoCL 1.8 is built with LLVM 11.1.0, which does not know this processor (pthread-AMD Ryzen 7 5700G)"
+    says err "PoCL 1.8 is built with LLVM 11.1.0, which does not support this processor (pthread-AMD Ryzen 7 5700G)"
     exits 4 env OCL_ICD_VENDORS="$folder" "$cleat" doctor --seconds 120
     says out pocl-processor-unknown
     says out "pip install intel-opencl-rt"

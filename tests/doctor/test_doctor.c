@@ -499,7 +499,7 @@ static void faults_of_devices(void **state) {
         MACHINE("kernel crashes", kernel_crashes, "device-crashes", "running a kernel", false),
         MACHINE("does not build", does_not_build, "device-build-fails", "no libclc", false),
         MACHINE("unknown processor", unknown_processor, "pocl-processor-unknown",
-                "PoCL 1.8 is built with LLVM 11.1.0, which does not know this processor", false),
+                "PoCL 1.8 is built with LLVM 11.1.0, which does not support this processor", false),
         MACHINE("does not open", does_not_open, "device-open-fails", "CL_OUT_OF_HOST_MEMORY", false),
         MACHINE("memory in use", memory_in_use, "device-memory-low", "195.31 MiB", true),
     };

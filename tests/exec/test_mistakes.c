@@ -109,7 +109,7 @@ static void test_marks(void **state) {
     expect_error(&r, CLEAT_ERR_ARGUMENT, "cleat_retain: tensor 'x' belongs to another graph");
     open_rig(&r);
     cleat_require_grad(r.graph, r.y);
-    expect_error(&r, CLEAT_ERR_ARGUMENT, "is no input");
+    expect_error(&r, CLEAT_ERR_ARGUMENT, "is not an input");
     open_rig(&r);
     cleat_require_grad(r.graph, r.x); /* y was computed without it */
     expect_error(&r, CLEAT_ERR_ARGUMENT, "before the first use");

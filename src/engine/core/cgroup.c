@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { PATH = 4096, LINE = 4096, KIB = 1024 };
-/* Version 1 says "no limit" by a number close to the largest one. */
+/* Version 1 represents "no limit" by a number close to the largest one. */
 #define NO_LIMIT (INT64_MAX / 2)
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static bool read_field(const char *path, const char *word, int64_t *number) {
 
 /* --- walking the groups --------------------------------------------------------------------------------------- */
 
-/* Where one version of control groups describes the limits of a controller. */
+/* Paths at which one version of control groups describes the limits of a controller. */
 typedef struct hierarchy {
     int version;
     const char *controller; /* in /proc/self/cgroup; "": version 2, which has one line for all controllers */
@@ -44,8 +44,8 @@ typedef struct hierarchy {
 /* Called for each group, with its folder. */
 typedef void (*visitor)(const char *folder, int version, void *user);
 
-/* Visits a group and the groups above it. Inside a container the path may be that of the host, so the root of
- * the mount is always visited as well. `group` is shortened in place. */
+/* Visits a group and the groups above it. Inside a container the path may be the host's, so the root of the
+ * mount is always visited as well. `group` is shortened in place. */
 static void visit_ancestors(const char *root, const hierarchy *of, char *group, visitor visit, void *user) {
     char folder[2 * PATH + 64];
     for (;;) {

@@ -1,5 +1,5 @@
-/* Limits of the control groups of this process (containers, batch systems, systemd), and what they leave of the
- * host's memory. */
+/* Limits of the control groups of this process (containers, batch systems, systemd), and the host memory
+ * available within them. */
 #ifndef CLEAT_SRC_CGROUP_H
 #define CLEAT_SRC_CGROUP_H
 
@@ -20,8 +20,8 @@ bool cleat_cgroup_memory(const char *root, int64_t *limit, int64_t *used, char *
  * False: there is no quota, or it is not counted. */
 bool cleat_cgroup_throttled(const char *root, uint64_t *periods, uint64_t *throttled);
 
-/* Bytes of host memory that are free for this process: the smaller of MemAvailable in /proc/meminfo and what the
- * memory limit leaves. 0 if unknown. `source` names what determined the result. */
+/* Bytes of host memory that are free for this process: the smaller of MemAvailable in /proc/meminfo and the
+ * rest of the memory limit. 0 if unknown. `source` names what determined the result. */
 int64_t cleat_host_memory_free(const char *root, char *source, size_t size);
 
 #endif

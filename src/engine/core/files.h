@@ -34,8 +34,8 @@ cleat_status cleat_file_copy(const char *from, const char *to, const char *name,
 /* The size in bytes and the hash (cleat_hash_text) of a file, which is never in memory as a whole. */
 cleat_status cleat_file_hash(const char *path, size_t *size, char text[33], cleat_error *error);
 /* Entries of a folder that the program writes and tidies by itself, such as a run folder, are opened and removed
- * without following links, so that nothing outside of it is copied, cut or written. Only the last part of a path is
- * meant: the folders before it are the user's choice. */
+ * without following links, so nothing outside of it is copied, truncated or written. Only the last part of a
+ * path is meant: the folders before it are the user's choice. */
 /* open(2) of a regular file; `mode` is that of a created one. CLEAT_ERR_ARGUMENT: a symbolic link; or, where `flags`
  * allow writing, a file with another name elsewhere (hard link). CLEAT_ERR_NOT_FOUND: it does not exist. The caller
  * closes *file. */

@@ -14,7 +14,7 @@ static inline void cleat_kernel_shape(cleat_device_facts *facts, bool cpu) {
     while (facts->work_group > facts->max_work_group && facts->work_group > 1) facts->work_group /= 2;
 }
 
-/* Kernels know the units by the numbers of the public enum. */
+/* Kernels use the numbers of the public enum. */
 #define CLEAT_SAME_UNIT(name)                                                                                          \
     _Static_assert((int)CLEAT_MATRIX_##name == MATRIX_##name, "the kernels' number of the unit")
 CLEAT_SAME_UNIT(NONE);

@@ -17,9 +17,9 @@ cleat_status cleat_grow(void *array, size_t count, size_t *capacity, size_t size
 /* Appends a copy of `name` to a growable list of strings [count]; the list owns the copy. */
 cleat_status cleat_grow_names(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error);
 
-/* Hands memory that nobody uses back to the system, for the moment after kernels were compiled: free parts of the heap, of
- * which compilers leave tens of MB in each thread's arena, and pages of compilers' libraries, which come back from the file
- * when they are needed (trim.c). Takes milliseconds. Thread-safe. Does nothing where the C library is not glibc. */
+/* Returns unused memory to the system after kernels were compiled: free parts of the heap, of which compilers
+ * leave tens of MB in each thread's arena, and pages of compilers' libraries, which come back from the file
+ * when they are needed (trim.c). Takes milliseconds. Thread-safe. Does nothing if the C library is not glibc. */
 void cleat_trim_memory(void);
 
 /* Makes the n-th allocation from now on fail, once (n = 1: the next); 0 turns this off. For tests. */

@@ -27,7 +27,7 @@ static size_t put(char *text, size_t size, size_t used, const char *piece) {
     return used + length;
 }
 
-/* $'...' says any byte in ASCII, so that neither a terminal nor JSON changes it; sh of POSIX, bash and zsh know it. */
+/* $'...' represents any byte in ASCII, so neither a terminal nor JSON changes it; sh of POSIX, bash and zsh know it. */
 bool cleat_shell_word(const char *word, char *text, size_t size) {
     const bool plain = is_plain(word), printable = is_printable(word);
     size_t used = put(text, size, 0, plain ? "" : printable ? "'" : "$'");

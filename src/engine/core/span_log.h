@@ -1,4 +1,4 @@
-/* Span log: what the threads of the host did, and when. The tracer shows it beside the work of the device. */
+/* Span log: activities of host threads, with times. The tracer shows it beside the work of the device. */
 #ifndef CLEAT_SRC_SPAN_LOG_H
 #define CLEAT_SRC_SPAN_LOG_H
 

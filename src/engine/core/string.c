@@ -86,7 +86,7 @@ void cleat_string_free(cleat_string *text) {
 }
 
 cleat_status cleat_string_detach(cleat_string *text, char **out, cleat_error *error) {
-    cleat_string_add_bytes(text, "", 0); /* an empty string is valid, too */
+    cleat_string_add_bytes(text, "", 0); /* an empty string is valid */
     if (text->failed) {
         cleat_string_free(text);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory building a string");
@@ -127,7 +127,7 @@ void cleat_number_print(double value, char text[32]) {
     cleat_number_print_digits(value, 17, text);
 }
 
-/* Overlong forms, surrogates and numbers above U+10FFFF are no characters. */
+/* Overlong forms, surrogates and numbers above U+10FFFF are not characters. */
 size_t cleat_utf8_size(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : at[0] >= 0xE0 && at[0] < 0xF0 ? 3 : 0;

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Whether malloc is that of the C library. Where another one is used (jemalloc, a sanitizer), the C library's own is not
+/* Whether malloc is the C library's. With another one (jemalloc, a sanitizer), the C library's own is not
  * initialized: malloc_trim would do it, and two threads at once would both do it. */
 static bool is_library_allocator(void) {
     Dl_info allocator, library;
@@ -53,7 +53,7 @@ static int drop_pages(struct dl_phdr_info *library, size_t size, void *user) {
         const ElfW(Phdr) *segment = &library->dlpi_phdr[i];
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
         const ElfW(Addr) from = (library->dlpi_addr + segment->p_vaddr) & ~(page - 1);
-        /* the last page is left, since the next segment may begin in it */
+        /* the last page stays, since the next segment may begin in it */
         const ElfW(Addr) to = (library->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
         if (to > from) madvise((void *)from, to - from, MADV_DONTNEED);
     }

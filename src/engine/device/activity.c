@@ -1,11 +1,11 @@
-/* Whether the compute queue has work, and how far it is: asked when a batch is handed over, and by the thread of the monitor. */
+/* Whether the compute queue has work, and its progress. Called when a batch is passed on and by the monitor's thread. */
 #include "device/device.h"
 
 static bool is_complete(cl_event event) {
     cl_int state = CL_COMPLETE;
     if (!event) return true;
     cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    return code != CL_SUCCESS || state <= CL_COMPLETE; /* below: it failed, and does not run any more */
+    return code != CL_SUCCESS || state <= CL_COMPLETE; /* below: it failed and no longer runs */
 }
 
 /* Release of the old event is outside the lock: a driver may take its time. */

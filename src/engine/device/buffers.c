@@ -59,10 +59,10 @@ static cl_int touch(cleat_device *device, cl_mem buffer, int64_t bytes) {
     return fill_with_zeros(device, buffer, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
 }
 
-/* Asks for pages of 2 MiB where the device computes in host memory. A kernel that reads many rows side by side needs more
- * pages of 4 KiB than the processor keeps addresses of, and its prefetcher stops at the end of a page: one core read 26
- * MB at 22 GB/s instead of 15, and 400 MB at 16 instead of 11 (Xeon with AVX-512). Where the system ignores the request,
- * nothing is lost. */
+/* Requests pages of 2 MiB if the device computes in host memory. A kernel that reads many rows side by side
+ * needs more pages of 4 KiB than the processor keeps addresses of, and its prefetcher stops at the end of a
+ * page: one core read 26 MB at 22 GB/s instead of 15, and 400 MB at 16 instead of 11 (Xeon with AVX-512).
+ * The system may ignore the request. */
 static void prefer_large_pages(cleat_device *device, cl_mem buffer, int64_t bytes) {
 #ifdef MADV_HUGEPAGE
     const uintptr_t page = 2u << 20;

@@ -1,4 +1,4 @@
-/* What this library was compiled with, and which libraries it found at run time. */
+/* The compiler of this library, and the libraries found at run time. */
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS /* clGetExtensionFunctionAddress: loaders of all ages have it */
 #include "cleat/device.h"
 #include "device/device.h"
@@ -38,7 +38,7 @@ static void read_loader(cleat_build_info *info) {
         snprintf(info->opencl_loader, sizeof info->opencl_loader, "%.*s", (int)sizeof info->opencl_loader - 1, file);
 }
 
-/* CLBlast does not tell its version; the name of its file does. */
+/* CLBlast does not report its version; its file name contains it. */
 static void read_clblast(cleat_build_info *info) {
     char file[PATH_MAX];
     void *function = dlsym(RTLD_DEFAULT, "CLBlastClearCache");

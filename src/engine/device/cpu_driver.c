@@ -1,4 +1,4 @@
-/* The driver for CPUs that some archives of cleat bring along: how the loader is told of it. */
+/* Registers the CPU driver that some archives of cleat contain with the OpenCL loader. */
 #include "device/cpu_driver.h"
 
 #include "cleat/core.h"
@@ -45,7 +45,7 @@ static bool is_command(const char *name) {
     return false;
 }
 
-/* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process where they are missing. */
+/* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process if they are missing. */
 static bool linker_is_there(void) {
     return is_command("ld") && is_command("gcc");
 }
@@ -58,7 +58,7 @@ static void choose_cache(void) {
     if (getenv("POCL_CACHE_DIR")) return;
     snprintf(path, sizeof path, "%s%s/pocl", xdg && *xdg ? xdg : home ? home : "", xdg && *xdg ? "" : "/.cache");
     if (cleat_folder_make(path, &error) == CLEAT_OK && access(path, W_OK) == 0) return;
-    /* Kernels are executed: the folder must be nobody else's. */
+    /* Kernels are executed, so the folder must belong to this user. */
     snprintf(path, sizeof path, "%s/cleat-pocl-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(path)) return;
     setenv("POCL_CACHE_DIR", path, 0);

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-/* Marked commands whose completion nobody has asked for yet; the oldest are forgotten first. */
+/* Marked commands whose completion has not been queried; the oldest are dropped first. */
 enum { CLEAT_DEVICE_MARKS = 128 };
 typedef struct cleat_recorder cleat_recorder; /* recorder.h */
 
@@ -54,9 +54,9 @@ bool cleat_device_is_lost(const cleat_device *device);
  * result is CLEAT_ERR_DEVICE, also where the driver's code means that memory is short. */
 cleat_status cleat_device_explain(const cleat_device *device, cleat_status status, cleat_error *error);
 
-/* Whether a build failed because PoCL's compiler does not know the processor; `log`: its messages. */
+/* Whether a build failed because PoCL's compiler does not support the processor; `log`: its messages. */
 bool cleat_processor_is_unknown(const cleat_device_facts *facts, const char *log);
-/* Says so with the versions of PoCL and LLVM. */
+/* Reports it with the versions of PoCL and LLVM. */
 void cleat_explain_processor(cl_platform_id platform, const cleat_device_facts *facts, char *text, size_t size);
 
 /* Creates a device buffer of `bytes` bytes, counts it in allocated/peak and touches it, because drivers
@@ -92,7 +92,7 @@ typedef struct cleat_program_stats {
     double waited; /* seconds spent in cleat_programs_get in total */
 } cleat_program_stats;
 
-/* Tells when a program may be built, since others may be about to fill the driver's cache. */
+/* Decides when a program may be built, since other processes may be about to fill the driver's cache. */
 typedef struct cleat_program_gate {
     bool (*is_open)(void *user, size_t index); /* called from several threads; NULL: always open */
     void *user;
@@ -120,7 +120,7 @@ cleat_status cleat_kernel_source_of(const char *file, const char *text, char **s
 bool cleat_kernels_are_embedded(void);
 
 /* The source of a program of several parts (joined_source.c): each has the macros of its options (other options are the program's),
- * and names that no other part knows. The caller frees it. */
+ * and names that are private to it. The caller frees it. */
 cleat_status cleat_kernel_join(const cleat_program_key *parts, size_t count, char **source, cleat_error *error);
 /* The name that `kernel` of parts[index] has in this program: its own, with a prefix where an earlier part has the same file. No
  * kernel's name begins with another's, as in the files. */

@@ -1,6 +1,6 @@
 /* The text of a program of several parts: kernel files, each with its own options. Whatever a part defines (macros, functions,
- * types) gets a prefix of this part, so that parts do not know each other; kernels only where an earlier part has the same
- * file. */
+ * types) gets a prefix of this part, so names of parts do not collide; kernels only where an earlier part has
+ * the same file. */
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "core/string.h"

@@ -24,7 +24,7 @@ void cleat_explain_processor(cl_platform_id platform, const cleat_device_facts *
     copy_version(version, "pocl ", pocl, sizeof pocl);
     copy_version(version, "LLVM ", llvm, sizeof llvm);
     snprintf(text, size,
-             "PoCL%s%s is built with LLVM%s%s, which does not know this processor (%s), and compiles "
+             "PoCL%s%s is built with LLVM%s%s, which does not support this processor (%s), and compiles "
              "nothing for it",
              pocl[0] ? " " : "", pocl, llvm[0] ? " " : "", llvm, facts->name);
 }

@@ -33,7 +33,7 @@ struct cleat_programs {
     size_t thread_count;
 };
 
-/* Builds a program that nobody has begun. The caller holds the lock, which is released during the build. */
+/* Builds a program whose build has not started. The caller holds the lock, which is released during the build. */
 static void build_claimed(cleat_programs *programs, size_t index) {
     build *b = &programs->builds[index];
     b->state = UNDER_WAY;
@@ -56,7 +56,8 @@ static void pause_unlocked(cleat_programs *programs) {
     pthread_mutex_lock(&programs->lock);
 }
 
-/* The first program that nobody has begun and whose gate is open; `count` if there is none. *waits: others are closed. */
+/* The first program whose build has not started and whose gate is open; `count` if there is none.
+ * *waits: others are closed. */
 static size_t next_open(const cleat_programs *programs, bool *waits) {
     *waits = false;
     for (size_t i = 0; i < programs->count; ++i) {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LLVM's name for the arrays of a work-item in memory. An array of up to VECTOR bytes is a vector of which parts are addressed. */
+/* LLVM's name for the arrays of a work-item in memory. An array of up to
+ * VECTOR bytes is a vector whose parts are addressed. */
 static const char depot[] = "__local_depot";
 enum { VECTOR = 16, NAME = 64 };
 

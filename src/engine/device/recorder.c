@@ -21,7 +21,7 @@ static cleat_status create(const cleat_device *device, cl_command_queue_properti
     return CLEAT_OK;
 }
 
-/* Nothing runs when the queues change, so that no order between old and new commands can be lost. */
+/* Nothing runs when the queues change, so the order of commands is preserved. */
 static cleat_status swap_queues(cleat_device *device, cl_command_queue_properties properties, cleat_error *error) {
     cl_command_queue compute = NULL, transfer = NULL;
     cl_int code = clFinish(device->transfer);

@@ -203,9 +203,9 @@ static cleat_status create_kernel(cleat_exec *exec, cleat_bound_graph *bound, si
 /* --- CLBlast --- */
 
 /* Creates a sub-buffer for CLBlast, which takes offsets of 32 bits, copies every matrix that does not begin
- * at offset 0, and takes no offset at all for its workspace. A sub-buffer begins at a multiple of the
- * device's alignment; *offset is the number of bytes from there to the place (a parameter may begin anywhere
- * in its flat buffer). */
+ * at offset 0, and takes no offset for its workspace. A sub-buffer begins at a multiple of the device's
+ * alignment; *offset is the number of bytes from there to the place (a parameter may begin anywhere in its
+ * flat buffer). */
 static cleat_status create_region(const cleat_exec *exec, cleat_slab_place place, int64_t bytes, cl_mem *region,
                                   int64_t *offset, cleat_error *error) {
     const cl_mem *slab = slab_of(exec, place);

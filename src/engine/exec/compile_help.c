@@ -186,7 +186,7 @@ void cleat_compile_help_start(const cleat_exec *exec, cleat_compile_help **help)
 
 void cleat_compile_help_destroy(cleat_compile_help *help) {
     if (!help) return;
-    if (!help->over) end(help, "they are not needed any more");
+    if (!help->over) end(help, "they are no longer needed");
     if (help->list) munmap(help->list, (size_t)help->list->bytes);
     if (help->file >= 0) close(help->file);
     cleat_free(help->numbers);

@@ -86,7 +86,7 @@ static cleat_status add(collection *all, const cleat_bound_graph *bound, size_t 
     return status;
 }
 
-/* Where a plan trains, its graphs for evaluation come later: those without backward part whose operations have gradients. */
+/* If a plan trains, its evaluation graphs come later: those without backward part whose operations have gradients. */
 static bool comes_first(const cleat_plan *plan, const cleat_graph *graph) {
     bool trains = false;
     for (size_t g = 0; g < plan->layout_count; ++g) trains |= cleat_exec_has_backward(plan->layouts[g].graph);

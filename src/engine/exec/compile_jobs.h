@@ -18,7 +18,7 @@ typedef struct cleat_job_program {
     char file[CLEAT_JOB_FILE];
     char options[CLEAT_JOB_OPTIONS];
     uint64_t source; /* where the text of `file` begins in the list; 0: a kernel file of the library */
-    uint64_t cost;   /* of compiling it: an estimate in no unit, by which programs are put in order */
+    uint64_t cost;   /* of compiling it: an estimate without unit, which orders the programs */
     uint32_t first, count;
     atomic_int begun; /* a process has taken one of its kernels */
 } cleat_job_program;
@@ -40,8 +40,8 @@ typedef struct cleat_job {
     cleat_job_arg args[CLEAT_MAX_ARGS];
 } cleat_job;
 
-/* What the memory begins with. Then come the programs, the jobs, the sizes of the slabs, and texts. Jobs of one program lie
- * side by side; programs that are expected to take longer come first. */
+/* Header of the memory. Then come the programs, the jobs, the sizes of the slabs, and texts. Jobs of one
+ * program lie side by side; programs that are expected to take longer come first. */
 typedef struct cleat_job_list {
     char magic[8];
     char version[CLEAT_JOB_VERSION];

@@ -36,7 +36,7 @@ static cleat_status map_slabs(compiler *c, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* A number that one kernel wrote is no index for the next. */
+/* A number that one kernel wrote is not a valid index for the next. */
 static void clear_slabs(const compiler *c) {
     for (uint32_t s = 0; s < c->list->slab_count; ++s)
         if (c->memory[s]) madvise(c->memory[s], (size_t)cleat_job_slabs(c->list)[s], MADV_DONTNEED);
@@ -106,8 +106,8 @@ static cleat_job *select_from(cleat_job_list *list, uint32_t program) {
     return NULL;
 }
 
-/* The next kernel of the last program, else of one that nobody has begun, else of any: another process has then built
- * its program, which need not be done again. NULL: none is left. */
+/* The next kernel of the last program, else of one that no process has begun, else of any: another process
+ * has then built its program. NULL: all are done. */
 static cleat_job *select_job(cleat_job_list *list, const cleat_job *last) {
     cleat_job *job = last ? select_from(list, last->program) : NULL;
     for (uint32_t p = 0; p < list->program_count && !job; ++p)
@@ -136,7 +136,7 @@ static void compile_all(compiler *c) {
 static cleat_status map_list(int file, cleat_job_list **list, cleat_error *error) {
     struct stat facts;
     if (fstat(file, &facts) != 0 || facts.st_size < (off_t)sizeof **list)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "file %d is no list of kernels", file);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "file %d is not a kernel list", file);
     void *memory = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) return cleat_fail(error, CLEAT_ERR_IO, "file %d cannot be mapped", file);
     cleat_job_list *mapped = memory;
@@ -146,7 +146,7 @@ static cleat_status map_list(int file, cleat_job_list **list, cleat_error *error
         return CLEAT_OK;
     }
     munmap(memory, (size_t)facts.st_size);
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "file %d is no list of kernels of cleat %s", file, cleat_version());
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "file %d is not a kernel list of cleat %s", file, cleat_version());
 }
 
 static void release(compiler *c) {

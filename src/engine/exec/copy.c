@@ -1,4 +1,4 @@
-/* cleat_exec_write and cleat_exec_read: what a caller may copy, and when. */
+/* cleat_exec_write and cleat_exec_read: permitted copies and their times. */
 #include "exec/exec.h"
 #include "graph/store.h"
 

@@ -1,4 +1,4 @@
-/* Copies between tensors and the host, and runs, for callers that know what they do. */
+/* Unchecked copies between tensors and the host, and runs. */
 #ifndef CLEAT_SRC_EXEC_COPY_H
 #define CLEAT_SRC_EXEC_COPY_H
 
@@ -19,8 +19,9 @@ cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_t
                                    int64_t count, const void *values, cleat_error *error);
 /* Copies beside the kernels (part_copy.c), of elements first .. first + count - 1 of a persistent tensor. `values` belongs to the
  * copy until it has ended.
- * begin_read starts once everything enqueued so far is done, and goes on while later kernels run; end_copy waits for it,
- * and frees it also on an error. begin_write takes its place among the kernels; it has ended when a later read has. */
+ * begin_read starts once everything enqueued so far is done, and may overlap with later kernels; end_copy
+ * waits for it, and frees it also on an error. begin_write takes its place among the kernels; it has ended
+ * when a later read has. */
 typedef struct _cl_event cleat_copy;
 cleat_status cleat_exec_begin_read(cleat_exec *exec, const cleat_tensor *tensor, int64_t first, int64_t count,
                                    void *values, cleat_copy **copy, cleat_error *error);

@@ -100,7 +100,7 @@ cleat_status cleat_exec_find_graph(const cleat_exec *exec, const cleat_graph *gr
             *index = i;
             return CLEAT_OK;
         }
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' is none of the plan's: give it to cleat_plan_create",
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s' is not part of the plan: pass it to cleat_plan_create",
                       graph->name);
 }
 

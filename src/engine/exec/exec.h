@@ -47,7 +47,7 @@ struct cleat_exec {
     cleat_plan *owned_plan; /* the same plan if cleat_exec_open created it; else NULL */
     cl_mem *slabs;          /* [plan->slab_count] NULL for slabs without bytes */
     cleat_program_key *keys;
-    cleat_program_part *parts; /* [part_count] what the programs consist of, in their order (join.h) */
+    cleat_program_part *parts; /* [part_count] parts of the programs, in their order (join.h) */
     size_t part_count;
     char **kept; /* [kept_count] texts and names of programs of several parts, to which keys and names point */
     size_t kept_count, kept_capacity;
@@ -57,7 +57,7 @@ struct cleat_exec {
     cleat_bound_graph *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
     int slot_count, next_slot;         /* slots are used in turn */
-    bool waits;                        /* CLEAT_LAUNCH_BLOCKING: for each launch, so that the one that fails is known */
+    bool waits;                        /* CLEAT_LAUNCH_BLOCKING: for each launch, to identify the one that fails */
     const cleat_bound_graph *last_run; /* the graph whose activations are in memory; NULL: none has run */
     cleat_error failure;               /* the first kernel failure since the last cleat_exec_finish */
 };

@@ -35,7 +35,7 @@ static void find_evaluated(const cleat_exec *exec) {
     }
 }
 
-/* Copies the options that are no macros. */
+/* Copies the options that are not macros. */
 static void copy_flags(const char *options, char flags[CLEAT_OPTIONS]) {
     size_t used = 0;
     flags[0] = 0;

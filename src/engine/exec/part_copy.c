@@ -36,7 +36,7 @@ cleat_status cleat_exec_begin_read(cleat_exec *exec, const cleat_tensor *tensor,
     return CLEAT_OK;
 }
 
-/* A copy may succeed although an earlier kernel failed, whose error says more. */
+/* A copy may succeed although an earlier kernel failed, whose error is more informative. */
 cleat_status cleat_exec_end_copy(cleat_exec *exec, cleat_copy *copy, cleat_error *error) {
     cl_int code = clWaitForEvents(1, &copy);
     clReleaseEvent(copy);

@@ -1,6 +1,5 @@
 /* Offset assignment for blocks with lifetimes: greedy placement in several orders, then a seeded local search
- * that starts from the best order. This file decides only where blocks are placed; lifetime.c decides what a
- * block is and how long it lives. */
+ * that starts from the best order. This file only places blocks; lifetime.c defines them and their lifetimes. */
 #include "graph/arena.h"
 
 #include <stdlib.h>

@@ -65,7 +65,7 @@ static int64_t place_trained(cleat_store *store) {
 
 /* --- frozen parameters --- */
 
-/* What represents a frozen parameter on the device. */
+/* Representation of a frozen parameter on the device. */
 typedef enum frozen_form { IN_BOTH, IN_F32, IN_HALF } frozen_form;
 
 static frozen_form form_of(const cleat_store *store, size_t i) {

@@ -5,8 +5,8 @@
  * + contribution, as BLAS does with beta = 1. For a parameter the accumulator is its place in the gradient
  * buffer, so gradients add up over micro-batches; for an activation it is the sum of what other consumers
  * contributed, so fan-out needs no extra pass. Tensors are written once: the planner decides whether the
- * output takes over the accumulator's bytes (cleat_op.inplace_inputs), so a gradient that a residual
- * connection passes on is never overwritten by a later accumulation. */
+ * output reuses the accumulator's bytes (cleat_op.inplace_inputs), so a gradient that a residual connection
+ * passes on is never overwritten by a later accumulation. */
 #include "graph/graph.h"
 
 #include "core/memory.h"

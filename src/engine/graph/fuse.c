@@ -1,6 +1,6 @@
-/* Fusion pass: a node also does the work of its consumer before it stores its result, or that of its producer when it
- * reads. The ops decide which pairs can be fused (cleat_fusion); this file decides when the graph permits it. Autodiff,
- * recomputation and models do not know about fusion. */
+/* Fusion pass: a node also does the work of its consumer before it stores its result, or the work of its
+ * producer when it reads. The ops decide which pairs can be fused (cleat_fusion); this file decides when the
+ * graph permits it. Autodiff, recomputation and models are independent of fusion. */
 #include "graph/graph.h"
 
 #include "core/memory.h"
@@ -66,7 +66,7 @@ static cleat_node *consumer_of(const cleat_graph *graph, const cleat_node *node,
 
 /* --- the pass ------------------------------------------------------------------------------------------------- */
 
-/* Records that no node writes the tensor any more. */
+/* Records that the tensor no longer has a writer. */
 static void clear_producer(cleat_graph *graph, cleat_tensor *tensor) {
     tensor->producer = NULL;
     for (size_t i = 0; i < graph->gradient_count; ++i)
@@ -86,8 +86,8 @@ static void fuse_consumer(cleat_graph *graph, cleat_node *node, const consumers 
     cleat_free(consumer);
 }
 
-/* Whether `node` may read what `producer` reads: activations of the same part, inputs, and parameters, which nobody
- * overwrites meanwhile. */
+/* Whether `node` may read what `producer` reads: activations of the same part, inputs, and parameters, which
+ * no node overwrites in between. */
 static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, const cleat_node *producer,
                               const consumers *of) {
     const cleat_tensor *result = producer->out[0];

@@ -202,7 +202,7 @@ void cleat_require_grad(cleat_graph *graph, cleat_tensor *input) {
     if (input->role != CLEAT_ROLE_INPUT) {
         cleat_graph_fail(
             graph, CLEAT_ERR_ARGUMENT,
-            "cleat_require_grad: tensor '%s' is no input; parameters, and what is computed from them, have "
+            "cleat_require_grad: tensor '%s' is not an input; parameters, and what is computed from them, have "
             "gradients without this call",
             input->name);
         return;
@@ -402,7 +402,7 @@ static bool is_trained(const cleat_tensor *tensor) {
     return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_HALF_WEIGHT;
 }
 
-/* Where the gradient of an activation or input is kept, or NULL. A recomputed copy shares the slot of its
+/* The slot of the gradient of an activation or input, or NULL. A recomputed copy shares the slot of its
  * original. */
 static cleat_tensor **gradient_slot(const cleat_graph *graph, const cleat_tensor *tensor) {
     if (tensor->recompute_of) tensor = tensor->recompute_of;

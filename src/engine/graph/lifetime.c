@@ -82,7 +82,7 @@ static cleat_status find_uses(const cleat_graph *graph, uses *u, cleat_error *er
 
 /* --- in place --- */
 
-/* Whether out[0] may take over all bytes of `root`: every input that uses these bytes is one that the op may
+/* Whether out[0] may reuse all bytes of `root`: every input that uses these bytes is one that the op may
  * overwrite, and no other output uses them. */
 static bool shares_all_of(const cleat_node *node, const cleat_tensor *root, int64_t bytes) {
     for (int i = 0; i < node->n_in; ++i) {
@@ -101,8 +101,8 @@ static bool can_reuse_input(const uses *u, const cleat_node *node, int32_t time,
            u->last_used[root->index] == time && cleat_tensor_bytes(root) == bytes && shares_all_of(node, root, bytes);
 }
 
-/* Redirects storage [tensors], in which every tensor has its own block at first, wherever an output takes
- * over the bytes of an input. */
+/* Redirects storage [tensors], in which every tensor has its own block at first, wherever an output reuses
+ * the bytes of an input. */
 static void share_bytes(const cleat_graph *graph, const uses *u, int32_t *storage) {
     for (size_t t = 0; t < graph->node_count; ++t) {
         const cleat_node *node = graph->nodes[t];

@@ -19,7 +19,7 @@ typedef struct cleat_lifetimes {
 
 /* Finds the lifetimes for the given workspace sizes (workspace_bytes [graph->node_count]). An activation
  * lives from the node that writes it to the last node that reads it or a reshape of it; to the end of the
- * graph if `retain` is set. The first output of a node takes over the bytes of an input if op->inplace_inputs
+ * graph if `retain` is set. The first output of a node reuses the bytes of an input if op->inplace_inputs
  * allows it and no later node reads that input. Reshape nodes (which have no variants) neither read nor
  * write. CLEAT_ERR_ARGUMENT: a node reads an activation that no earlier node wrote, or a tensor of another
  * graph. On success, release `lifetimes` with cleat_lifetimes_clear. */

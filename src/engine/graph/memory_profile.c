@@ -1,4 +1,4 @@
-/* Live bytes at each node of a planned graph, their peaks, and what they consist of. */
+/* Live bytes at each node of a planned graph, their peaks, and their composition. */
 #include "graph/memory_profile.h"
 
 #include "core/memory.h"

@@ -5,7 +5,7 @@
 
 #include "graph/plan.h"
 
-/* What bytes of the arena hold at a given node. */
+/* Contents of the arena's bytes at a given node. */
 typedef enum cleat_peak_part {
     CLEAT_PEAK_STORED,     /* results of forward nodes */
     CLEAT_PEAK_RECOMPUTED, /* results of recomputed forward nodes (recompute.h) */

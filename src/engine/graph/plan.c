@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is computed for one graph before its arena blocks are placed. */
+/* Results for one graph that are computed before its arena blocks are placed. */
 typedef struct draft {
     int64_t *workspace_bytes; /* [graph->node_count] */
     cleat_lifetimes lifetimes;

@@ -115,7 +115,7 @@ static bool has_consumers(const cleat_node *node, const bool *used) {
 }
 
 /* Fills used [tensor_count]: copies that a node reads, or that the host reads as a gradient. Nodes are
- * visited in reverse, because consumers come after what they read. */
+ * visited in reverse, because consumers follow their inputs. */
 static void find_used(const cleat_graph *graph, bool *used) {
     for (size_t i = 0; i < graph->gradient_count; ++i) mark_use(used, graph->gradients[i]);
     for (size_t n = graph->node_count; n-- > graph->forward_nodes;) {

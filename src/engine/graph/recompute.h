@@ -4,8 +4,8 @@
  * A model marks segments (one per block) while it builds; how many of them form a group is a property of the
  * graph. Only those results of a group that other groups read are stored. cleat_backward emits a group's
  * forward nodes again, right before the gradients that read them, and removes those that nothing reads. The
- * planner then sees that the originals die early. The results are bit-identical: copies keep op, attributes
- * and inputs, and gradients arrive in the same order. */
+ * originals then have short lifetimes. The results are bit-identical: copies keep op, attributes and inputs,
+ * and gradients arrive in the same order. */
 #ifndef CLEAT_SRC_RECOMPUTE_H
 #define CLEAT_SRC_RECOMPUTE_H
 

@@ -20,8 +20,8 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
 void cleat_store_set_rules(cleat_store *store, cleat_param_rule_fn choose, void *user);
 
 /* Lays out the parameters of a store with rules, once all graphs that read them are built: the trained ones first,
- * those of one rule side by side, then the frozen ones. A frozen parameter of which all nodes read the half weight has
- * no f32 bytes; one that no node reads in half precision has no half weight. Later parameters are refused.
+ * those of one rule side by side, then the frozen ones. A frozen parameter has no f32 bytes if all nodes read
+ * its half weight; one that no node reads in half precision has no half weight. Later parameters are refused.
  * CLEAT_ERR_ARGUMENT: all parameters are frozen. Does nothing without rules. */
 cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error);
 

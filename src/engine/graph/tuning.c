@@ -69,7 +69,7 @@ void cleat_tuning_destroy(cleat_tuning_table *tuning) {
     cleat_free(tuning);
 }
 
-/* The index of `key`, or where it would be inserted. */
+/* The index of `key`, or its insertion point. */
 static size_t find(const cleat_tuning_table *tuning, const char *key, bool *there) {
     size_t low = 0, high = tuning->count;
     *there = false;

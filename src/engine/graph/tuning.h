@@ -6,9 +6,9 @@
  *
  *   linear f32[1024,256] f32[512,256] f32[512] - -> f32[1024,512]
  *
- * and "linear tf32 ..." where operands may be rounded to TF32, for which other variants serve.
+ * and "linear tf32 ..." if operands may be rounded to TF32, which other variants compute.
  *
- * Attributes are left out: where they change the amount of work, a shape shows it (the number of heads of an
+ * Attributes are omitted: if they change the amount of work, a shape shows it (the number of heads of an
  * attention in its lse); the others (a probability, a seed) do not change which kernel is the fastest.
  *
  * A choice changes which kernel computes a node and thereby the order of sums. A run continues
@@ -30,7 +30,7 @@ typedef struct cleat_tuning_entry {
 } cleat_tuning_entry;
 
 struct cleat_tuning_table {
-    /* Where the table is valid: device and kernels, each as one line of text from the table's owner. */
+    /* Validity of the table: device and kernels, each as one line of text from the table's owner. */
     char device[640];
     char kernels[64];
     char date[16];   /* date of the last change: "2026-11-20" */
@@ -80,7 +80,7 @@ cleat_tuning_use cleat_tuning_count_use(const cleat_tuning_table *tuning, const 
 void cleat_tuning_log(const cleat_tuning_table *tuning, const cleat_plan *plan);
 
 /* The table as text, and its parser: sections [tuned], [clblast] if the table has parameters for CLBlast, and
- * [choices]. The text does not say which entries were shipped. The parser is strict: a line that it does not
+ * [choices]. The text does not mark shipped entries. The parser is strict: a line that it does not
  * understand, or parameters with which CLBlast cannot run, are CLEAT_ERR_FORMAT with `place` (the file's
  * name) and the line. *text is freed with cleat_free. */
 cleat_status cleat_tuning_format(const cleat_tuning_table *tuning, char **text, cleat_error *error);

@@ -6,7 +6,7 @@
 #include "nn/transformer.h"
 
 typedef struct cleat_bert {
-    cleat_transformer encoder; /* encoder.init_std is that of all weights */
+    cleat_transformer encoder; /* encoder.init_std applies to all weights */
     int64_t vocabulary;        /* rows of the word embeddings */
     int64_t embedding_width;   /* of the embeddings; a layer projects them to d_model if it differs */
     int64_t max_positions;     /* rows of the position embeddings; 0: none */
@@ -24,8 +24,8 @@ cleat_tensor *cleat_nn_bert_embeddings(cleat_graph *graph, cleat_tensor *tokens,
                                        const cleat_bert *shape);
 
 /* Post-norm blocks blocks.0 ...: x = n1(x + out(attention(x))); x = n2(x + f2(gelu(f1(x)))). Dropout comes before each
- * addition. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL if dropout is 0. After
- * the attention of the last block only the row to read goes on.
+ * addition. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL if dropout is
+ * 0. After the last block's attention, only the row to read is computed.
  * x T [B, L, D], lengths i32 [B] -> T [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_bert_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                     const cleat_bert *shape, const cleat_read_row *read);

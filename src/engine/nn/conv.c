@@ -67,7 +67,7 @@ cleat_tensor *cleat_nn_batch_norm(cleat_graph *graph, const char *prefix, cleat_
     if (mode->training && frozen && x->requires_grad)
         cleat_graph_fail(graph, CLEAT_ERR_NOT_SUPPORTED,
                          "'%s' is frozen, but something before it is trained: batch normalisation with running "
-                         "statistics has no gradient; freeze what comes before, too",
+                         "statistics has no gradient; freeze the layers before it as well",
                          prefix);
     if (!mode->training || frozen) return cleat_batch_norm_inference(graph, x, &spec, running);
     cleat_tensor *y = cleat_batch_norm(graph, x, &spec, &statistics);

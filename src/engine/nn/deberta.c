@@ -32,7 +32,7 @@ static cleat_tensor *embed_positions(cleat_graph *graph, const cleat_deberta *sh
                                  : positions;
 }
 
-/* Position keys and queries of a block, [2S, D] each; NULL where the network has none.
+/* Position keys and queries of a block, [2S, D] each; NULL if the network has none.
  *
  * Shared keys: att.qkv maps the embeddings as it maps x, values included, which nothing reads. That is a third of a
  * small product, and the weight needs no slices. */

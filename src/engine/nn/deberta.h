@@ -5,7 +5,7 @@
 #include "nn/bert.h"
 
 typedef struct cleat_deberta {
-    cleat_bert bert;            /* sizes, embeddings, dropout; encoder.init_std is that of all weights */
+    cleat_bert bert;            /* sizes, embeddings, dropout; encoder.init_std applies to all weights */
     int buckets;                /* position_buckets; 0 or less: none */
     int max_relative_positions; /* at least 1 */
     bool content_to_position;   /* c2p: queries meet position keys */
@@ -18,8 +18,8 @@ typedef struct cleat_deberta {
  * cleat_disentangled_attention with the position embeddings rel.weight [2S, D] (normalised by rel.norm), mapped by
  * att.qkv of each block, or by att.pos_key and att.pos_query where keys are not shared. Dropout is applied before each
  * residual addition, and to the position embeddings. Each block is a segment that may be recomputed
- * (graph/recompute.h). rng may be NULL if dropout is 0. After the attention of the last block only the row to read goes
- * on.
+ * (graph/recompute.h). rng may be NULL if dropout is 0. After the last block's attention, only the row to
+ * read is computed.
  * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_deberta_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                        const cleat_deberta *shape, const cleat_read_row *read);

@@ -35,7 +35,7 @@ static cleat_tensor *normalise(cleat_graph *graph, const char *prefix, cleat_ten
     return cleat_nn_batch_norm(graph, prefix, x, NULL, true, 1, block->mode);
 }
 
-/* x itself, or a projection of it where the block changes the shape. [B, H, W, C] -> [B, h, w, features] */
+/* x itself, or a projection of it if the block changes the shape. [B, H, W, C] -> [B, h, w, features] */
 static cleat_tensor *shortcut_of(cleat_graph *graph, cleat_tensor *x, const residual_block *block) {
     part_name name;
     if (!x || (block->stride == 1 && cleat_width(x) == block->features)) return x;

@@ -1,4 +1,4 @@
-/* Selection of the row that a network goes on with. */
+/* Selection of the row that the rest of a network reads. */
 #include "nn/rows.h"
 
 cleat_tensor *cleat_nn_read_row(cleat_graph *graph, cleat_tensor *x, const cleat_read_row *read) {

@@ -1,4 +1,4 @@
-/* The row of an encoder's output that the network goes on with: the class token, or the last step.
+/* The row of an encoder's output that the rest of the network reads: the class token, or the last step.
  *
  * After its attention a block maps each row alone, so the last block of an encoder computes this row only:
  * the same values, and for a network of two blocks with d_ff = 4 d_model about three eighths fewer

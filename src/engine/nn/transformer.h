@@ -21,7 +21,7 @@ typedef struct cleat_transformer {
  * x [..., fan_in] -> [..., fan_out] */
 cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
                               cleat_tensor *residual);
-/* As cleat_nn_linear, but weight and bias are initialised to zero, so that the initial output is zero. */
+/* As cleat_nn_linear, but weight and bias are initialised to zero, and so is the output. */
 cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out);
 
 /* As cleat_nn_linear, with weights from a normal distribution of this standard deviation and biases of zero; std 0:
@@ -47,7 +47,7 @@ cleat_tensor *cleat_nn_embedding(cleat_graph *graph, const char *prefix, cleat_t
 /* Pre-norm blocks blocks.0 ... (Xiong et al. 2020): x += out(attention(n1(x))); x += f2(gelu(f1(n2(x))));
  * then the final norm. Dropout is applied before each residual addition; the caller applies it after the sum
  * of embeddings. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL if
- * dropout is 0. After the attention of the last block each row is mapped alone, so only the row to read goes on there.
+ * dropout is 0. After the last block's attention, rows are independent, so only the row to read is computed.
  * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                const cleat_transformer *shape, const cleat_read_row *read);

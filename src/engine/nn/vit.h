@@ -12,8 +12,8 @@ typedef struct cleat_vit {
 } cleat_vit;
 
 /* Parameters: pe (a convolution whose stride is its kernel), cls [D] if there is a class token, pos [positions, D],
- * cleat_nn_encoder's blocks, and norm, which is applied to the class token, or to the mean. Pixels beyond the last
- * whole patch are left out. rng may be NULL if dropout is 0.
+ * cleat_nn_encoder's blocks, and norm, which is applied to the class token, or to the mean. Pixels beyond the
+ * last whole patch are ignored. rng may be NULL if dropout is 0.
  * x [B, H, W, C] -> [B, D] */
 cleat_tensor *cleat_nn_vit(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, const cleat_vit *shape);
 

@@ -1,4 +1,4 @@
-/* Metric accumulation: adds scalars to elements of a state; their sum, too, where they are the terms of a loss. */
+/* Metric accumulation: adds scalars, and their sum if they are the terms of a loss, to elements of a state. */
 #include "cleat/ops.h"
 #include "ops/lib/define.h"
 #include "ops/lib/shared.h"
@@ -7,7 +7,7 @@ enum { MAX_SCALARS = 10 };
 
 typedef struct record_attr {
     int32_t index[MAX_SCALARS]; /* of the state, for each scalar */
-    int32_t total;              /* that of the sum; -1: there is none */
+    int32_t total;              /* of the sum; -1: none */
 } record_attr;
 
 /* in = {state, scalars ...}, out = {state}, or {sum, state} */
@@ -73,7 +73,7 @@ static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}
 static const cleat_op accumulate_metric = {
     .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants, .define = define};
 
-/* That of the sum. */
+/* The sum's. */
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = SCALARS; i < node->n_in; ++i) cleat_pass_grad(graph, node->in[i], dout[0]);
 }

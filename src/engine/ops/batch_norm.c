@@ -89,7 +89,7 @@ static void rows_and_channels(cleat_binder *binder, const cleat_node *node, cons
     cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
 }
 
-/* Where a kernel stores the moments: into the running averages, which follow them, or as they are, into the statistics. */
+/* The target of a kernel's moments: the running averages, which follow them, or the statistics, unchanged. */
 static void launch_averages(cleat_binder *binder, const cleat_node *node) {
     const bool follows = node->n_in == FOLLOWING_IN;
     cleat_launch_tensor(binder, node->out[STATISTICS]);

@@ -265,7 +265,7 @@ static const cleat_op embedding = {.name = "embedding",
                                    .define = define,
                                    .fusion = &(const cleat_fusion){.consumer = fuse_positions}};
 
-/* A frozen table is read as half weights where the rows are halves, so that no f32 table is needed: the same bits. */
+/* A frozen table is read as half weights if the rows are halves: the same bits without an f32 table. */
 static const cleat_op embedding_of_frozen = {.name = "embedding",
                                              .infer = infer,
                                              .cost = cost,

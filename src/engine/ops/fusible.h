@@ -42,7 +42,7 @@ extern const cleat_op cleat_positional_encoding_op;
 /* An embedding whose rows get positional encodings before they are stored: tokens [..., L], table [V, D], y [..., L, D]. */
 void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *node, const cleat_tensor *tokens,
                                      const cleat_tensor *table, const cleat_tensor *lengths);
-/* What is added to an element of y [B, L, D], or [..., L, D] without lengths [B]. */
+/* The term added to an element of y [B, L, D], or [..., L, D] without lengths [B]. */
 double cleat_positional_value(const cleat_tensor *y, const int32_t *lengths, int64_t element);
 /* Why the device cannot compute positional encodings, or NULL. */
 const char *cleat_positional_refuse(const cleat_node *node, const cleat_device_facts *facts);

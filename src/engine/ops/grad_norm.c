@@ -37,7 +37,7 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return groups_for(node, facts) * (int64_t)sizeof(float);
 }
 
-/* Adds the norm, and what follows it where there is a loss scale. */
+/* Adds the norm, and with a loss scale the steps that follow it. */
 static void add_results(const cleat_node *node, cleat_binder *binder) {
     const bool scaled = node->n_in == SCALED_IN;
     cleat_launch_tensor(binder, node->out[0]);

@@ -73,7 +73,7 @@ static void bind_sgd(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "sgd.cl", "sgd_step", MOMENT2);
 }
 
-/* The gradient as the formulas see it: clipped, without the loss scale. */
+/* The gradient in the formulas: clipped, without the loss scale. */
 static double define_gradient(const cleat_node *node, const cleat_host_values *values, int64_t element) {
     const double most = cleat_host_value(values, HYPER, HYPER_MAX_NORM), norm = cleat_host_value(values, NORM, 0);
     const double scale = node->in[LOSS_SCALE] ? cleat_host_value(values, LOSS_SCALE, 0) : 1;

@@ -15,7 +15,7 @@ static const permute_attr *attr_of(const cleat_node *node) {
     return (const permute_attr *)node->attr;
 }
 
-/* --- the permutation as the kernels see it ------------------------------------------------------------------------ */
+/* --- the permutation in the kernels' form ------------------------------------------------------------------------ */
 
 /* A dimension: its extent, and the strides along it in input and output. */
 typedef struct dimension {
@@ -158,7 +158,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
 }
 
-/* Dimension i of the output is dimension axes[i] of the first input, in the gradient, too. */
+/* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
 static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;

@@ -1,5 +1,5 @@
-/* Learned position embeddings, added to x. The gradient of x is dy; that of the table is summed over the samples in a
- * fixed order. */
+/* Learned position embeddings, added to x. The gradient of x is dy; the table's gradient is summed over the
+ * samples in a fixed order. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"
@@ -109,7 +109,7 @@ typedef struct grad_sizes {
 
 enum { MIN_PART = 32, MIN_PART_GPU = 8, MAX_PARTS = 512 };
 
-/* Many samples of few elements are summed in parts, so that all work-items have something to do. */
+/* Many samples of few elements are summed in parts to occupy all work-items. */
 static grad_sizes sizes_of(const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *dy = node->in[G_DY];
     const int64_t sample = sample_of(dy), used = used_of(dy, node->out[0], first_of(node));

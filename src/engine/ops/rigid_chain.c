@@ -115,7 +115,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     one_item_a_chain(binder, steps->shape[0]);
 }
 
-/* What the outputs of chain b contribute to the loss, to first order, if o[part] of residue i is moved. */
+/* First-order effect on the loss, through the outputs of chain b, of moving o[part] of residue i. */
 static double define_effect(const cleat_node *node, cleat_host_values *values, int64_t b, int64_t i, int part,
                             double move, double *size) {
     const int64_t all = node->in[STEPS]->shape[1], length = cleat_define_length(values, LENGTHS, b, all);

@@ -154,7 +154,7 @@ static void begin_chain(cleat_binder *binder, const cleat_node *node, const char
     cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
 }
 
-/* Computes the terms, too, where the last group of a launch can. */
+/* Also computes the terms if the last group of a launch can. */
 static void launch_chain_rows(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
     begin_chain(binder, node, "structure_chain_rows");

@@ -68,7 +68,7 @@ static void add(items *sum, double f, double slope, double count) {
     sum->count += count;
 }
 
-/* An ordered pair, so that every pair counts twice. */
+/* An ordered pair: every pair counts twice. */
 static void add_pair(const host_chain *c, int64_t i, int64_t j, items *sum) {
     const double d = distance(c, i, j, 1e-4), p0 = (double)c->a.p0;
     double v[3], kept = 0;
@@ -87,7 +87,7 @@ static void add_pair(const host_chain *c, int64_t i, int64_t j, items *sum) {
     }
     if (reference >= p0) return;
     for (double cut = 0.5; cut < 5; cut *= 2) kept += 0.25 / (1 + exp(e - cut));
-    /* the slope has the sign of the error, which rounding decides where there is none */
+    /* the slope has the sign of the error, which rounding decides if the error is zero */
     add(sum, 1 - kept, e < 1e-4 ? 1e6 : 0.25, 1);
 }
 

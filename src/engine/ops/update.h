@@ -31,7 +31,7 @@ void cleat_adamw_hyper(const cleat_adamw_spec *spec, double learning_rate, int64
 
 /* One step of stochastic gradient descent (torch.optim.SGD with dampening 0; formulas: cl/sgd.cl), otherwise as
  * cleat_adamw: clipping, norms that are not finite, loss scale, half weights. The first moment holds the momentum;
- * without `momentum` no moments are read or written, so that a plan has no bytes for them. */
+ * without `momentum` no moments are read or written, so a plan allocates no bytes for them. */
 void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
 /* Fills `hyper` [8] of cleat_sgd. */

@@ -36,7 +36,7 @@ problem cleat_attention_problem_of(const cleat_node *node) {
                      .head = heads > 0 ? width / heads : 0};
 }
 
-/* --- launches: what they share -------------------------------------------------------------------------------- */
+/* --- launches: shared parts --------------------------------------------------------------------------------- */
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     problem p = cleat_attention_problem_of(node);
@@ -128,7 +128,7 @@ static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
                                                         : 4};
 }
 
-/* All kernels of the file get the same options, so that they form one program. */
+/* All kernels of the file get the same options and so form one program. */
 static void define_cpu(cleat_binder *binder, const problem *p) {
     cpu_build build = build_for(p, binder->facts);
     cleat_launch_define(binder, "TILE", build.tile);
@@ -404,8 +404,9 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
 
 static const char gpu_backward[] = "attention/attention_gpu_backward.cl";
 
-/* dQ, dK and dV in one launch, with the registers of the larger kernel. Where rows are not whole vec4s ptxas 12.9 spills many of
- * them (sm_75); else at most 8 bytes (heads of 68 and 116). Elsewhere than on NVIDIA's cards it was not tried. */
+/* dQ, dK and dV in one launch, with the registers of the larger kernel. If rows are not whole vec4s, ptxas
+ * 12.9 spills many of them (sm_75); else at most 8 bytes (heads of 68 and 116). Elsewhere than on NVIDIA's
+ * cards it was not tried. */
 static bool is_one_launch(const cleat_node *node, const cleat_device_facts *facts) {
     enum { VEC4 = 4 };
     return facts->vendor == CLEAT_VENDOR_NVIDIA && cleat_attention_problem_of(node).head % VEC4 == 0 &&

@@ -2,8 +2,8 @@
  * of distances. Launches: disentangled_launch.c.
  *
  * Scores read position keys and queries by the distance of two tokens only. The kernels expand them to one
- * row for each distance, so that a tile of pairs reads consecutive rows; buckets matter only where the
- * tables are made and where their gradients are summed. */
+ * row for each distance, so that a tile of pairs reads consecutive rows; only the construction of the tables
+ * and the sums of their gradients use buckets. */
 #include "ops/attention/disentangled.h"
 #include "cleat/ops.h"
 #include "ops/lib/count.h"

@@ -28,14 +28,14 @@ typedef struct layout {
     int64_t bytes;
 } layout;
 
-/* Reserves `floats` and returns where they begin. */
+/* Reserves `floats` and returns their offset. */
 static int64_t reserve(layout *l, int64_t floats) {
     const int64_t at = l->bytes;
     l->bytes += round_up(floats * (int64_t)sizeof(float), 64);
     return at;
 }
 
-/* --- launches: what they share -------------------------------------------------------------------------------- */
+/* --- launches: shared parts --------------------------------------------------------------------------------- */
 
 static void begin(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel) {
     const problem p = cleat_disentangled_problem_of(node);
@@ -265,7 +265,7 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
     return NULL;
 }
 
-/* All kernels of the file get the same options, so that they form one program. */
+/* All kernels of the file get the same options and so form one program. */
 static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_layout *c, const char *kernel) {
     begin(binder, node, "attention/disentangled_cpu.cl", kernel);
     cleat_launch_define(binder, "TILE", c->build.tile);

@@ -82,8 +82,8 @@ static int64_t points_bytes(const cleat_conv *c, const pixel_shape *s) {
  * the patches 594 KiB (U stored) or 297 KiB, and those of the kernel 288 KiB. 66 tiles hold 64 (four images of 14 x 14).
  *
  * U is stored where it is small enough to stay in a second- or third-level cache, and several blocks of tiles read
- * it. Otherwise each work-item computes what it needs, which adds 15 % to its arithmetic, but reads a quarter of the
- * bytes (measured with PoCL on 2 cores: 512 channels, 16 tiles: 2.2 ms instead of 10.7 ms; 64 channels, 784 tiles:
+ * it. Otherwise each work-item computes its part, which adds 15 % arithmetic but reads a quarter of the bytes
+ * (measured with PoCL on 2 cores: 512 channels, 16 tiles: 2.2 ms instead of 10.7 ms; 64 channels, 784 tiles:
  * stored 10 % faster; 128 channels, 196 tiles: equal). */
 static pixel_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { TILES_SIXES = 66, TILES_EIGHTS = 64, COLUMNS_MAX = 64, CHUNK_STORED = 64, CHUNK = 32, STORED_MAX = 4 << 20 };

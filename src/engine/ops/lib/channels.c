@@ -4,7 +4,7 @@
 
 /* A chunk has 64 channels: 256 contiguous bytes of f32, four vectors of a CPU. */
 enum { CHUNK_ITEMS = 16, CHUNK_VECTORS = 4 };
-/* Vectors of a long chunk: 4 KiB of f32. What a kernel keeps of each channel has to stay in the first-level cache. */
+/* Vectors of a long chunk: 4 KiB of f32. A kernel's values per channel have to stay in the first-level cache. */
 enum { LONG_VECTORS = 64 };
 enum { STREAM_BYTES = 4 << 20 };
 enum { CPU_GROUPS_PER_UNIT = 8, JOINED_GROUPS_PER_UNIT = 2, FREE_GROUPS_PER_UNIT = 8 };

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Element i of in[in]; 0 where the input is NULL (a bias, an accumulator). */
+/* Element i of in[in]; 0 if the input is NULL (a bias, an accumulator). */
 static inline double cleat_host_value(const cleat_host_values *values, int in, int64_t i) {
     return values->in[in].f ? (double)values->in[in].f[i] : 0;
 }

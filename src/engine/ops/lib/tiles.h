@@ -91,12 +91,12 @@ void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 /* --- variants: a kernel with the best tile by estimate, and for the tuner with each single tile --- */
 
 typedef struct cleat_tile_variant {
-    bool mma; /* use the tiles for matrix units; f32 operands are rounded to TF32, and refused where they may not be */
+    bool mma; /* use the tiles for matrix units; f32 operands are rounded to TF32, and refused if they must not be */
     /* The same for f32 operands as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose
      * f32 lanes are as fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill
      * across k. */
     bool tf32x3;
-    const char *(*refuse)(const cleat_node *node); /* what every tile demands of the shapes; NULL: nothing */
+    const char *(*refuse)(const cleat_node *node); /* requirements of every tile on the shapes; NULL: none */
     cleat_tile_work (*work)(const cleat_node *node);
     int64_t (*workspace)(const cleat_node *node, cleat_tiling tiling);
     void (*launch)(cleat_binder *binder, const cleat_node *node, cleat_tiling tiling);

@@ -16,7 +16,7 @@ typedef struct linear_attr {
     cleat_epilogue epilogue;
 } linear_attr;
 
-/* out = {y}; with an epilogue {f(y), y}, of which the second may be absent */
+/* out = {y}; with an epilogue {f(y), y}, whose second may be absent */
 enum {
     X = CLEAT_LINEAR_X,
     WEIGHT = CLEAT_LINEAR_WEIGHT,

@@ -48,8 +48,8 @@ int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling
 /* Begins the launch of a kernel that reads the operands and stores C. */
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,
                         const char *kernel);
-/* Ends the launch of such a kernel, one group for each whole tile and for each part of the others. Where k is split, the last
- * group of a tile adds up its parts, or further launches do (cl/linear/split.clh). */
+/* Ends the launch of such a kernel, one group for each whole tile and for each part of the others. If k is
+ * split, the last group of a tile adds up its parts, or further launches do (cl/linear/split.clh). */
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s);
 
 /* Variants of linear_mma.c: on matrix units. */

@@ -77,6 +77,6 @@ cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_valu
     const operands of = operands_of(node, &p);
     if (node->out[output] == p.sums) return define_sum(&p, &of, values, element);
     const cleat_expected_value sum = define_product(&p, &of, values, element / p.n, element % p.n);
-    if (output == 1) return sum; /* what an activation's gradient needs */
+    if (output == 1) return sum; /* input of an activation's gradient */
     return apply(p.epilogue, sum, of.saved < 0 ? 0 : cleat_host_value(values, of.saved, element));
 }

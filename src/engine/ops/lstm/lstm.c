@@ -64,8 +64,9 @@ static cleat_cost cost_layer_grad(const cleat_node *node) {
     return cost_of(node, node->out[CLEAT_LSTM_DWEIGHT_HH] ? 2 : 1, node->out[CLEAT_LSTM_DX] ? 2 : 1, 60);
 }
 
-/* The whole layer: what the linear layer's gradients read is multiplied while it is in the caches, so that the gradients of
- * the products, 4 H elements per step, are never stored. dx may overwrite dh, whose step t is read before. */
+/* The whole layer: the operands of the linear layer's gradients are multiplied while they are in the caches,
+ * so the gradients of the products, 4 H elements per step, are never stored. dx may overwrite dh, whose step
+ * t is read before. */
 static const cleat_op lstm_layer_grad = {.name = "lstm_layer_grad",
                                          .cost = cost_layer_grad,
                                          .variants = cleat_lstm_layer_grad_variants,

@@ -34,7 +34,7 @@ enum { CLEAT_LSTM_DX, CLEAT_LSTM_DWEIGHT_HH, CLEAT_LSTM_DWEIGHT_IH, CLEAT_LSTM_D
 
 /* Attributes of a whole layer and of its gradient. */
 typedef struct cleat_lstm_attr {
-    bool time_major; /* gates and cells are stored as [L, B, ...]: what a step reads or writes is contiguous */
+    bool time_major; /* gates and cells are stored as [L, B, ...]: a step's reads and writes are contiguous */
 } cleat_lstm_attr;
 
 typedef struct cleat_lstm_size {

@@ -1,5 +1,6 @@
-/* Definitions of an LSTM layer and its gradient. A step is defined by what the kernel itself wrote for the step before:
- * if every step is correct, so are all. The gradient of a whole layer does not write its steps: they are computed here. */
+/* Definitions of an LSTM layer and its gradient. A step is defined by the kernel's own result of the previous
+ * step: if each step is correct, the recurrence is. The gradient of a whole layer does not write its steps:
+ * they are computed here. */
 #include "core/memory.h"
 #include "ops/lib/define.h"
 #include "ops/lstm/lstm.h"
@@ -92,7 +93,7 @@ static cell cell_of(const cleat_host_values *values, const cleat_lstm_size *s, i
     return of;
 }
 
-/* The gradient of h at step `at`: what arrives, and what the gradients of the next step's products give back. */
+/* The gradient of h at step `at`: the incoming gradient plus the gradients of the next step's products. */
 static cleat_expected_value define_dh(cleat_host_values *values, const cleat_lstm_size *s, int64_t at, int64_t unit) {
     const float *next = values->out[DPRODUCTS].f + (at + 1) * 4 * s->hidden,
                 *weight = values->in[CLEAT_LSTM_GRAD_WEIGHT].f;
@@ -185,8 +186,8 @@ static void fill_sample(const cleat_host_values *values, const cleat_lstm_size *
     }
 }
 
-/* The gradients of the products [B, L, 4 H], computed for the first element that asks. NULL: they would take too long, or
- * there is no memory. */
+/* The gradients of the products [B, L, 4 H], computed for the first element that asks. NULL: they would take
+ * too long, or memory is short. */
 static const double *dproducts_of(const cleat_lstm_size *s, cleat_host_values *values) {
     const double most_products = 4e9;
     const int64_t steps = s->batch * s->length;
