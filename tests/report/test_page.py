@@ -130,7 +130,7 @@ def check_verdicts(pages):
     check("improving" not in pages["diverged"].text, "diverged: it was improving")
     sentences = {"healthy": ["accuracy 0.9", "against 0.1: always predicting the most frequent class", "Tesla T4", "11.2 million", "3 min 50 s", "50 of 50 epochs", "3.582 Wh"],
                  "loader": ["waited for the loader 39 % of the time"], "launch": ["Training was launch-bound", "% of its measured speed"], "killed": ["the process was killed"],
-                 "overfit": ["overfits since epoch 2"], "diverged": ["step 640: the gradient is not finite"], "resumed": ["in 2 sessions", "4 min 18 s"],
+                 "overfit": ["overfitted since epoch 2"], "diverged": ["step 640: the gradient is not finite"], "resumed": ["in 2 sessions", "4 min 18 s"],
                  "series": ["mse 0.382", "against 0.5113: repeating the values one season before"], "old": ["lower is better"], "empty": ["No step completed"],
                  "interrupted": ["can continue"], "shared": ["What to do nextLet the other processes end", "Other processes took 84 % of the device"],
                  "busy_cpu": ["Other processes took 43 % of the device", "It also lost time: evaluations 13 %", "of the host, by this run"],

@@ -38,6 +38,14 @@ const cJSON *cleat_json_member(const cJSON *object, const char *name) {
     return member && !cJSON_IsNull(member) ? member : NULL;
 }
 
+const char *cleat_json_text(const cJSON *object, const char *name) {
+    return cJSON_GetStringValue(cleat_json_member(object, name));
+}
+
+double cleat_json_number(const cJSON *object, const char *name) {
+    return cJSON_GetNumberValue(cleat_json_member(object, name));
+}
+
 static bool is_default(const cJSON *value) {
     const bool container = cJSON_IsArray(value) || cJSON_IsObject(value);
     return cJSON_IsNull(value) || cJSON_IsFalse(value) || (container && !value->child) ||

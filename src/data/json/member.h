@@ -13,6 +13,10 @@ cleat_status cleat_json_write_file(const char *folder, const char *name, const c
 
 /* Member of an object; NULL if there is none, it is null, or `object` is no object. */
 const cJSON *cleat_json_member(const cJSON *object, const char *name);
+/* The text of a member; NULL if it is not a text. */
+const char *cleat_json_text(const cJSON *object, const char *name);
+/* The number of a member; NaN if it is not a number. */
+double cleat_json_number(const cJSON *object, const char *name);
 
 /* A member of a published configuration with one value that changes nothing, as JSON, and what is done whatever it is. */
 typedef struct cleat_json_rule {

@@ -19,8 +19,6 @@ static const double BURST = 0.004;
 static const double STEADY = 0.995; /* the fastest run has converged if it improves by less than this factor */
 enum { WARM_UPS = 5, MAX_RUNS = 4096, MIN_ROUNDS = 4, SETTLED_ROUNDS = 3 };
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 void cleat_autotune_bench_close(cleat_autotune_bench *a) {
     cleat_exec_destroy(a->exec);
     cleat_plan_destroy(a->plan);
@@ -106,8 +104,6 @@ cleat_status cleat_autotune_bench_open(const cleat_autotune_request *request, co
     return status;
 }
 
-/* --- timing --------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_autotune_bench_burst(cleat_autotune_bench *a, size_t i, cleat_error *error) {
     cleat_autotune_candidate *r = &a->candidates[i];
     cleat_status status = CLEAT_OK;
@@ -177,8 +173,6 @@ static cleat_status run_rounds(cleat_autotune_bench *a, cleat_error *error) {
     }
     return status;
 }
-
-/* --- public call ---------------------------------------------------------------------------------------------- */
 
 /* Runs each candidate separately to find those that fail; they are excluded and keep their error. The default
  * must not fail. */

@@ -9,8 +9,6 @@
 
 static const double CLIFF = 0.85, NEAR_BEST = 0.97, TIMES_EXPECTED = 10;
 
-/* --- selection ------------------------------------------------------------------------------------------------ */
-
 static void find_best(cleat_batch_search *search, double *fastest) {
     for (size_t i = 0; i < search->count; ++i) {
         const cleat_batch_point *point = &search->points[i];
@@ -54,8 +52,6 @@ void cleat_batch_search_select(cleat_batch_search *search) {
                  (long long)search->best);
 }
 
-/* --- one attempt ---------------------------------------------------------------------------------------------- */
-
 typedef struct attempt {
     const cleat_batch_searcher *searcher;
     cleat_batch_trial trial;
@@ -97,8 +93,6 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
     snprintf(report->point.error, sizeof report->point.error, "%s", end.text);
     return CLEAT_OK;
 }
-
-/* --- the search ----------------------------------------------------------------------------------------------- */
 
 /* good < sizes still to be tried < bad. */
 typedef struct bounds {

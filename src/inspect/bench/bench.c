@@ -15,8 +15,6 @@
 enum { MIN_STEPS = 5, MAX_WORKLOADS = 256 };
 static const double BURST_SECONDS = 0.005;
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 static bool entry_of(size_t i, cleat_bench_entry *entry) {
     size_t models = 0;
     for (; cleat_bench_model(models, entry); ++models)
@@ -55,8 +53,6 @@ cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_en
     return unknown(name, error);
 }
 
-/* --- a job ---------------------------------------------------------------------------------------------------- */
-
 static void close_job(cleat_bench_job *job) {
     if (job->close) job->close(job->own);
     cleat_device_close(job->device);
@@ -94,8 +90,6 @@ static cleat_status run_job(void *user, int64_t count, cleat_error *error) {
     return !status && !job->step ? cleat_exec_finish(job->exec, error) : status;
 }
 
-/* --- results -------------------------------------------------------------------------------------------------- */
-
 static double peak_rss_mb(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -119,8 +113,6 @@ static void describe(const cleat_bench_job *job, const cleat_step_times *times, 
     result->length = job->length;
     result->data_known = job->data_known;
 }
-
-/* --- public call ---------------------------------------------------------------------------------------------- */
 
 /* Opens the device separately, so that the measurement's allocations are not counted as the workload's. */
 static cleat_status measure_peak(const cleat_bench_request *request, cleat_rates *peak, cleat_error *error) {
@@ -156,8 +148,6 @@ static cleat_status bench_here(const cleat_bench_request *request, cleat_bench_r
     return status;
 }
 
-/* --- in a child process --------------------------------------------------------------------------------------- */
-
 typedef struct report {
     cleat_status status;
     cleat_bench_result result;
@@ -165,30 +155,23 @@ typedef struct report {
 } report;
 _Static_assert(sizeof(report) <= 4096, "a pipe writes no more at once");
 
-static void bench_in_child(void *user, int out) {
+/* With remeasure_peak, only measures the device's peaks, which are stored for the process of the workload: buffers of
+ * this measurement would count as memory of a small workload. */
+static void run_in_child(void *user, int out) {
+    const cleat_bench_request *request = user;
     report told = {0};
     cleat_error error = {0};
-    told.status = bench_here(user, &told.result, &error);
+    told.status = request->remeasure_peak ? measure_peak(request, &told.result.peak, &error)
+                                          : bench_here(request, &told.result, &error);
     memcpy(told.text, error.text, sizeof told.text);
     cleat_child_send(out, &told, sizeof told);
 }
 
-/* Measures the device's peaks, which are stored for the process of the workload: buffers of this measurement would
- * count as memory of a small workload. */
-static void measure_in_child(void *user, int out) {
-    report told = {0};
-    cleat_error error = {0};
-    told.status = measure_peak(user, &told.result.peak, &error);
-    memcpy(told.text, error.text, sizeof told.text);
-    cleat_child_send(out, &told, sizeof told);
-}
-
-static cleat_status run_child(const cleat_bench_request *request, void (*body)(void *user, int out),
-                              cleat_bench_result *result, cleat_error *error) {
+static cleat_status run_child(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {
     const double kernels_seconds = 900; /* the first run on a device compiles */
     const bool counted = request->repeats > 0;
     cleat_bench_request own = *request;
-    const cleat_child child = {.body = body,
+    const cleat_child child = {.body = run_in_child,
                                .user = &own,
                                .record_bytes = sizeof(report),
                                .seconds = counted ? INFINITY : kernels_seconds + 10 * fmax(request->seconds, 0)};
@@ -213,9 +196,9 @@ static cleat_status bench_own_process(const cleat_bench_request *request, cleat_
     cleat_bench_entry entry;
     cleat_bench_result rates;
     cleat_status status = cleat_bench_find(request, &entry, error);
-    if (!status && request->remeasure_peak) status = run_child(request, measure_in_child, &rates, error);
+    if (!status && request->remeasure_peak) status = run_child(request, &rates, error);
     own.remeasure_peak = false;
-    return status ? status : run_child(&own, bench_in_child, result, error);
+    return status ? status : run_child(&own, result, error);
 }
 
 cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error) {

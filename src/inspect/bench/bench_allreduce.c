@@ -1,6 +1,5 @@
-/* The all-reduce of a run's gradients, timed by itself: what `cleat plan --network` needs to know of a network. */
-#include "cleat/bench.h"
-
+/* The all-reduce of a run's gradients, timed alone: the input of `cleat plan --network`. */
+#include "bench/steps.h"
 #include "core/clock.h"
 #include "core/memory.h"
 #include "ranks/ranks.h"
@@ -11,20 +10,10 @@
 static const int64_t SMALLEST = 64 << 10, LARGEST = 256 << 20;
 enum { GROWTH = 4, WARM_UP_RUNS = 3, MIN_RUNS = 5, MAX_RUNS = 1000, MIN_SIZES = 3 };
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *values, int64_t count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
-
-/* Seconds after which a rank that does not answer, or is stopped, is lost. */
+/* Seconds after which a rank that is silent or stopped counts as lost. */
 static const double LONGEST_WAIT = 300, STOPPED = 20;
 
-/* As the exchange of a step does it: in place, on the thread that talks to MPI. */
+/* In place and on the MPI thread, as in a step. */
 static cleat_status sum_once(cleat_ranks *ranks, float *values, size_t count, double *seconds, cleat_error *error) {
     uint64_t ticket;
     const double started = cleat_seconds();
@@ -34,7 +23,7 @@ static cleat_status sum_once(cleat_ranks *ranks, float *values, size_t count, do
     return status;
 }
 
-/* Rank r contributes r + 1. Afterwards the values are 0, and stay so: sums of sums would overflow. */
+/* Rank r contributes r + 1. Afterwards the values stay 0, since sums of sums would overflow. */
 static cleat_status check_sum(cleat_ranks *ranks, float *values, size_t count, cleat_error *error) {
     const float each = (float)cleat_ranks_rank(ranks) + 1;
     const double n = cleat_ranks_count(ranks), sum = n * (n + 1) / 2;
@@ -50,7 +39,7 @@ static cleat_status check_sum(cleat_ranks *ranks, float *values, size_t count, c
     return cleat_ranks_agree(ranks, status, error);
 }
 
-/* Rank 0 chooses the number of runs, which has to be the same everywhere. */
+/* Rank 0 chooses the number of runs for all. */
 static cleat_status choose_runs(cleat_ranks *ranks, double once, double seconds, int64_t *runs, cleat_error *error) {
     const double wanted = once > 0 ? seconds / once : MAX_RUNS;
     *runs = wanted < MIN_RUNS ? MIN_RUNS : wanted < MAX_RUNS ? (int64_t)wanted : MAX_RUNS;
@@ -70,9 +59,9 @@ static cleat_status measure(cleat_ranks *ranks, float *values, int64_t bytes, do
     }
     if (!status) status = choose_runs(ranks, once, seconds, &point->runs, error);
     for (int64_t i = 0; i < point->runs && !status; ++i) status = sum_once(ranks, values, count, &times[i], error);
-    if (status) return status;
-    const double own = median_of(times, point->runs);
-    status = cleat_ranks_gather(ranks, &own, sizeof own, of_ranks, error);
+    cleat_spread own = {0};
+    if (!status) status = cleat_spread_of(times, point->runs, &own, error);
+    if (!status) status = cleat_ranks_gather(ranks, &own.median, sizeof own.median, of_ranks, error);
     for (int r = 0; r < cleat_ranks_count(ranks) && !status; ++r)
         point->time.seconds = fmax(point->time.seconds, of_ranks[r]);
     return status;
@@ -85,7 +74,7 @@ static cleat_status fit(cleat_allreduce_bench *bench, cleat_error *error) {
 }
 
 /* Sizes grow until the runs of the next one would take far longer than `seconds` and a network explains the times: on a busy
- * machine small sizes may all take equally long. All ranks know the same times. */
+ * machine small sizes may all take equally long. All ranks have the same times. */
 static cleat_status measure_all(cleat_ranks *ranks, double seconds, float *values, double *times, double *of_ranks,
                                 cleat_allreduce_bench *bench, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -115,7 +104,7 @@ cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_all
                               : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an all-reduce of 256 MiB");
     cleat_ranks_set_timeouts(ranks,
                              &(cleat_ranks_timeouts){.seconds = LONGEST_WAIT, .silence = INFINITY, .stopped = STOPPED});
-    status = cleat_ranks_agree(ranks, status, error); /* from here on no sign of life delays a sum */
+    status = cleat_ranks_agree(ranks, status, error); /* from here on no heartbeat delays a sum */
     if (!status) status = measure_all(ranks, seconds, values, times, of_ranks, &made, error);
     if (!status) status = fit(&made, error);
     cleat_free(of_ranks);

@@ -15,8 +15,6 @@
 
 enum { MAX_ROUNDS = 1000 };
 
-/* --- statistics ----------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t count, cleat_spread *ratio,
                                cleat_error *error) {
     cleat_spread a, b;
@@ -30,8 +28,6 @@ cleat_status cleat_bench_ratio(const double *ours, const double *theirs, int64_t
     }
     return CLEAT_OK;
 }
-
-/* --- output of a command -------------------------------------------------------------------------------------- */
 
 /* Returns the last non-empty line; "" if there is none. */
 static void last_line(const char *output, const char **line, size_t *length) {
@@ -76,8 +72,6 @@ cleat_status cleat_bench_parse_output(const char *output, double seconds, cleat_
     return CLEAT_OK;
 }
 
-/* --- running a command ---------------------------------------------------------------------------------------- */
-
 static cleat_status read_all(FILE *pipe, char **output, cleat_error *error) {
     char buffer[4096];
     cleat_string text = {0};
@@ -119,8 +113,6 @@ static cleat_status format_script(const cleat_bench_entry *entry, const char *co
     cleat_string_add(&text, "%s\n", command);
     return cleat_string_detach(&text, script, error);
 }
-
-/* --- alternating rounds --------------------------------------------------------------------------------------- */
 
 /* Results of the rounds so far, [rounds] each. */
 typedef struct turns {

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- a trajectory as a job ------------------------------------------------------------------------------------ */
-
 typedef struct trajectory_job {
     cleat_trajectory run;
     int64_t micro_batches;
@@ -54,8 +52,6 @@ static void describe(const trajectory_job *own, cleat_bench_job *job) {
             .graph = graphs[i]->index, .last = graphs[i]->graph->node_count, .times = i ? 1 : own->micro_batches};
     job->samples = session->work->buckets[0].global_batch_size;
 }
-
-/* --- fixed models --------------------------------------------------------------------------------------------- */
 
 /* A profile, the sizes that a dataset would determine, and a batch. */
 typedef struct model_row {
@@ -168,8 +164,6 @@ void cleat_bench_model_close(cleat_bench_network *made) {
     cleat_profile_destroy(made->profile);
     *made = (cleat_bench_network){0};
 }
-
-/* --- a profile ------------------------------------------------------------------------------------------------ */
 
 /* Creates a session for a full global batch of the longest length, in micro-batches that fit the device. */
 static cleat_status fit_session(trajectory_job *own, bool *data_known, cleat_error *error) {

@@ -19,8 +19,6 @@ typedef struct batch_finder {
     cleat_tuning_table *tuning; /* in the child, once its device is open */
 } batch_finder;
 
-/* --- planning: in the child ----------------------------------------------------------------------------------- */
-
 static cleat_fit_request request_of(const batch_finder *finder, const cleat_device *device, int64_t micro_batch_size) {
     cleat_fit_request request = cleat_fit_request_for(finder->profile, finder->model, CLEAT_FOR_TRAINING,
                                                       &finder->lengths, cleat_device_get_facts(device), NULL);
@@ -84,8 +82,6 @@ static cleat_status plan(const batch_finder *finder, const cleat_device *device,
     return status;
 }
 
-/* --- training: in the child ----------------------------------------------------------------------------------- */
-
 static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run, cleat_batch_point *point,
                                cleat_error *error) {
     cleat_dataset *dataset = NULL;
@@ -111,7 +107,7 @@ static cleat_status time_steps(const batch_finder *finder, cleat_trajectory *run
 static cleat_status plan_and_train(batch_finder *finder, cleat_trajectory *run, const cleat_batch_trial *trial,
                                    cleat_batch_report *report, int out, cleat_error *error) {
     cleat_fit_result fitted = {0};
-    /* The first attempt says for all of them that a card is not used. */
+    /* The first attempt warns about an unused card, for all of them. */
     cleat_status status =
         (trial->good ? cleat_device_open : cleat_doctor_open_device)(finder->profile->run.device, &run->device, error);
     if (!status) finder->tuning = cleat_tuning_load(run->device);
@@ -139,8 +135,6 @@ static void attempt(void *user, const cleat_batch_trial *trial, int out) {
     cleat_trajectory_close(&run);
     cleat_tuning_destroy(finder.tuning);
 }
-
-/* --- public call: in the parent ------------------------------------------------------------------------------- */
 
 static cleat_status choose_length(batch_finder *finder, bool *data_known, cleat_error *error) {
     cleat_lengths all;

@@ -98,16 +98,11 @@ static cleat_status next_batch(worker_finder *finder, cleat_fed_batch *fed, clea
     return status ? status : cleat_feed_next(feed, fed, error);
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* intervals [count]: seconds from one batch to the next. Keeps the better of the rounds. */
 static void summarize_supply(double *intervals, size_t count, int64_t samples, double seconds, double fill_seconds,
                              cleat_worker_point *point) {
     if ((double)samples / seconds <= point->supply) return;
-    qsort(intervals, count, sizeof *intervals, ascending);
+    qsort(intervals, count, sizeof *intervals, cleat_ascending);
     point->supply = (double)samples / seconds;
     point->batch_ms_p50 = 1e3 * intervals[count / 2];
     point->batch_ms_p95 = 1e3 * intervals[count * 95 / 100];
@@ -305,7 +300,7 @@ static bool is_better(cleat_worker_search *search, double before, double rate) {
     return rate > before;
 }
 
-/* What the device takes; keeps the better of the rounds. */
+/* The rate of the device alone; keeps the better of the rounds. */
 static cleat_status measure_demand(worker_finder *finder, cleat_worker_search *search, cleat_error *error) {
     step_result timed;
     cleat_status status = run_steps(finder, true, search->steps, finder->seconds, &timed, error);
@@ -380,8 +375,7 @@ void cleat_worker_search_select(cleat_worker_search *search) {
     } else {
         snprintf(text, size,
                  "shared resources: %d %s %s %.0f samples/s, the device alone processes %.0f, training %.0f: loader "
-                 "and device "
-                 "share CPUs or memory bandwidth",
+                 "and device share CPUs or memory bandwidth",
                  chosen->workers, threads, verb, chosen->supply, search->demand, chosen->samples_per_second);
     }
 }

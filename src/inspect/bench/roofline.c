@@ -1,5 +1,5 @@
-/* Ratio of a workload's speed to the device's peaks: the roofline model over its operations (fit/estimate.h), and what speaks
- * against the numbers. */
+/* Ratio of a workload's speed to the device's peaks: the roofline model over its operations (fit/estimate.h), with warnings
+ * about implausible numbers. */
 #include "bench/bench.h"
 
 #include "cleat/card.h"
@@ -34,7 +34,7 @@ static cleat_status add_part(const cleat_bench_job *job, const cleat_bench_part 
     return status;
 }
 
-/* The card file of a CPU describes any CPU, so that it says nothing about this one. */
+/* The card file of CPUs is generic. */
 static bool is_of_card(const cleat_device_facts *facts, cleat_card *card) {
     return facts->kind != CLEAT_DEVICE_CPU && cleat_card_match(facts, card);
 }

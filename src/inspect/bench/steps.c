@@ -10,9 +10,7 @@
 
 enum { WARM_UPS = 2, MAX_TIMINGS = 2000, MAX_BURST = 4096 };
 
-/* --- timing --------------------------------------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b) {
+int cleat_ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
@@ -21,7 +19,7 @@ cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *
     double *sorted = cleat_alloc((size_t)count, sizeof *sorted);
     if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld timings", (long long)count);
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    qsort(sorted, (size_t)count, sizeof *sorted, cleat_ascending);
     *spread = (cleat_spread){
         .median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2, .min = sorted[0], .max = sorted[count - 1]};
     cleat_free(sorted);
@@ -64,8 +62,6 @@ cleat_status cleat_time_runs(const cleat_timed_function *what, double seconds, i
     cleat_free(each);
     return status;
 }
-
-/* --- training steps ------------------------------------------------------------------------------------------- */
 
 /* The step ends when its loss is on the host, as in other frameworks' benchmarks. */
 cleat_status cleat_training_step(cleat_trajectory *run, int64_t micro_batches, double *loss, cleat_error *error) {

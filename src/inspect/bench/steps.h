@@ -9,6 +9,8 @@
 /* Median (for an even count, the mean of the two middle values), smallest and largest of values [count],
  * count > 0. */
 cleat_status cleat_spread_of(const double *values, int64_t count, cleat_spread *spread, cleat_error *error);
+/* Compares two doubles, for qsort. */
+int cleat_ascending(const void *a, const void *b);
 
 typedef struct cleat_step_times {
     int64_t steps;

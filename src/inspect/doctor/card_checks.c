@@ -141,7 +141,7 @@ static void report_refused(cleat_doctor *doctor, const char *node, int code, con
                        (unsigned)geteuid());
 }
 
-/* Opening is the only test that also knows of access lists and of the device rules of containers. */
+/* Only opening the node also tests access lists and the device rules of containers. */
 static bool check_access(cleat_doctor *doctor, const char *node) {
     char path[DOCTOR_PATH];
     struct stat facts;
@@ -283,7 +283,7 @@ static bool has_opencl(const cleat_card_slot *card) {
     return card->vendor != PCI_INTEL || card->pci_class == 0x03; /* Intel's NPUs are of class 12 */
 }
 
-/* A card that OpenCL lists needs no further explanation: how the driver reaches it does not matter. */
+/* If OpenCL lists the card, the way of its driver to it does not matter. */
 static void check_card(cleat_doctor *doctor, cleat_card_slot *card) {
     cleat_doctor_section(doctor, "card", "card %s%s%s", card->address, card->address[0] ? ": " : "", card->name);
     if (!has_opencl(card)) {

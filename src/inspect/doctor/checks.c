@@ -82,8 +82,6 @@ void cleat_doctor_free(cleat_doctor_report *report) {
     cleat_free(report);
 }
 
-/* --- while the checks run ------------------------------------------------------------------------------------- */
-
 void cleat_doctor_section(cleat_doctor *doctor, const char *name, const char *title, ...) {
     cleat_doctor_subject *section = NULL;
     va_list arguments;

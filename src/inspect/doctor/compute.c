@@ -28,8 +28,6 @@ static float expected_of(int item, int group) {
     return input_of(item - item % group + group - 1 - item % group) * 3 + (float)item;
 }
 
-/* --- listing --------------------------------------------------------------------------------------------------- */
-
 typedef struct list_record {
     bool last;
     cleat_device_facts facts;
@@ -75,8 +73,6 @@ static void read_list(cleat_doctor *doctor) {
     snprintf(doctor->listing_end, sizeof doctor->listing_end, "%s", end.text);
     if (doctor->listing != CHILD_ANSWERED) doctor->n_devices = 0;
 }
-
-/* --- one kernel, in the child ---------------------------------------------------------------------------------- */
 
 typedef enum compute_event { COMPUTE_STEP, COMPUTE_RIGHT, COMPUTE_FAILED, COMPUTE_WRONG, COMPUTE_MATRIX } compute_event;
 
@@ -218,8 +214,6 @@ static void compute(void *user, int out) {
     send_result(p, status, &error);
     if (!status && found[task->index].facts.kind == CLEAT_DEVICE_GPU) send_matrix_unit(task, out);
 }
-
-/* --- one kernel, in the caller --------------------------------------------------------------------------------- */
 
 static void collect_result(void *user, const void *data) {
     cleat_doctor_device *device = ((compute_task *)user)->device;

@@ -12,8 +12,6 @@
 
 static const double default_seconds = 5;
 
-/* --- the result ------------------------------------------------------------------------------------------------ */
-
 static bool is_automatic(const char *selector) {
     return strcasecmp(selector, "auto") == 0;
 }
@@ -95,8 +93,6 @@ static void report_devices(cleat_doctor *doctor) {
                      device->failure[0] ? device->failure : device->end);
     }
 }
-
-/* --- the run --------------------------------------------------------------------------------------------------- */
 
 /* How many runnable threads share a CPU, from 1 to 10: a driver on a busy machine is slow, but does not hang. */
 static double load_of_machine(void) {

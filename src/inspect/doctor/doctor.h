@@ -31,7 +31,7 @@ void cleat_system_read(const char *root, cleat_system *system);
 
 /* A card as the kernel shows it. */
 typedef struct cleat_card_slot {
-    char address[24]; /* "0000:01:00.0"; "" if only a device node tells of the card */
+    char address[24]; /* "0000:01:00.0"; "" if only a device node shows the card */
     unsigned pci_class, vendor, device;
     char name[160];                  /* "NVIDIA TU104GL [Tesla T4]" */
     char kernel_driver[32];          /* "" if none is bound */
@@ -61,7 +61,7 @@ typedef enum cleat_driver_family {
 /* How the child that tried a driver ended. */
 typedef enum cleat_child_result { CHILD_ANSWERED, CHILD_HUNG, CHILD_CRASHED, CHILD_NOT_RUN } cleat_child_result;
 
-/* An installable client driver (ICD), and what a child saw that loaded it alone. */
+/* An installable client driver (ICD), and the findings of a child that loads it alone. */
 typedef struct cleat_driver {
     char file[DOCTOR_PATH];    /* path of the .icd file; "" if a variable names the library */
     char library[DOCTOR_PATH]; /* its first line; "" if it has none */
@@ -82,7 +82,7 @@ typedef struct cleat_doctor_device {
     cleat_device_facts facts;
     cleat_child_result child;
     char end[160];
-    char step[32]; /* what was under way at the end: "building a kernel" */
+    char step[32]; /* under way at the end: "building a kernel" */
     bool untried;  /* devices are only listed */
     bool computes;
     char failure[1024]; /* why not; "" */
@@ -111,14 +111,14 @@ typedef struct cleat_doctor {
     cleat_error error;
 } cleat_doctor;
 
-/* A doctor with defaults in place of what the request leaves out; the caller destroys it. NULL: out of memory. */
+/* A doctor with the defaults of the request; the caller destroys it. NULL: out of memory. */
 cleat_doctor *cleat_doctor_create(const cleat_doctor_request *request, cleat_error *error);
-/* Frees the doctor, and its report unless the caller has taken it (set it to NULL). NULL is allowed. */
+/* Frees the doctor and its report; a caller that keeps the report sets it to NULL. NULL is allowed. */
 void cleat_doctor_destroy(cleat_doctor *doctor);
 
 /* Finds the ICD files and tries each driver in a child. */
 void cleat_drivers_read(cleat_doctor *doctor);
-/* The same without children, for a process whose OpenCL loader has used the drivers. */
+/* The same without children, in a process whose OpenCL loader has used the drivers. */
 void cleat_drivers_look(cleat_doctor *doctor);
 /* Lists all devices in a child, then runs a kernel on each in children. */
 void cleat_devices_read(cleat_doctor *doctor);
@@ -146,7 +146,7 @@ void cleat_doctor_skip(cleat_doctor *doctor, const char *code, const char *evide
  * place of {} in causes and commands. Returns the check, or NULL after a failure. */
 cleat_doctor_check *cleat_doctor_fault(cleat_doctor *doctor, const char *code, const char *variant,
                                        const char *argument, const char *evidence, ...) CLEAT_PRINTF(5, 6);
-/* The same as a warning, whatever the table says. */
+/* Lowers a failure to a warning. NULL is allowed. */
 void cleat_check_lower(cleat_doctor_check *check);
 
 /* Fills cause, commands and severity of a fault. */
@@ -167,10 +167,10 @@ void cleat_check_mpi(cleat_doctor *doctor);
 const char *cleat_device_fault(const cleat_doctor_device *device);
 
 enum { CLEAT_UNUSED_CARD = 2 * CLEAT_CHECK_TEXT + 300 };
-/* In a process whose OpenCL loader lists no GPU: names a card that is installed all the same, and writes why it cannot
- * be used, as sentences. False: there is none, or out of memory. */
+/* In a process whose OpenCL loader lists no GPU: names an installed card and the reason why it cannot be used, in
+ * sentences. False: there is none, or out of memory. */
 bool cleat_unused_card(const cleat_doctor_request *request, char *text, size_t size);
-/* cleat_doctor_open_device gives no warning from now on: a child process has given it. */
+/* cleat_doctor_open_device no longer warns: a child process has warned. */
 void cleat_unused_card_warned(void);
 
 /* Whether drivers of this family serve cards of this vendor. */

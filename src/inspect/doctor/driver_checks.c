@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- drivers --------------------------------------------------------------------------------------------------- */
-
 static bool is_for_cards(const cleat_driver *driver) {
     return cleat_driver_serves(driver->family, PCI_NVIDIA) || cleat_driver_serves(driver->family, PCI_AMD) ||
            cleat_driver_serves(driver->family, PCI_INTEL);
@@ -120,8 +118,6 @@ void cleat_check_drivers(cleat_doctor *doctor) {
     if (doctor->n_drivers == 0) check_no_drivers(doctor);
     check_together(doctor);
 }
-
-/* --- devices --------------------------------------------------------------------------------------------------- */
 
 /* After a correct result only the test of the matrix unit remains. If it does not finish in time, the first run
  * repeats it; but a crash in it would end that run too. */

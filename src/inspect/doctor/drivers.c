@@ -1,4 +1,4 @@
-/* The OpenCL drivers (ICDs): their files, and what each one does when a child process loads it alone. */
+/* The OpenCL drivers (ICDs): their files, and the result of loading each one alone in a child process. */
 #include "core/child.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -65,7 +65,7 @@ typedef struct driver_record {
     char text[1024];
 } driver_record;
 
-/* What receives the events: the pipe of a child, or the driver's entry in this process. */
+/* The receiver of events: the pipe of a child, or the driver's entry in this process. */
 typedef struct event_sink {
     int out; /* the pipe; unused if `here` is set */
     cleat_driver *here;

@@ -25,8 +25,6 @@ static void check_system(cleat_doctor *doctor) {
                     system->kaggle ? ", Kaggle" : "", system->colab ? ", Colab" : "");
 }
 
-/* --- control groups -------------------------------------------------------------------------------------------- */
-
 static void check_cpus(cleat_doctor *doctor) {
     double quota = 0;
     char source[32] = "";
@@ -77,8 +75,6 @@ static void check_shm(cleat_doctor *doctor) {
     else
         cleat_doctor_ok(doctor, "shm", "%s free in /dev/shm", cleat_bytes_text(free_bytes(path), text));
 }
-
-/* --- folders --------------------------------------------------------------------------------------------------- */
 
 /* Whether the mount that holds `path` has an option, from /proc/self/mountinfo: "36 35 98:0 / /mnt rw,noexec ..." */
 static bool mount_has(const char *root, const char *path, const char *option) {
@@ -177,8 +173,6 @@ static void check_run_folder(cleat_doctor *doctor) {
     else
         cleat_doctor_ok(doctor, "run-folder", "%s, %s free", folder, cleat_bytes_text(space, text));
 }
-
-/* --- versions -------------------------------------------------------------------------------------------------- */
 
 /* Adds the file name of a loaded library, which ends in its version: "libclblast.so.1.5.3". */
 static int add_library(struct dl_phdr_info *info, size_t size, void *user) {

@@ -1,13 +1,11 @@
-/* Opening a device for a run: if the choice fell on a CPU although a card is installed, or on nothing, says what keeps
- * the card from being used. */
+/* Opens a device for a run. If `auto` chooses a CPU or finds nothing although a card is installed, the message names
+ * what keeps the card from being used. */
 #include "doctor/doctor.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-/* --- the reason ------------------------------------------------------------------------------------------------ */
 
 /* The first fault in the sections of this name; NULL: none. */
 static const cleat_doctor_check *first_fault(const cleat_doctor_subject *sections, size_t count, const char *name) {
@@ -25,7 +23,7 @@ static const cleat_doctor_check *reason_of(const cleat_doctor_report *report, co
     return driver && strcmp(fault->code, "card-not-listed") == 0 ? driver : fault;
 }
 
-/* The checks made one section for each card, in their order; a section after them is about the cards of Windows. */
+/* One section for each card, in order; a section after them is about the cards of Windows. */
 static const char *name_of(const cleat_doctor *doctor, size_t section) {
     return section < doctor->n_cards ? doctor->cards[section].name : "a card of Windows (WSL)";
 }
@@ -69,13 +67,11 @@ bool cleat_unused_card(const cleat_doctor_request *request, char *text, size_t s
     return found;
 }
 
-/* --- opening --------------------------------------------------------------------------------------------------- */
-
 static bool asks_for(const char *selector, const char *word) {
     return strcasecmp(selector ? selector : "auto", word) == 0;
 }
 
-/* The warning is given once in a process: a benchmark opens the device many times. */
+/* Warns once in a process: a benchmark opens the device many times. */
 static atomic_bool warned;
 
 void cleat_unused_card_warned(void) {

@@ -53,8 +53,6 @@ static void find_name(const char *root, cleat_card_slot *card) {
     snprintf(card->name, sizeof card->name, "%s%s%s", vendor ? vendor : "", vendor ? " " : "", model);
 }
 
-/* --- sysfs ---------------------------------------------------------------------------------------------------- */
-
 static unsigned read_hex(const char *root, const char *folder, const char *name) {
     char path[DOCTOR_PATH], line[32];
     snprintf(path, sizeof path, "%.400s/%s", folder, name);
@@ -133,8 +131,6 @@ static size_t read_sysfs(const char *root, cleat_card_slot cards[DOCTOR_CARDS]) 
     cleat_listing_free(&slots);
     return count;
 }
-
-/* --- NVIDIA without sysfs ------------------------------------------------------------------------------------- */
 
 static bool is_known(const cleat_card_slot *cards, size_t count, const char *address) {
     for (size_t i = 0; i < count; ++i)

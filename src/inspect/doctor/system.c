@@ -1,4 +1,4 @@
-/* What kind of system this is: distribution, kernel, container, WSL, Kaggle, Colab. */
+/* The system: distribution, kernel, container, WSL, Kaggle, Colab. */
 #include "doctor/doctor.h"
 
 #include <stdio.h>

@@ -13,8 +13,6 @@ static cleat_status write_all(cleat_string *text, cleat_doctor_write_fn write, v
     return status;
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------ */
-
 static void add_check_text(cleat_string *text, const cleat_doctor_check *check) {
     cleat_string_add(text, "  %-7s %-24s %s\n", cleat_doctor_result_text(check->result), check->code, check->evidence);
     if (check->cause[0]) cleat_string_add(text, "          cause: %s\n", check->cause);
@@ -32,8 +30,6 @@ cleat_status cleat_doctor_write_text(const cleat_doctor_report *report, cleat_do
     }
     return write_all(&text, write, user, error);
 }
-
-/* --- JSON ------------------------------------------------------------------------------------------------------ */
 
 static void add_check_json(cleat_string *json, const cleat_doctor_check *check) {
     json_add(json, json_open(NULL, '{'), json_text("code", check->code),

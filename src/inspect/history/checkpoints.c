@@ -1,10 +1,10 @@
-/* The checkpoints of a run: names, pointers, and what state.json says. Hashes are shown, not checked. */
+/* The checkpoints of a run: names, pointers, and fields of state.json. Hashes are shown, not checked. */
 #include "history/history.h"
 
 #include "core/files.h"
+#include "core/json_member.h"
 #include "core/memory.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,21 +17,20 @@ static bool is_checkpoint(const char *name) {
     return sscanf(name, "ckpt-E%lld-S%lld", &epoch, &step) == 2 && strlen(name) < 64;
 }
 
+/* A number, or that of {"value": number}. */
 static double number_of(const cJSON *from, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
-    if (cJSON_IsObject(item)) item = cJSON_GetObjectItemCaseSensitive(item, "value");
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    const cJSON *item = cleat_json_member(from, name);
+    return cJSON_IsObject(item) ? cleat_json_number(item, "value") : cleat_json_number(from, name);
 }
 
 static void read_state(const char *text, cleat_history_checkpoint *checkpoint) {
     cJSON *json = cJSON_Parse(text);
-    const cJSON *state = cJSON_GetObjectItemCaseSensitive(json, "state");
-    const cJSON *files = cJSON_GetObjectItemCaseSensitive(state, "files");
-    const cJSON *model = cJSON_GetObjectItemCaseSensitive(files, "model.safetensors");
-    const cJSON *hash = cJSON_GetObjectItemCaseSensitive(model, "hash");
-    if (cJSON_IsString(hash)) snprintf(checkpoint->model_hash, sizeof checkpoint->model_hash, "%s", hash->valuestring);
+    const cJSON *state = cleat_json_member(json, "state");
+    const cJSON *model = cleat_json_member(cleat_json_member(state, "files"), "model.safetensors");
+    const char *hash = cleat_json_text(model, "hash");
+    if (hash) snprintf(checkpoint->model_hash, sizeof checkpoint->model_hash, "%s", hash);
     checkpoint->model_bytes = number_of(model, "size");
-    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(state, "has_best"))) {
+    if (cJSON_IsTrue(cleat_json_member(state, "has_best"))) {
         checkpoint->best_metric = number_of(state, "best_metric");
         checkpoint->best_step = number_of(state, "best_step");
     }

@@ -32,8 +32,7 @@ static bool is_locked(const char *folder) {
 
 static bool is_profile_json(const char *name) {
     long long step;
-    size_t length = strlen(name);
-    return sscanf(name, "profile-S%lld", &step) == 1 && length > 5 && strcmp(name + length - 5, ".json") == 0;
+    return sscanf(name, "profile-S%lld", &step) == 1 && strcmp(cleat_name_ending(name), ".json") == 0;
 }
 
 /* The newest recording: names are sorted, and their numbers have equal width. */
@@ -54,9 +53,9 @@ static cleat_status read_files(cleat_history *history, cleat_error *error) {
     char path[PATH_BYTES];
     size_t size;
     snprintf(path, sizeof path, "%s/metrics.jsonl", history->folder);
-    cleat_status status = cleat_history_read_metrics(history, path, error);
+    cleat_status status = cleat_history_read_log(history, path, false, error);
     snprintf(path, sizeof path, "%s/system.jsonl", history->folder);
-    if (!status) status = cleat_history_read_system(history, path, error);
+    if (!status) status = cleat_history_read_log(history, path, true, error);
     snprintf(path, sizeof path, "%s/resolved.ini", history->folder);
     if (!status) status = cleat_history_read_settings(history, path, error);
     snprintf(path, sizeof path, "%s/examples.json", history->folder);

@@ -4,14 +4,13 @@
 
 #include "cleat/history.h"
 
-/* Each adds to `history` what the file contains. A missing file adds nothing and is no error: the only errors
- * are CLEAT_ERR_MEMORY and CLEAT_ERR_IO. */
-cleat_status cleat_history_read_metrics(cleat_history *history, const char *path, cleat_error *error);
-cleat_status cleat_history_read_system(cleat_history *history, const char *path, cleat_error *error);
+/* Each adds to `history` what the file contains. A missing file is not an error: the only errors are
+ * CLEAT_ERR_MEMORY and CLEAT_ERR_IO. `is_system`: system.jsonl, else metrics.jsonl. */
+cleat_status cleat_history_read_log(cleat_history *history, const char *path, bool is_system, cleat_error *error);
 cleat_status cleat_history_read_settings(cleat_history *history, const char *path, cleat_error *error);
 cleat_status cleat_history_read_checkpoints(cleat_history *history, cleat_error *error);
 
-/* Finds phase, last_start and last_end, when everything else is read. Only error: CLEAT_ERR_MEMORY. */
+/* Finds phase, last_start and last_end once everything else is read. Only error: CLEAT_ERR_MEMORY. */
 cleat_status cleat_history_find_last(cleat_history *history, cleat_error *error);
 
 /* Reads a file if it exists: *text is NULL otherwise. The caller frees *text. */

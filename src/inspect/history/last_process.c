@@ -1,9 +1,9 @@
 /* The last process of a run: its start and end, and what became of it. */
 #include "history/history.h"
 
+#include "core/json_member.h"
 #include "core/memory.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
@@ -11,14 +11,10 @@ static const char *last_of(const cleat_history_records *records) {
     return records->count ? records->items[records->count - 1] : NULL;
 }
 
-static double time_of(const cJSON *record) {
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(record, "time")); /* NaN: none */
-}
-
-/* Whether the end was written after the start: otherwise it is that of an earlier process. */
+/* Whether the end was written after the start; otherwise it belongs to an earlier process. */
 static bool is_end_of(const char *end_text, const cJSON *start) {
     cJSON *end = cJSON_Parse(end_text);
-    const bool good = end && !(time_of(end) < time_of(start));
+    const bool good = end && !(cleat_json_number(end, "time") < cleat_json_number(start, "time"));
     cJSON_Delete(end);
     return good;
 }
@@ -26,8 +22,8 @@ static bool is_end_of(const char *end_text, const cJSON *start) {
 /* Replaces the schedule of the start record by that of the event; returns whether it did. */
 static bool read_schedule(cJSON *start, const char *event_text) {
     cJSON *event = cJSON_Parse(event_text), *schedule = cJSON_DetachItemFromObject(event, "schedule");
-    const bool good =
-        schedule && time_of(event) >= time_of(start) && cJSON_ReplaceItemInObject(start, "schedule", schedule);
+    const bool good = schedule && cleat_json_number(event, "time") >= cleat_json_number(start, "time") &&
+                      cJSON_ReplaceItemInObject(start, "schedule", schedule);
     if (!good) cJSON_Delete(schedule);
     cJSON_Delete(event);
     return good;
@@ -49,7 +45,7 @@ static cleat_history_phase find_phase(const cleat_history *history) {
 
 cleat_status cleat_history_find_last(cleat_history *history, cleat_error *error) {
     const char *start_text = last_of(&history->starts), *end_text = last_of(&history->ends);
-    cJSON *start = start_text ? cJSON_Parse(start_text) : NULL;
+    cJSON *start = cJSON_Parse(start_text); /* NULL of NULL */
     char *changed = NULL;
     if (end_text && is_end_of(end_text, start)) history->last_end = end_text;
     if (start) {

@@ -30,8 +30,6 @@ typedef struct log_reader {
     cleat_record_line record;
 } log_reader;
 
-/* --- tables --------------------------------------------------------------------------------------------------- */
-
 static void table_free(growing_table *growing) {
     for (size_t i = 0; i < growing->table.columns; ++i) {
         cleat_free(growing->table.items[i].name);
@@ -68,9 +66,9 @@ static char *unescape(const char *name, size_t length) {
     return copy;
 }
 
-static char *copy_name(const char *name, size_t length) {
+static char *copy_text(const char *text, size_t length) {
     char *copy = cleat_alloc(length + 1, 1);
-    if (copy) memcpy(copy, name, length);
+    if (copy) memcpy(copy, text, length);
     return copy;
 }
 
@@ -82,7 +80,7 @@ static double *new_column(size_t capacity, size_t rows) {
 
 static bool is_column(const growing_table *growing, size_t i, const cleat_record_field *field) {
     const char *raw = growing->raw_names[i];
-    return memcmp(raw, field->name, field->length) == 0 && raw[field->length] == 0;
+    return strncmp(raw, field->name, field->length) == 0 && raw[field->length] == 0;
 }
 
 /* Index of the column, which is made if it is new; -1: no memory. */
@@ -90,17 +88,16 @@ static long find_column(growing_table *growing, size_t guess, const cleat_record
     cleat_history_table *table = &growing->table;
     for (size_t i = 0; i < table->columns; ++i) {
         size_t k = (guess + i) % table->columns;
-        if (strnlen(growing->raw_names[k], field->length + 1) == field->length && is_column(growing, k, field))
-            return (long)k;
+        if (is_column(growing, k, field)) return (long)k;
     }
     size_t n = table->columns;
     if (cleat_grow(&growing->raw_names, n, &growing->raw_room, sizeof *growing->raw_names, NULL) ||
         cleat_grow(&table->items, n, &growing->room, sizeof *table->items, NULL))
         return -1;
-    growing->raw_names[n] = copy_name(field->name, field->length);
+    growing->raw_names[n] = copy_text(field->name, field->length);
     table->items[n].name = unescape(field->name, field->length);
     table->items[n].values = new_column(growing->row_capacity, table->rows);
-    table->columns = n + 1; /* table_free also frees a column that is not whole */
+    table->columns = n + 1; /* table_free also frees an incomplete column */
     if (!growing->raw_names[n] || !table->items[n].name || !table->items[n].values) return -1;
     return (long)n;
 }
@@ -159,8 +156,6 @@ static cleat_status add_row(log_reader *reader, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- records that are kept as text ---------------------------------------------------------------------------- */
-
 static cleat_history_records *text_records(log_reader *reader) {
     const char *kind = reader->record.kind;
     if (!reader->is_system) return NULL;
@@ -171,7 +166,7 @@ static cleat_history_records *text_records(log_reader *reader) {
 }
 
 static cleat_status add_text(cleat_history_records *records, const char *line, size_t length, cleat_error *error) {
-    char *copy = copy_name(line, length);
+    char *copy = copy_text(line, length);
     if (!copy || cleat_grow(&records->items, records->count, &records->capacity, sizeof *records->items, NULL)) {
         cleat_free(copy);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
@@ -179,8 +174,6 @@ static cleat_status add_text(cleat_history_records *records, const char *line, s
     records->items[records->count++] = copy;
     return CLEAT_OK;
 }
-
-/* --- files ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_line(log_reader *reader, const char *line, const char *end, cleat_error *error) {
     if (end == line) return CLEAT_OK;
@@ -208,7 +201,7 @@ static cleat_status finish_tables(log_reader *reader, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status read_log(cleat_history *history, const char *path, bool is_system, cleat_error *error) {
+cleat_status cleat_history_read_log(cleat_history *history, const char *path, bool is_system, cleat_error *error) {
     char *text = NULL;
     size_t size = 0;
     cleat_status status = cleat_history_text(path, &text, &size, error);
@@ -232,12 +225,4 @@ static cleat_status read_log(cleat_history *history, const char *path, bool is_s
     cleat_free(reader);
     cleat_free(text);
     return status;
-}
-
-cleat_status cleat_history_read_metrics(cleat_history *history, const char *path, cleat_error *error) {
-    return read_log(history, path, false, error);
-}
-
-cleat_status cleat_history_read_system(cleat_history *history, const char *path, cleat_error *error) {
-    return read_log(history, path, true, error);
 }

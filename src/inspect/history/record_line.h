@@ -21,9 +21,9 @@ typedef struct cleat_record_line {
     size_t count;
 } cleat_record_line;
 
-/* Scans [line, end), which must be followed by a readable byte that is no part of a number (the newline).
- * Numbers and nulls become fields, also those one object deeper; other values are passed over. Numbers
- * beyond CLEAT_RECORD_FIELDS are dropped. Returns false if it is no object with a "kind". */
+/* Scans [line, end), which must be followed by a readable byte that cannot belong to a number (the newline).
+ * Numbers and nulls become fields, also those one object deeper; other values are skipped. Numbers beyond
+ * CLEAT_RECORD_FIELDS are dropped. Returns false unless it is an object with a "kind". */
 bool cleat_record_line_scan(const char *line, const char *end, locale_t plain, cleat_record_line *record);
 
 #endif

@@ -36,7 +36,7 @@ static double read_throttle(const amdgpu_state *state) {
     fclose(file);
     if (got != SIZE || bytes[2] != FORMAT || bytes[3] != CONTENT) return NAN;
     for (int i = 7; i >= 0; --i) status = status << 8 | bytes[STATUS_AT + i];
-    if (status == UINT64_MAX) return NAN; /* the card does not tell */
+    if (status == UINT64_MAX) return NAN; /* not reported */
     if (status & thermal) bits += CLEAT_THROTTLE_THERMAL;
     if (status & power) bits += CLEAT_THROTTLE_POWER;
     if (status & ~(thermal | power)) bits += CLEAT_THROTTLE_OTHER;

@@ -29,7 +29,7 @@ typedef struct client {
     char id[NAME];
     engine engines[MAX_ENGINES];
     size_t engine_count;
-    double bytes[REGIONS]; /* UNKNOWN: not said */
+    double bytes[REGIONS]; /* UNKNOWN: not reported */
 } client;
 
 typedef struct client_list {
@@ -44,8 +44,6 @@ typedef struct fdinfo_state {
     client_list lists[2]; /* of this read and of the one before */
     int current;
 } fdinfo_state;
-
-/* --- one file --- */
 
 static const engine *find_engine(const client *client_of, const char *name) {
     for (size_t i = 0; i < client_of->engine_count; ++i)
@@ -126,8 +124,6 @@ static bool parse_client(const char *text, const char *pci, char driver[NAME], c
     return here && made->id[0];
 }
 
-/* --- all files --- */
-
 static const client *find_client(const client_list *list, const char *id) {
     for (size_t i = 0; i < list->count; ++i)
         if (strcmp(list->clients[i].id, id) == 0) return &list->clients[i];
@@ -159,8 +155,6 @@ static void list_clients(const cleat_route_place *place, char driver[NAME], clie
     }
     closedir(folder);
 }
-
-/* --- figures --- */
 
 /* Share of the time in which one engine worked for one client; NaN: unknown. */
 static double engine_share(const engine *now, const engine *before, double seconds) {

@@ -1,5 +1,5 @@
-/* Hints: what the figures of a run say about its profile or its machine, each as a sentence with the numbers and a
- * command. One table; a pure function of the figures. */
+/* Hints about a run's profile or machine, derived from its figures: a sentence with the numbers, and a command. One
+ * table; a pure function of the figures. */
 #ifndef CLEAT_SRC_HINTS_H
 #define CLEAT_SRC_HINTS_H
 
@@ -7,7 +7,7 @@
 
 enum { CLEAT_HINT_TEXT = 384, CLEAT_HINT_COMMAND = 1536, CLEAT_HINTS_MAX = 32 };
 
-/* What a run knows about itself before its first step. */
+/* Facts of a run before its first step. */
 typedef struct cleat_hint_facts {
     const char *profile; /* its path, for commands; borrowed */
     const char *options; /* follow it in commands: words of a shell, each after a space; NULL: none; borrowed */
@@ -18,7 +18,7 @@ typedef struct cleat_hint_facts {
     double launch_seconds;                     /* overhead of one; NaN: unknown */
     int64_t micro_batch, global_batch, length; /* of the longest bucket */
     int64_t planned, usable;                   /* bytes */
-    int64_t larger_micro_batch, larger_bytes;  /* a micro-batch that fits too, and about what it needs; 0: none */
+    int64_t larger_micro_batch, larger_bytes;  /* a larger micro-batch that fits, and about what it needs; 0: none */
 } cleat_hint_facts;
 
 /* Means over the training steps so far; NaN: unknown. Shares are 0 to 1. */

@@ -35,8 +35,6 @@ typedef struct host_state {
     size_t package_count;
 } host_state;
 
-/* --- CPU time --- */
-
 static double own_seconds(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return NAN;
@@ -124,8 +122,6 @@ static void open_cpu_time(host_state *host, cleat_route_sources sources) {
         cleat_route_offer(sources, CLEAT_FIGURE_BUSY_DEVICE, "/proc/stat, the CPUs of the affinity mask");
 }
 
-/* --- memory --- */
-
 /* Whether host memory is the device's. */
 static bool is_host_memory(const cleat_route_place *place) {
     return place->facts.kind == CLEAT_DEVICE_CPU || place->facts.unified_memory;
@@ -190,8 +186,6 @@ static void open_memory(host_state *host, cleat_route_sources sources) {
         cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE, "MemTotal - MemAvailable of /proc/meminfo");
 }
 
-/* --- sensors of a CPU device --- */
-
 #define RAPL "%s/sys/class/powercap/intel-rapl:%d/"
 
 /* Energy of all packages in joules. */
@@ -217,7 +211,7 @@ static void open_energy(host_state *host, cleat_route_sources sources) {
         if (!cleat_kernel_text(name, sizeof name, RAPL "name", root, i) || strncmp(name, "package", 7) != 0) continue;
         if (!cleat_kernel_number(&package->range, RAPL "max_energy_range_uj", root, i) ||
             !cleat_kernel_number(&package->last, RAPL "energy_uj", root, i)) {
-            host->package_count = 0; /* a part of the processors is no sum */
+            host->package_count = 0; /* a sum over some of the processors would be wrong */
             return;
         }
         package->number = i;
@@ -272,8 +266,6 @@ static void open_sensors(host_state *host, cleat_route_sources sources) {
     cleat_route_offer(sources, CLEAT_FIGURE_THROTTLED, THROTTLE_COUNT);
     cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, THROTTLE_COUNT);
 }
-
-/* --- the route --- */
 
 static void *open_host(const cleat_route_place *place, cleat_route_sources sources) {
     host_state *made = cleat_alloc(1, sizeof *made);

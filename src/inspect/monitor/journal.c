@@ -21,8 +21,6 @@ struct cleat_journal {
     void *user;
 };
 
-/* --- opening -------------------------------------------------------------------------------------------------- */
-
 /* Bytes of the file up to and with its last newline; -1: it cannot be read. */
 static off_t complete_bytes(int file, off_t size) {
     char block[4096];
@@ -72,8 +70,6 @@ void cleat_journal_close(cleat_journal *journal) {
     cleat_free(journal->path);
     cleat_free(journal);
 }
-
-/* --- writing -------------------------------------------------------------------------------------------------- */
 
 /* A partial line is taken back, so that the file ends with a complete one. */
 static bool append(int file, const cleat_string *record) {

@@ -16,7 +16,7 @@ bool cleat_kernel_field(const char *text, const char *word, double *number);
 
 /* Writes the path of the first hwmon folder of a device to path [size]. */
 bool cleat_kernel_hwmon(const char *device, char *path, size_t size);
-/* This process's number, and whether it is the one that the drivers know it by: not in a container. */
+/* The id of this process if drivers list it under that id; false in a container. */
 bool cleat_kernel_process(const char *root, long *process);
 
 /* An event counter since the last read. */

@@ -48,7 +48,7 @@ static void *open_kfd(const cleat_route_place *place, cleat_route_sources source
     return state;
 }
 
-/* 0: kernels are known that never count (ROCm/rocm_smi_lib#165). */
+/* 0 is ignored: some kernels never count (ROCm/rocm_smi_lib#165). */
 static void read_kfd(void *opened, double now, double values[CLEAT_ROUTE_FIGURES]) {
     const kfd_state *state = opened;
     double bytes = 0;

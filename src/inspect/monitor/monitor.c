@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "monitor/routes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -271,11 +272,10 @@ static double has_reason(double reasons, int bit) {
 static void collect(cleat_monitor *monitor) {
     const double reasons = gauge(monitor, "throttle_reason");
     const double gtt = gauge(monitor, "memory_gtt"), step = monitor->own[CLEAT_OWN_STEP_SECONDS];
-    enum { THERMAL_BIT = 1, POWER_BIT = 2 }; /* of throttle_reason */
     add(&monitor->means[BUSY_DEVICE], gauge(monitor, "busy_device"));
     add(&monitor->means[BUSY_OWN], gauge(monitor, "busy_own"));
-    add(&monitor->means[THERMAL], has_reason(reasons, THERMAL_BIT));
-    add(&monitor->means[POWER_LIMIT], has_reason(reasons, POWER_BIT));
+    add(&monitor->means[THERMAL], has_reason(reasons, CLEAT_THROTTLE_THERMAL));
+    add(&monitor->means[POWER_LIMIT], has_reason(reasons, CLEAT_THROTTLE_POWER));
     add(&monitor->means[QUOTA], gauge(monitor, "cpu_quota_throttled"));
     if (!isfinite(gtt) || !isfinite(step)) return;
     if (monitor->samples < EDGE_SAMPLES) {

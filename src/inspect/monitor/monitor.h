@@ -10,7 +10,7 @@
 #include "monitor/hints.h"
 #include "monitor/journal.h"
 
-/* What the training thread is doing; where a device without work is waiting for it, this is the reason. */
+/* What the training thread is doing: the reason if the device is idle. */
 typedef enum cleat_activity {
     CLEAT_DOING_OTHER,
     CLEAT_DOING_ENQUEUE, /* forward and backward */
@@ -26,11 +26,11 @@ typedef enum cleat_activity {
 /* A number that the monitor records. All texts are borrowed and outlive the monitor. */
 typedef struct cleat_gauge {
     const char *name, *unit;
-    const char *source; /* NULL: nothing gives it here, and it is null in every record */
+    const char *source; /* NULL: no source on this machine; null in every record */
     const char *meaning;
 } cleat_gauge;
 
-/* cleat's own figures, of which the monitor computes all. */
+/* cleat's own figures, all computed by the monitor. */
 enum {
     CLEAT_OWN_STEPS_PER_SECOND,
     CLEAT_OWN_SAMPLES_PER_SECOND,
@@ -66,7 +66,7 @@ typedef struct cleat_monitor_config {
     double period;           /* seconds between two records */
     cleat_journal *journal;  /* borrowed, as all that follows */
     double distrust_seconds; /* time after which a driver's load that contradicts cleat's own is dropped; 0: 10 s */
-    int64_t step;            /* of the run, before the first step of this process */
+    int64_t step;            /* steps of the run so far */
     double steps_per_epoch;
     double memory_planned;     /* bytes */
     cleat_hint_facts facts;    /* copied; its texts are borrowed */
@@ -76,7 +76,7 @@ typedef struct cleat_monitor_config {
     void *user;
 } cleat_monitor_config;
 
-/* Sums since the start of this process, as the training thread knows them after a step; NaN: unknown. */
+/* Sums since the start of this process, after a step; NaN: unknown. */
 typedef struct cleat_monitor_totals {
     int64_t step;        /* of the run */
     double samples;      /* samples of all steps */
@@ -93,7 +93,7 @@ cleat_status cleat_monitor_start(const cleat_monitor_config *config, cleat_monit
 /* Writes a last sample, ends the thread and frees the monitor. NULL is allowed, here and below. */
 void cleat_monitor_stop(cleat_monitor *monitor);
 
-/* The training thread says what it does from now on; returns what it did before. */
+/* Sets what the training thread does; returns the previous activity. */
 cleat_activity cleat_monitor_set_activity(cleat_monitor *monitor, cleat_activity activity);
 /* The training thread has enqueued a step. */
 void cleat_monitor_step(cleat_monitor *monitor, const cleat_monitor_totals *totals);

@@ -1,4 +1,4 @@
-/* Figures of NVIDIA's cards, from NVML. What a card or driver does not have is an error code, and stays unknown. */
+/* Figures of NVIDIA's cards, from NVML. If a card or driver lacks one, the call fails and the figure stays unknown. */
 #include "device/nvml.h"
 #include "core/memory.h"
 #include "monitor/kernel_files.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* NVML's numbers, and the largest number of processes that are looked at. */
+/* NVML's numbers, and the largest number of processes that are examined. */
 enum { SENSOR_GPU = 0, CLOCK_SM = 1, MAX_PROCESSES = 128 };
 /* The version that a struct is told with: its size, and its number in the highest byte. */
 #define MEMORY_V2 (sizeof(nvml_memory_v2) | 2u << 24)
@@ -73,7 +73,7 @@ static double read_clock(const nvml_state *state) {
     return state->clock && state->clock(state->nvml.card, CLOCK_SM, &now) == 0 ? now : NAN;
 }
 
-/* Returns CLEAT_THROTTLE_ bits. An idle card, and clocks that somebody has set, are no throttling. */
+/* Returns CLEAT_THROTTLE_ bits. An idle card and clocks set by a user do not count as throttling. */
 static double read_throttle(const nvml_state *state) {
     enum { POWER_CAP = 0x4, SLOWDOWN = 0x8, SYNC = 0x10, THERMAL = 0x20, HARD_THERMAL = 0x40, POWER_BRAKE = 0x80 };
     unsigned long long now = 0;
@@ -100,7 +100,7 @@ static bool read_memory(const nvml_state *state, double *used, double *total) {
     return true;
 }
 
-/* Not in the list: the process has no context yet. Windows knows no memory of a process. */
+/* Not in the list: the process has no context yet. Windows does not report the memory of a process. */
 static double read_own_memory(const nvml_state *state) {
     union {
         nvml_process now[MAX_PROCESSES];

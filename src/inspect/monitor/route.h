@@ -15,7 +15,7 @@ typedef struct cleat_route_place {
     char folder[CLEAT_ROUTE_ROOT + 64]; /* the card's folder in sysfs, root included; "" if unknown */
 } cleat_route_place;
 
-/* What a source can give: the text says exactly from which file or function. "": not this figure. */
+/* The exact file or function that gives each figure; "": not this figure. */
 typedef char cleat_route_sources[CLEAT_ROUTE_FIGURES][CLEAT_ROUTE_SOURCE];
 
 typedef struct cleat_route {

@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In order of preference: for each figure, the first source that gives it is taken. What is said about this process
- * alone comes before what is said about the whole card. */
+/* In order of preference: for each figure, the first source that gives it is used. Sources for this process come
+ * before those for the whole card. */
 static const cleat_route *const all_routes[] = {
     &cleat_route_nvml,   &cleat_route_kfd,   &cleat_route_drm_fdinfo,
     &cleat_route_amdgpu, &cleat_route_intel, &cleat_route_host,
 };
 enum { N_ROUTES = sizeof all_routes / sizeof all_routes[0] };
 
-/* Readings outside the range are the driver's way to say that it does not know: 0xFFFF, 0 W, -1 MHz. */
+/* Drivers report unknown readings as values outside the range: 0xFFFF, 0 W, -1 MHz. */
 typedef struct figure_row {
     cleat_figure_info info;
     double least, most;
@@ -62,13 +62,12 @@ struct cleat_routes {
     size_t count;
     cleat_route_sources sources; /* "": none */
     bool distrusted[CLEAT_ROUTE_FIGURES];
-    bool power_integrated; /* ENERGY is made of POWER */
-    bool energy_divided;   /* POWER is made of ENERGY */
-    /* the previous known reading of the one of them that is read */
-    double last, last_time;
-    bool known;           /* there is a previous reading */
-    double first, energy; /* counter when opened; joules since then */
-    bool energy_lost;     /* the counter went backwards: the sum is unknown from then on */
+    bool power_integrated;  /* ENERGY is the integral of POWER */
+    bool energy_divided;    /* POWER is the difference of ENERGY */
+    double last, last_time; /* the previous known reading of the one that is read */
+    bool known;             /* there is a previous reading */
+    double first, energy;   /* counter when opened; joules since then */
+    bool energy_lost;       /* the counter went backwards: the sum is unknown from then on */
 };
 
 void cleat_route_offer(cleat_route_sources sources, cleat_figure figure, const char *format, ...) {
@@ -116,7 +115,7 @@ static void add_route(cleat_routes *routes, const cleat_route *route) {
     ++routes->count;
 }
 
-/* Energy and power are made of each other where only one of them exists. */
+/* Derives energy from power, or power from energy, if only one is available. */
 static void add_derived(cleat_routes *routes) {
     char *power = routes->sources[CLEAT_FIGURE_POWER], *energy = routes->sources[CLEAT_FIGURE_ENERGY];
     routes->power_integrated = *power && !*energy;

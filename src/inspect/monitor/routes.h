@@ -1,5 +1,5 @@
-/* What the driver, the kernel and the host say about a device while it works: load, memory, power, temperature,
- * throttling. Unknown is NaN, never 0. */
+/* Figures of a device at work from the driver, the kernel and the host: load, memory, power, temperature, throttling.
+ * Unknown is NaN, never 0. */
 #ifndef CLEAT_SRC_ROUTES_H
 #define CLEAT_SRC_ROUTES_H
 
@@ -32,7 +32,7 @@ enum { CLEAT_THROTTLE_THERMAL = 1, CLEAT_THROTTLE_POWER = 2, CLEAT_THROTTLE_OTHE
 typedef struct cleat_figure_info {
     const char *name;    /* "busy_device" */
     const char *unit;    /* "bytes", "W"; "" for shares from 0 to 1, flags and bit sets */
-    const char *meaning; /* half a sentence for a reader who sees the name for the first time */
+    const char *meaning; /* for a reader who sees the name for the first time */
 } cleat_figure_info;
 
 typedef struct cleat_routes cleat_routes;
@@ -45,12 +45,12 @@ const cleat_figure_info *cleat_figure_describe(cleat_figure figure);
  * error. The caller closes *routes. CLEAT_ERR_MEMORY, CLEAT_ERR_ARGUMENT (root too long). */
 cleat_status cleat_routes_open(const cleat_device_facts *facts, const char *root, cleat_routes **routes,
                                cleat_error *error);
-/* The file or function that gives a figure; NULL: nothing does on this device. Valid until closed. */
+/* The file or function that gives a figure; NULL: none on this device. Valid until closed. */
 const char *cleat_routes_source(const cleat_routes *routes, cleat_figure figure);
 /* Reads all figures; NaN: unknown now. Shares and rates are those since the previous read (since opening, at
  * first); energy is that since opening. Takes less than 2 ms. One thread at a time. */
 void cleat_routes_read(cleat_routes *routes, double values[CLEAT_ROUTE_FIGURES]);
-/* Makes a figure NaN from now on: the driver's number contradicts what cleat knows. */
+/* Makes a figure NaN from now on: the driver's number contradicts cleat's own. */
 void cleat_routes_distrust(cleat_routes *routes, cleat_figure figure);
 /* NULL is allowed. */
 void cleat_routes_close(cleat_routes *routes);

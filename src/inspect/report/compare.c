@@ -6,92 +6,66 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef void (*cell_fn)(const cleat_report_run *run, cleat_string *page);
-
-static void outcome_cell(const cleat_report_run *run, cleat_string *page) {
-    const char *tone, *text = cleat_outcome_text(run->outcome, &tone);
-    cleat_string_add(page, "<span class=\"chip %s\">%s</span>", tone, text);
-}
-
-static void limit_cell(const cleat_report_run *run, cleat_string *page) {
-    const char *tone, *text = cleat_limit_text(run->limit, &tone);
-    cleat_string_add(page, "<span class=\"chip %s\">%s</span>", tone, text);
-}
-
 static void best_cell(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
-    cleat_html_text(page, run->metric);
-    cleat_string_add(page, " <b>%s</b>", cleat_show_number(run->best, shown));
+    cleat_html_add(page, "%s <b>%s</b>", run->metric, cleat_show_number(run->best, shown));
 }
 
 static void baseline_cell(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     if (!isfinite(run->baseline)) return;
-    cleat_string_add(page, "%s: ", cleat_show_number(run->baseline, shown));
-    cleat_html_text(page, run->baseline_text);
-    if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
-        cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
+    cleat_html_add(page, "%s: %s", cleat_show_number(run->baseline, shown), run->baseline_text);
+    cleat_add_beaten(run, page);
 }
 
-static void number_cell(double value, cleat_string *page) {
+static void busy_cell(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
-    cleat_string_add(page, "%s", cleat_show_number(value, shown));
+    cleat_string_add(page, "%s", cleat_show_share(1 - run->dry, shown));
 }
 
-static void share_cell(double value, cleat_string *page) {
-    char shown[CLEAT_SHOWN];
-    cleat_string_add(page, "%s", cleat_show_share(value, shown));
-}
-
-static void epoch_cell(const cleat_report_run *run, cleat_string *page) {
-    number_cell(run->best_epoch, page);
-}
-static void steps_cell(const cleat_report_run *run, cleat_string *page) {
-    number_cell(run->step, page);
-}
-static void speed_cell(const cleat_report_run *run, cleat_string *page) {
-    number_cell(run->samples_per_second, page);
-}
-static void work_cell(const cleat_report_run *run, cleat_string *page) {
-    share_cell(1 - run->dry, page);
-}
-static void roofline_cell(const cleat_report_run *run, cleat_string *page) {
-    share_cell(run->roofline, page);
-}
-static void time_cell(const cleat_report_run *run, cleat_string *page) {
-    char shown[CLEAT_SHOWN];
-    cleat_string_add(page, "%s", cleat_show_duration(run->seconds, shown));
-}
 static void device_cell(const cleat_report_run *run, cleat_string *page) {
     const char *name = cleat_report_start_text(run, "device", "name");
     cleat_html_text(page, name ? name : "–");
 }
-static void trend_cell(const cleat_report_run *run, cleat_string *page) {
-    cleat_trend_sentence(run, page);
-}
 static void next_cell(const cleat_report_run *run, cleat_string *page) {
-    if (!run->next_command[0]) return;
-    cleat_string_add(page, "<code>");
-    cleat_html_text(page, run->next_command);
-    cleat_string_add(page, "</code>");
+    if (run->next_command[0]) cleat_html_add(page, "<code>%s</code>", run->next_command);
 }
 
-static const struct {
+/* A number of the run as text, or what `add` appends. */
+static const struct row {
     const char *name;
-    cell_fn add;
-} rows[] = {{"outcome", outcome_cell},  {"best", best_cell},        {"baseline", baseline_cell},
-            {"at epoch", epoch_cell},   {"trend", trend_cell},      {"steps", steps_cell},
-            {"time", time_cell},        {"device", device_cell},    {"speed", limit_cell},
-            {"samples/s", speed_cell},  {"device busy", work_cell}, {"speed reached", roofline_cell},
-            {"next command", next_cell}};
+    void (*add)(const cleat_report_run *run, cleat_string *page);
+    size_t number; /* offset of the double */
+    const char *(*show)(double value, char text[CLEAT_SHOWN]);
+} rows[] = {{"outcome", cleat_add_outcome, 0, NULL},
+            {"best", best_cell, 0, NULL},
+            {"baseline", baseline_cell, 0, NULL},
+            {"at epoch", NULL, offsetof(cleat_report_run, best_epoch), cleat_show_number},
+            {"trend", cleat_trend_sentence, 0, NULL},
+            {"steps", NULL, offsetof(cleat_report_run, step), cleat_show_number},
+            {"time", NULL, offsetof(cleat_report_run, seconds), cleat_show_duration},
+            {"device", device_cell, 0, NULL},
+            {"speed", cleat_add_limit, 0, NULL},
+            {"samples/s", NULL, offsetof(cleat_report_run, samples_per_second), cleat_show_number},
+            {"device busy", busy_cell, 0, NULL},
+            {"speed reached", NULL, offsetof(cleat_report_run, roofline), cleat_show_share},
+            {"next command", next_cell, 0, NULL}};
+
+static void add_cell(const struct row *row, const cleat_report_run *run, cleat_string *page) {
+    char shown[CLEAT_SHOWN];
+    cleat_string_add(page, "<td class=\"text\">");
+    if (row->add)
+        row->add(run, page);
+    else
+        cleat_string_add(page, "%s",
+                         row->show(*(const double *)(const void *)((const char *)run + row->number), shown));
+    cleat_string_add(page, "</td>");
+}
 
 static void add_head(const cleat_report_run *runs, size_t count, cleat_string *page) {
     cleat_string_add(page, "<thead><tr><th></th>");
-    for (size_t r = 0; r < count; ++r) {
-        cleat_string_add(page, "<th scope=\"col\"><i class=\"key b%zu\"></i>", r % 8);
-        cleat_html_text(page, runs[r].history->name);
-        cleat_string_add(page, "</th>");
-    }
+    for (size_t r = 0; r < count; ++r)
+        cleat_html_add(page, "<th scope=\"col\"><i class=\"key b%zu\"></i>%s</th>", r % 8, runs[r].history->name);
     cleat_string_add(page, "</tr></thead>");
 }
 
@@ -103,11 +77,8 @@ static void add_headline(const cleat_report_run *runs, size_t count, cleat_strin
         if (strcmp(runs[r].metric, runs[0].metric) != 0 || isnan(runs[r].best)) return;
         if (runs[0].ascends ? runs[r].best > runs[first].best : runs[r].best < runs[first].best) first = r;
     }
-    cleat_string_add(page, "<h2 class=\"headline\"><strong>");
-    cleat_html_text(page, runs[first].history->name);
-    cleat_string_add(page, "</strong> has the best ");
-    cleat_html_text(page, runs[0].metric);
-    cleat_string_add(page, ": %s", cleat_show_number(runs[first].best, best));
+    cleat_html_add(page, "<h2 class=\"headline\"><strong>%s</strong> has the best %s: %s", runs[first].history->name,
+                   runs[0].metric, cleat_show_number(runs[first].best, best));
     if (count == 2)
         cleat_string_add(page, " <span class=\"against\">against %s</span>",
                          cleat_show_number(runs[1 - first].best, other));
@@ -136,14 +107,9 @@ static size_t add_differences_of(const cleat_report_run *runs, size_t count, siz
             shown |= cleat_history_setting_of(runs[r].history, setting->section, setting->key) != NULL;
         if (shown || !differs(runs, count, setting)) continue;
         ++found;
-        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
-        cleat_html_format(page, "%s.%s", setting->section, setting->key);
-        cleat_string_add(page, "</code></th>");
-        for (size_t r = 0; r < count; ++r) {
-            cleat_string_add(page, "<td class=\"text\">");
-            cleat_html_text(page, value_of(&runs[r], setting->section, setting->key));
-            cleat_string_add(page, "</td>");
-        }
+        cleat_html_add(page, "<tr><th scope=\"row\"><code>%s.%s</code></th>", setting->section, setting->key);
+        for (size_t r = 0; r < count; ++r)
+            cleat_html_add(page, "<td class=\"text\">%s</td>", value_of(&runs[r], setting->section, setting->key));
         cleat_string_add(page, "</tr>");
     }
     return found;
@@ -158,11 +124,7 @@ void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_str
     cleat_string_add(page, "<tbody>");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_string_add(page, "<tr><th scope=\"row\">%s</th>", rows[i].name);
-        for (size_t r = 0; r < count; ++r) {
-            cleat_string_add(page, "<td class=\"text\">");
-            rows[i].add(&runs[r], page);
-            cleat_string_add(page, "</td>");
-        }
+        for (size_t r = 0; r < count; ++r) add_cell(&rows[i], &runs[r], page);
         cleat_string_add(page, "</tr>");
     }
     cleat_string_add(

@@ -24,14 +24,11 @@ static void add_cell(const cJSON *labels, int r, int c, double value, double sum
     double share = sum > 0 ? value / sum : 0;
     char shown[CLEAT_SHOWN];
     /* Right predictions in blue, wrong ones in orange; the darker, the larger the share of the row. */
-    cleat_string_add(page, "<td class=\"%s%s\" style=\"--share:%.3f\" title=\"", r == c ? "right" : "wrong",
-                     share > 0.5 ? " dark" : "", sqrt(fmin(fmax(share, 0), 1)));
-    cleat_html_format(page, "%.100s, predicted %.100s: %.0f (%s)", label_of(labels, r), label_of(labels, c), value,
-                      cleat_show_share(share, shown));
-    if (value > 0)
-        cleat_string_add(page, "\">%.0f</td>", value);
-    else
-        cleat_string_add(page, "\"></td>");
+    cleat_html_add(page, "<td class=\"%s%s\" style=\"--share:%.3f\" title=\"%s, predicted %s: %.0f (%s)\">",
+                   r == c ? "right" : "wrong", share > 0.5 ? " dark" : "", sqrt(fmin(fmax(share, 0), 1)),
+                   label_of(labels, r), label_of(labels, c), value, cleat_show_share(share, shown));
+    if (value > 0) cleat_string_add(page, "%.0f", value);
+    cleat_string_add(page, "</td>");
 }
 
 void cleat_confusion_table(const cJSON *confusion, cleat_string *page) {
@@ -42,18 +39,12 @@ void cleat_confusion_table(const cJSON *confusion, cleat_string *page) {
                      "<h3>Confusion matrix</h3><p class=\"note\">Rows: the truth. Columns: the prediction.</p><div "
                      "class=\"scroll\"><table class=\"confusion%s\"><thead><tr><th></th>",
                      n > 16 ? " small" : "");
-    for (int c = 0; c < n; ++c) {
-        cleat_string_add(page, "<th scope=\"col\"><span>");
-        cleat_html_text(page, label_of(labels, c));
-        cleat_string_add(page, "</span></th>");
-    }
+    for (int c = 0; c < n; ++c) cleat_html_add(page, "<th scope=\"col\"><span>%s</span></th>", label_of(labels, c));
     cleat_string_add(page, "</tr></thead><tbody>");
     for (int r = 0; r < n; ++r) {
         const cJSON *row = cJSON_GetArrayItem(counts, r);
         double sum = row_sum(row, n);
-        cleat_string_add(page, "<tr><th scope=\"row\">");
-        cleat_html_text(page, label_of(labels, r));
-        cleat_string_add(page, "</th>");
+        cleat_html_add(page, "<tr><th scope=\"row\">%s</th>", label_of(labels, r));
         for (int c = 0; c < n; ++c) {
             const cJSON *item = cJSON_GetArrayItem(row, c);
             add_cell(labels, r, c, cJSON_IsNumber(item) ? item->valuedouble : 0, sum, page);

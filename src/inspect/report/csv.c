@@ -13,8 +13,6 @@
 
 enum { DIGITS = 9 };
 
-/* --- times ---------------------------------------------------------------------------------------------------- */
-
 typedef struct time_line {
     double *step, *time; /* [count], both ascending */
     size_t count, at;    /* `at`: where the last question was answered, since questions ascend */
@@ -62,8 +60,6 @@ static double time_at(time_line *line, double step) {
     double share = (step - line->step[i]) / (line->step[i + 1] - line->step[i]);
     return line->time[i] + share * (line->time[i + 1] - line->time[i]);
 }
-
-/* --- columns ---------------------------------------------------------------------------------------------------- */
 
 typedef struct csv_columns {
     const cleat_history_table *tables[2]; /* train, eval; NULL: none */

@@ -47,12 +47,6 @@ static cleat_plot_line *add_column(writer *out, cleat_plot *plot, size_t run, co
                           out->count > 1 ? (int)run : colour);
 }
 
-static void write_plot(writer *out, cleat_plot *plot) {
-    cleat_plot_write(plot, out->page, out->data);
-}
-
-/* --- losses ------------------------------------------------------------------------------------------------------- */
-
 static void write_loss(writer *out) {
     cleat_plot plot = {.id = "loss", .title = "Loss", .unit = "", .can_log = true, .limit = MAIN_POINTS};
     for (size_t r = 0; r < out->count; ++r) {
@@ -61,7 +55,7 @@ static void write_loss(writer *out) {
         line = add_column(out, &plot, r, out->runs[r].eval, "loss", "evaluation", 1);
         if (line) line->dashed = true;
     }
-    write_plot(out, &plot);
+    cleat_plot_write(&plot, out->page, out->data);
 }
 
 static bool is_rate(const char *name) {
@@ -83,10 +77,8 @@ static void write_terms(writer *out) {
             add_column(out, &plot, 0, train, train->items[i].name, train->items[i].name, (int)plot.count);
         if (line) line->is_noisy = true;
     }
-    if (plot.count > 1) write_plot(out, &plot);
+    if (plot.count > 1) cleat_plot_write(&plot, out->page, out->data);
 }
-
-/* --- metrics ------------------------------------------------------------------------------------------------------ */
 
 /* A forecast without a model, or the baseline of the examples, as a horizontal line. */
 static void add_baselines(writer *out, cleat_plot *plot, const char *metric, double x[2], double y[2]) {
@@ -119,7 +111,7 @@ static void write_metric(writer *out, const char *metric, const char *note) {
     cleat_plot plot = {.id = id, .title = metric, .note = note, .unit = "", .limit = SIDE_POINTS};
     for (size_t r = 0; r < out->count; ++r) add_column(out, &plot, r, out->runs[r].eval, metric, metric, 0);
     if (plot.count) add_baselines(out, &plot, metric, x, y);
-    write_plot(out, &plot);
+    cleat_plot_write(&plot, out->page, out->data);
 }
 
 /* Length of the prefix up to the last '_' that names a group: mse_step_8, f1_person. 0: none. */
@@ -139,10 +131,10 @@ static void write_group(writer *out, const char *name, size_t length) {
     for (size_t i = 0; i < eval->columns; ++i)
         if (strncmp(eval->items[i].name, name, length) == 0)
             add_column(out, &plot, 0, eval, eval->items[i].name, eval->items[i].name, (int)plot.count);
-    write_plot(out, &plot);
+    cleat_plot_write(&plot, out->page, out->data);
 }
 
-/* The other metrics of evaluations: not the terms of the loss, which training has, too. */
+/* Metrics of evaluations that training does not log: those that it logs are terms of the loss. */
 static void write_other_metrics(writer *out) {
     const cleat_history_table *eval = out->runs[0].eval;
     size_t plots = 0;
@@ -173,10 +165,10 @@ static void write_rate(writer *out, const char *column, const char *title, bool 
         if (line) line->is_noisy = noisy;
     }
     plot.can_log = noisy;
-    if (!constant) write_plot(out, &plot);
+    if (!constant) cleat_plot_write(&plot, out->page, out->data);
 }
 
-/* A single evaluation is no curve. */
+/* A single evaluation is not a curve. */
 static void write_single_evaluation(const cleat_report_run *run, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     cleat_string_add(page, "<h3>The evaluation</h3><table><tbody>");
@@ -216,8 +208,6 @@ void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_st
     if (single) write_single_evaluation(runs, page);
     cleat_string_add(page, "</section>\n");
 }
-
-/* --- the system over time --------------------------------------------------------------------------------------- */
 
 typedef struct time_plot {
     const char *id, *title, *note, *unit;
@@ -268,7 +258,7 @@ static void write_time_plot(writer *out, const time_plot *kind) {
             line->is_noisy = kind->noisy;
             line->has_points = false;
         }
-    if (!constant) write_plot(out, &plot);
+    if (!constant) cleat_plot_write(&plot, out->page, out->data);
 }
 
 void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {

@@ -1,4 +1,4 @@
-/* What is needed to reproduce a run: what auto became, settings, checkpoints with their hashes, environment. */
+/* How to reproduce a run: the values of `auto`, settings, checkpoints with their hashes, environment. */
 #include "report/html.h"
 #include "report/sections.h"
 
@@ -17,9 +17,8 @@ static void add_auto(const cleat_report_run *run, cleat_string *page) {
         static const char *const cells[] = {"key", "given", "became", "why"};
         cleat_string_add(page, "<tr>");
         for (int i = 0; i < 4; ++i) {
-            cleat_string_add(page, i == 0 ? "<th scope=\"row\"><code>" : "<td class=\"text\">");
-            cleat_html_text(page, cleat_json_text(row, cells[i]));
-            cleat_string_add(page, i == 0 ? "</code></th>" : "</td>");
+            cleat_html_add(page, i == 0 ? "<th scope=\"row\"><code>%s</code></th>" : "<td class=\"text\">%s</td>",
+                           cleat_json_text(row, cells[i]));
         }
         cleat_string_add(page, "</tr>");
     }
@@ -33,11 +32,8 @@ static void add_settings(const cleat_history *history, cleat_string *page) {
         history->n_settings);
     for (size_t i = 0; i < history->n_settings; ++i) {
         const cleat_history_setting *setting = &history->settings[i];
-        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
-        cleat_html_format(page, "%s.%s", setting->section, setting->key);
-        cleat_string_add(page, "</code></th><td class=\"text\">");
-        cleat_html_text(page, setting->value);
-        cleat_string_add(page, "</td></tr>");
+        cleat_html_add(page, "<tr><th scope=\"row\"><code>%s.%s</code></th><td class=\"text\">%s</td></tr>",
+                       setting->section, setting->key, setting->value);
     }
     cleat_string_add(page, "</tbody></table></div></details>");
 }
@@ -51,13 +47,12 @@ static void add_checkpoints(const cleat_history *history, cleat_string *page) {
         "the model (XXH3)</th></tr></thead><tbody>");
     for (size_t i = 0; i < history->n_checkpoints; ++i) {
         const cleat_history_checkpoint *checkpoint = &history->checkpoints[i];
-        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
-        cleat_html_text(page, checkpoint->name);
-        cleat_string_add(page, "</code></th><td class=\"text\">%s%s%s</td><td>%s</td><td class=\"text\"><code>",
-                         checkpoint->is_best ? "best" : "", checkpoint->is_best && checkpoint->is_last ? ", " : "",
-                         checkpoint->is_last ? "last" : "", cleat_show_bytes(checkpoint->model_bytes, shown));
-        cleat_html_text(page, checkpoint->model_hash);
-        cleat_string_add(page, "</code></td></tr>");
+        cleat_html_add(page,
+                       "<tr><th scope=\"row\"><code>%s</code></th><td class=\"text\">%s%s%s</td><td>%s</td>"
+                       "<td class=\"text\"><code>%s</code></td></tr>",
+                       checkpoint->name, checkpoint->is_best ? "best" : "",
+                       checkpoint->is_best && checkpoint->is_last ? ", " : "", checkpoint->is_last ? "last" : "",
+                       cleat_show_bytes(checkpoint->model_bytes, shown), checkpoint->model_hash);
     }
     cleat_string_add(page, "</tbody></table></div>");
 }
@@ -96,13 +91,11 @@ static void add_sources(const cleat_report_run *run, cleat_string *page) {
                            "class=\"settings\"><tbody>");
     cJSON_ArrayForEach(row, rows) {
         const char *source = cleat_json_text(row, "source");
-        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
-        cleat_html_text(page, cleat_json_text(row, "name"));
-        cleat_string_add(page, "</code></th><td class=\"text\">");
-        cleat_html_text(page, cleat_json_text(row, "meaning"));
-        cleat_string_add(page, "</td><td class=\"text\">");
-        cleat_html_text(page, source ? source : "not available on this machine");
-        cleat_string_add(page, "</td></tr>");
+        cleat_html_add(page,
+                       "<tr><th scope=\"row\"><code>%s</code></th><td class=\"text\">%s</td><td class=\"text\">%s</td>"
+                       "</tr>",
+                       cleat_json_text(row, "name"), cleat_json_text(row, "meaning"),
+                       source ? source : "not available on this machine");
     }
     cleat_string_add(page, "</tbody></table></div></details>");
 }

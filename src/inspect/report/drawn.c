@@ -12,8 +12,6 @@ enum { MAX_RESIDUES = 1024, MAX_VALUES = 4096, SIZE = 240, PAST_PER_HORIZON = 4 
 /* C1' atoms nearer than this are a contact, as in the field's contact maps. */
 static const double contact_distance = 12;
 
-/* --- RNA ---------------------------------------------------------------------------------------------------------- */
-
 typedef struct trace {
     double at[MAX_RESIDUES][3]; /* Å; NaN: not resolved, or absurd */
     int count;
@@ -149,8 +147,6 @@ void cleat_example_rna(const cJSON *example, cleat_string *page) {
     }
     cleat_free(both);
 }
-
-/* --- series ------------------------------------------------------------------------------------------------------- */
 
 static size_t read_values(const cJSON *values, double *out) {
     const cJSON *item;

@@ -13,11 +13,7 @@ static void add_image(const char *url, const char *alt, cleat_string *page) {
     for (int i = 0; url && i < 2; ++i) {
         size_t length = strlen(begins[i]);
         if (strncmp(url, begins[i], length) != 0 || strspn(url + length, letters) != strlen(url + length)) continue;
-        cleat_string_add(page, "<img alt=\"");
-        cleat_html_text(page, alt);
-        cleat_string_add(page, "\" src=\"%s", begins[i]);
-        cleat_string_add_bytes(page, url + length, strlen(url + length));
-        cleat_string_add(page, "\">");
+        cleat_html_add(page, "<img alt=\"%s\" src=\"%s\">", alt, url);
         return;
     }
 }
@@ -26,14 +22,12 @@ static void add_score(const cJSON *example, cleat_string *page) {
     char shown[CLEAT_SHOWN];
     double score = cleat_json_number(example, "score");
     if (!isfinite(score)) return;
-    cleat_string_add(page, " <span class=\"score\">");
-    cleat_html_text(page, cleat_json_text(example, "score_name"));
-    cleat_string_add(page, " %s</span>", cleat_show_number(score, shown));
+    cleat_html_add(page, " <span class=\"score\">%s %s</span>", cleat_json_text(example, "score_name"),
+                   cleat_show_number(score, shown));
 }
 
 static void add_name(const cJSON *example, cleat_string *page) {
-    cleat_string_add(page, "<figcaption class=\"name\">");
-    cleat_html_text(page, cleat_json_text(example, "name"));
+    cleat_html_add(page, "<figcaption class=\"name\">%s", cleat_json_text(example, "name"));
     add_score(example, page);
     cleat_string_add(page, "</figcaption>");
 }
@@ -45,21 +39,12 @@ static void add_class(const cJSON *example, cleat_string *page) {
     bool right = truth && prediction && strcmp(truth, prediction) == 0;
     cleat_string_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">", right ? "right" : "wrong");
     add_image(cleat_json_text(example, "image"), cleat_json_text(example, "name"), page);
-    if (text) {
-        cleat_string_add(page, "<blockquote>");
-        cleat_html_text(page, text);
-        cleat_string_add(page, "</blockquote>");
-    }
-    cleat_string_add(page, "<p><b class=\"mark\">%s</b> ", right ? "✓" : "✗");
-    cleat_html_text(page, prediction);
+    if (text) cleat_html_add(page, "<blockquote>%s</blockquote>", text);
+    cleat_html_add(page, "<p><b class=\"mark\">%s</b> %s", right ? "✓" : "✗", prediction);
     double confidence = cleat_json_number(example, "confidence");
     if (isfinite(confidence)) cleat_string_add(page, " <small>%s</small>", cleat_show_share(confidence, shown));
     cleat_string_add(page, "</p>");
-    if (!right) {
-        cleat_string_add(page, "<p class=\"truth\">truth: ");
-        cleat_html_text(page, truth);
-        cleat_string_add(page, "</p>");
-    }
+    if (!right) cleat_html_add(page, "<p class=\"truth\">truth: %s</p>", truth);
     add_name(example, page);
     cleat_string_add(page, "</figure>");
 }
@@ -71,9 +56,7 @@ static void add_mask(const cJSON *example, cleat_string *page) {
         const char *shown = i == 0 ? cleat_json_text(example, "image_text") : NULL; /* a part of the sample */
         cleat_string_add(page, "<div>");
         add_image(cleat_json_text(example, parts[i]), parts[i], page);
-        cleat_string_add(page, "<small>");
-        cleat_html_text(page, shown ? shown : parts[i]);
-        cleat_string_add(page, "</small></div>");
+        cleat_html_add(page, "<small>%s</small></div>", shown ? shown : parts[i]);
     }
     cleat_string_add(page, "</div>");
     add_name(example, page);
@@ -85,23 +68,21 @@ static const char *item_text(const cJSON *array, int i) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* Words with what stands below them; `none`: the text of a tag that says nothing. */
-static void add_words(const cJSON *example, const char *none, cleat_string *page) {
+/* Words with their tags or tokens below; `none`: the tag that means none. */
+static void add_words(const cJSON *example, const char *kind, const char *none, cleat_string *page) {
     const cJSON *words = cleat_json_member(example, "words"), *truth = cleat_json_member(example, "truth"),
                 *prediction = cleat_json_member(example, "prediction"),
                 *confidence = cleat_json_member(example, "confidence");
     int count = cJSON_GetArraySize(words);
-    cleat_string_add(page, "<p>");
+    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"%s\"><p>", kind);
     for (int i = 0; i < count; ++i) {
         const char *tag = item_text(truth, i), *guess = item_text(prediction, i);
         const cJSON *sure = cJSON_GetArrayItem(confidence, i);
         bool right = strcmp(tag, guess) == 0, plain = right && strcmp(tag, none) == 0;
-        cleat_string_add(page, "<span class=\"word %s\">", plain ? "" : right ? "right" : "wrong");
-        cleat_html_text(page, item_text(words, i));
+        cleat_html_add(page, "<span class=\"word %s\">%s", plain ? "" : right ? "right" : "wrong", item_text(words, i));
         if (!plain) {
             char shown[CLEAT_SHOWN];
-            cleat_string_add(page, "<small>%s", right ? "" : "<s>");
-            cleat_html_text(page, guess);
+            cleat_html_add(page, right ? "<small>%s" : "<small><s>%s", guess);
             if (cJSON_IsNumber(sure)) cleat_string_add(page, " %s", cleat_show_share(sure->valuedouble, shown));
             cleat_string_add(page, "%s", right ? "" : "</s> ");
             if (!right) cleat_html_text(page, tag);
@@ -110,21 +91,17 @@ static void add_words(const cJSON *example, const char *none, cleat_string *page
         cleat_string_add(page, "</span> ");
     }
     cleat_string_add(page, "</p>");
+    add_name(example, page);
+    cleat_string_add(page, "</figure>");
 }
 
 static void add_tags(const cJSON *example, cleat_string *page) {
-    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"tags\">");
-    add_words(example, "O", page);
-    add_name(example, page);
-    cleat_string_add(page, "</figure>");
+    add_words(example, "tags", "O", page);
 }
 
-/* Tokens that were to be found again; the truth of the others is null. */
+/* Only masked tokens have a truth. */
 static void add_tokens(const cJSON *example, cleat_string *page) {
-    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"tokens\">");
-    add_words(example, "", page);
-    add_name(example, page);
-    cleat_string_add(page, "</figure>");
+    add_words(example, "tokens", "", page);
 }
 
 static void add_rna(const cJSON *example, cleat_string *page) {
@@ -132,16 +109,12 @@ static void add_rna(const cJSON *example, cleat_string *page) {
     cleat_example_rna(example, page);
     cleat_string_add(page, "</div>");
     add_name(example, page);
-    cleat_string_add(page, "<p class=\"sequence\">");
-    cleat_html_text(page, cleat_json_text(example, "sequence"));
-    cleat_string_add(page, "</p></figure>");
+    cleat_html_add(page, "<p class=\"sequence\">%s</p></figure>", cleat_json_text(example, "sequence"));
 }
 
 static void add_series(const cJSON *example, cleat_string *page) {
-    cleat_string_add(page, "<figure class=\"example series\" data-drawn=\"series\"><figcaption class=\"name\">");
-    cleat_html_text(page, cleat_json_text(example, "column"));
-    cleat_string_add(page, " ");
-    cleat_html_text(page, cleat_json_text(example, "name"));
+    cleat_html_add(page, "<figure class=\"example series\" data-drawn=\"series\"><figcaption class=\"name\">%s %s",
+                   cleat_json_text(example, "column"), cleat_json_text(example, "name"));
     add_score(example, page);
     cleat_string_add(page, "</figcaption>");
     cleat_example_series(example, page);
@@ -157,12 +130,11 @@ static const struct {
     {"class", add_class, NULL},
     {"mask", add_mask, NULL},
     {"tags", add_tags,
-     "<p class=\"note\">Below a word: its tag, if it has one. A wrong prediction is struck through; "
-     "the correct tag follows (O: none).</p>"},
+     "<p class=\"note\">Below a word: its tag, if it has one. A wrong prediction is struck through; the correct tag "
+     "follows (O: none).</p>"},
     {"tokens", add_tokens,
-     "<p class=\"note\">The texts as the network was given them. Below a token that it was to find again: what it "
-     "found, "
-     "with its probability; a wrong one is struck through, and the token of the text follows.</p>"},
+     "<p class=\"note\">The texts as the network receives them. Below a masked token: the predicted token and its "
+     "probability. A wrong prediction is struck through; the token of the text follows.</p>"},
     {"rna", add_rna,
      "<p class=\"note\"><i class=\"key b0\"></i>truth <i class=\"key b1\"></i>prediction. Left: the chain of C1' "
      "atoms; drag to turn it. Right: pairs nearer "
@@ -194,14 +166,10 @@ void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_st
         const char *split = cleat_json_text(runs[r].examples, "split");
         if (!runs[r].examples) continue;
         cleat_string_add(page, "<section id=\"examples%zu\"><h2>Examples", r);
-        if (count > 1) {
-            cleat_string_add(page, ": ");
-            cleat_html_text(page, runs[r].history->name);
-        }
-        cleat_string_add(page, "</h2><p class=\"note\">From the ");
-        cleat_html_text(page, split ? split : "evaluation");
-        cleat_string_add(page, " data, at the best evaluation (step %s).</p>",
-                         cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
+        if (count > 1) cleat_html_add(page, ": %s", runs[r].history->name);
+        cleat_html_add(page, "</h2><p class=\"note\">From the %s data, at the best evaluation (step %s).</p>",
+                       split ? split : "evaluation",
+                       cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
         for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; ++kind) add_kind(kind, examples, page);
         cleat_confusion_table(cleat_json_member(runs[r].examples, "confusion"), page);
         cleat_string_add(page, "</section>\n");

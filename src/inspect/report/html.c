@@ -1,11 +1,10 @@
 /* Text of an HTML page: escaping, numbers, durations. */
 #include "report/html.h"
 
-#include "core/json.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *entity(unsigned char c) {
@@ -41,13 +40,27 @@ void cleat_html_text(cleat_string *out, const char *value) {
     }
 }
 
-void cleat_html_format(cleat_string *out, const char *format, ...) {
-    char text[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    cleat_html_text(out, text);
+void cleat_html_add(cleat_string *out, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    for (const char *at = format; *at;) {
+        const size_t plain = strcspn(at, "%");
+        cleat_string_add_bytes(out, at, plain);
+        at += plain;
+        if (!*at) break;
+        char spec[8] = "";
+        memcpy(spec, at, strcspn(at, "sduf") + 1);
+        at += strlen(spec);
+        if (strcmp(spec, "%s") == 0)
+            cleat_html_text(out, va_arg(values, const char *));
+        else if (strcmp(spec, "%d") == 0)
+            cleat_string_add(out, "%d", va_arg(values, int));
+        else if (strcmp(spec, "%zu") == 0)
+            cleat_string_add(out, "%zu", va_arg(values, size_t));
+        else
+            cleat_string_add(out, "%.*f", atoi(spec + 2), va_arg(values, double));
+    }
+    va_end(values);
 }
 
 void cleat_html_json_string(cleat_string *out, const char *value) {
@@ -67,7 +80,7 @@ void cleat_html_json_string(cleat_string *out, const char *value) {
     cleat_string_add_bytes(out, "\"", 1);
 }
 
-/* "0.00012" as ".00012" would be no JSON: only the exponent is shortened, "1.2e-05" to "1.2e-5". */
+/* JSON does not allow ".00012" for "0.00012": only the exponent is shortened, "1.2e-05" to "1.2e-5". */
 void cleat_html_number(cleat_string *out, double value, int digits) {
     char text[40];
     if (!isfinite(value)) {
@@ -130,14 +143,4 @@ const char *cleat_show_count(double count, char text[CLEAT_SHOWN]) {
     else
         snprintf(text, CLEAT_SHOWN, "%.0f", count);
     return text;
-}
-
-const char *cleat_json_text(const cJSON *from, const char *name) {
-    const cJSON *item = cleat_json_member(from, name);
-    return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
-double cleat_json_number(const cJSON *from, const char *name) {
-    const cJSON *item = cleat_json_member(from, name);
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }

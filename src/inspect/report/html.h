@@ -8,8 +8,8 @@
 /* Appends `value` (NULL: nothing) for text and for attributes in double quotes: & < > " ' are escaped, bytes
  * that are not UTF-8 and control characters are replaced. */
 void cleat_html_text(cleat_string *out, const char *value);
-/* Appends a formatted text, escaped. Longer than 4 KB: cut. */
-void cleat_html_format(cleat_string *out, const char *format, ...) CLEAT_PRINTF(2, 3);
+/* Appends `format` unchanged, with its texts (%s) escaped. The other conversions are %d, %zu and %.1f. */
+void cleat_html_add(cleat_string *out, const char *format, ...) CLEAT_PRINTF(2, 3);
 /* Appends a JSON string that may stand within a <script>: also < > & are escaped. */
 void cleat_html_json_string(cleat_string *out, const char *value);
 /* Appends a number with `digits` significant digits, "null" if it is not finite. Fast: for long series. */
@@ -26,9 +26,5 @@ const char *cleat_show_share(double share, char text[CLEAT_SHOWN]);
 const char *cleat_show_bytes(double bytes, char text[CLEAT_SHOWN]);
 /* Count as "11.2 million", "1,234". */
 const char *cleat_show_count(double count, char text[CLEAT_SHOWN]);
-
-/* Members of a JSON object (NULL allowed): the text or NULL; the number or NaN; false if it is not true. */
-const char *cleat_json_text(const cJSON *from, const char *name);
-double cleat_json_number(const cJSON *from, const char *name);
 
 #endif

@@ -23,8 +23,6 @@ static void add_phases(const cJSON *profile, cleat_string *page) {
     cleat_stacked_bar(parts, 6, 0, page);
 }
 
-/* --- roofline ----------------------------------------------------------------------------------------------------- */
-
 typedef struct roofline {
     double flops, matrix_flops, bytes;   /* the roof: FLOP/s, bytes/s; matrix_flops NaN: none */
     double low_x, high_x, low_y, high_y; /* logarithms of FLOP/byte and FLOP/s */
@@ -107,10 +105,8 @@ static void draw_kernels(const cJSON *kernels, const roofline *roof, cleat_strin
         if (++number > MAX_KERNELS) break;
         if (!read_kernel(kernel, &x, &y)) continue;
         double radius = 3 + 11 * sqrt(fmin(fmax(isnan(share) ? 0 : share, 0), 1));
-        cleat_string_add(page, "<circle class=\"spot\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", x_of(roof, x),
-                         y_of(roof, y), radius);
-        cleat_html_text(page, cleat_json_text(kernel, "kernel"));
-        cleat_string_add(page, "</title></circle>");
+        cleat_html_add(page, "<circle class=\"spot\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>%s</title></circle>",
+                       x_of(roof, x), y_of(roof, y), radius, cleat_json_text(kernel, "kernel"));
         if (number <= NAMED_POINTS)
             cleat_string_add(page, "<text class=\"number\" x=\"%.1f\" y=\"%.1f\">%d</text>", x_of(roof, x) + radius + 2,
                              y_of(roof, y) + 4, number);
@@ -128,18 +124,16 @@ static void add_roofline(const cleat_report_run *run, const cJSON *kernels, clea
         return;
     cleat_string_add(page,
                      "<figure class=\"drawn\" data-drawn=\"roofline\"><figcaption><h3>Roofline</h3><p>Each circle "
-                     "is a kernel. The lines are the rates that were measured on this device: memory (sloped) and "
-                     "arithmetic (level). "
-                     "Size: share of the time; numbers as in the table.</p></figcaption>");
-    cleat_string_add(page, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Roofline\">", WIDTH, HEIGHT);
+                     "is a kernel. The lines are the rates measured on this device: memory (sloped) and arithmetic "
+                     "(level). Size: share of the time; numbers as in the table.</p></figcaption>"
+                     "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Roofline\">",
+                     WIDTH, HEIGHT);
     draw_axes(&roof, page);
     draw_roof(&roof, roof.flops, "f32", page);
     if (roof.matrix_flops > roof.flops) draw_roof(&roof, roof.matrix_flops, "matrix units", page);
     draw_kernels(kernels, &roof, page);
     cleat_string_add(page, "</svg></figure>");
 }
-
-/* --- tables ------------------------------------------------------------------------------------------------------- */
 
 static void add_cell_number(const cJSON *row, const char *name, cleat_string *page) {
     char shown[CLEAT_SHOWN];
@@ -157,23 +151,20 @@ static void add_kernels(const cJSON *kernels, cleat_string *page) {
         "<th>of roofline</th><th>would save</th></tr></thead><tbody>");
     cJSON_ArrayForEach(kernel, kernels) {
         if (++number > SHOWN_KERNELS) break;
-        cleat_string_add(page, "<tr><td>%d</td><th scope=\"row\"><code>", number);
-        cleat_html_text(page, cleat_json_text(kernel, "kernel"));
-        cleat_string_add(page, "</code></th>");
+        cleat_html_add(page, "<tr><td>%d</td><th scope=\"row\"><code>%s</code></th>", number,
+                       cleat_json_text(kernel, "kernel"));
         add_cell_number(kernel, "calls", page);
         cleat_string_add(page, "<td>%s</td><td>%s</td>", cleat_show_duration(cleat_json_number(kernel, "seconds"), a),
                          cleat_show_share(cleat_json_number(kernel, "share"), b));
         add_cell_number(kernel, "gflops", page);
         add_cell_number(kernel, "gbytes", page);
-        cleat_string_add(page, "<td class=\"text\">");
-        cleat_html_text(page, cleat_json_text(kernel, "bound"));
-        cleat_string_add(page, "</td><td>%s</td><td>%s</td></tr>",
-                         cleat_show_share(cleat_json_number(kernel, "roof_share"), b),
-                         cleat_show_duration(cleat_json_number(kernel, "saves"), c));
+        cleat_html_add(page, "<td class=\"text\">%s</td><td>%s</td><td>%s</td></tr>", cleat_json_text(kernel, "bound"),
+                       cleat_show_share(cleat_json_number(kernel, "roof_share"), b),
+                       cleat_show_duration(cleat_json_number(kernel, "saves"), c));
     }
     cleat_string_add(page,
-                     "</tbody></table></div><p class=\"note\">Would save: time per step that would be saved if the "
-                     "kernel reached the roofline; the table is sorted by it.</p>");
+                     "</tbody></table></div><p class=\"note\">Would save: time per step saved if the kernel reached "
+                     "the roofline; the table is sorted by it.</p>");
 }
 
 static void add_layers(const cJSON *layers, cleat_string *page) {
@@ -185,11 +176,9 @@ static void add_layers(const cJSON *layers, cleat_string *page) {
                            "step</th><th>share</th></tr></thead><tbody>");
     cJSON_ArrayForEach(layer, layers) {
         if (++number > SHOWN_LAYERS) break;
-        cleat_string_add(page, "<tr><th scope=\"row\"><code>");
-        cleat_html_text(page, cleat_json_text(layer, "layer"));
-        cleat_string_add(page, "</code></th><td>%s</td><td>%s</td></tr>",
-                         cleat_show_duration(cleat_json_number(layer, "seconds"), shown),
-                         cleat_show_share(cleat_json_number(layer, "share"), share));
+        cleat_html_add(page, "<tr><th scope=\"row\"><code>%s</code></th><td>%s</td><td>%s</td></tr>",
+                       cleat_json_text(layer, "layer"), cleat_show_duration(cleat_json_number(layer, "seconds"), shown),
+                       cleat_show_share(cleat_json_number(layer, "share"), share));
     }
     cleat_string_add(page, "</tbody></table></details>");
 }
@@ -200,9 +189,8 @@ static void add_pauses(const cJSON *pauses, cleat_string *page) {
     if (!cJSON_GetArraySize(pauses)) return;
     cleat_string_add(page, "<details><summary>Longest idle times of the device</summary><ul class=\"list\">");
     cJSON_ArrayForEach(pause, pauses) {
-        cleat_string_add(page, "<li>%s: ", cleat_show_duration(cleat_json_number(pause, "seconds"), shown));
-        cleat_html_text(page, cleat_json_text(pause, "host"));
-        cleat_string_add(page, "</li>");
+        cleat_html_add(page, "<li>%s: %s</li>", cleat_show_duration(cleat_json_number(pause, "seconds"), shown),
+                       cleat_json_text(pause, "host"));
     }
     cleat_string_add(page, "</ul></details>");
 }

@@ -75,9 +75,9 @@ static void add_cost(cleat_report_run *run, cleat_report_limit limit, double sha
     if (share > least) run->cost[limit] = share;
 }
 
-/* What each cause costs: a share of the time for which the device waited, was used by others, or had work without
- * reaching its speed. Time that others used is not blamed on this run, except where it is bound by launches: the hint
- * has counted them, and the thread that makes them leaves a part of the device to others. */
+/* The cost of each cause: the share of the time in which the device waited, was used by others, or worked below its
+ * speed. Time used by others is not charged to this run unless it is launch-bound: the hint has counted the launches,
+ * and the thread that makes them leaves a part of the device to others. */
 static void find_costs(cleat_report_run *run) {
     static const cleat_report_limit slowness[] = {CLEAT_REPORT_LIMIT_SPILLING, CLEAT_REPORT_LIMIT_QUOTA,
                                                   CLEAT_REPORT_LIMIT_HEAT, CLEAT_REPORT_LIMIT_POWER};
@@ -134,8 +134,6 @@ void cleat_report_detect_limit(cleat_report_run *run) {
         run->limit = CLEAT_REPORT_LIMIT_NONE;
 }
 
-/* --- the next command ------------------------------------------------------------------------------------------ */
-
 static void CLEAT_PRINTF(3, 4) set_next(cleat_report_run *run, const char *text, const char *command, ...) {
     va_list arguments;
     snprintf(run->next_text, sizeof run->next_text, "%s", text);
@@ -145,9 +143,8 @@ static void CLEAT_PRINTF(3, 4) set_next(cleat_report_run *run, const char *text,
 }
 
 static double half_learning_rate(const cleat_report_run *run) {
-    const char *text = cleat_history_setting_of(run->history, "train", "learning_rate");
-    double rate;
-    return text && cleat_number_parse(text, &rate) ? rate / 2 : 1e-4;
+    const double rate = cleat_report_setting(run, "train", "learning_rate");
+    return isfinite(rate) ? rate / 2 : 1e-4;
 }
 
 /* What the trend of the metric suggests; nothing if the run is fine. */
@@ -166,7 +163,7 @@ static void choose_by_trend(cleat_report_run *run, const char *profile) {
                  "cleat train %s --set train.learning_rate=%g", profile, half_learning_rate(run));
 }
 
-/* The setting of a forecast that subtracts the better baseline, which it then has to improve on only; NULL: it does. */
+/* The data.anchor that makes the better baseline the start of the forecast; NULL: it is set. */
 static const char *anchor_of_baseline(const cleat_report_run *run) {
     const char *anchor = cleat_history_setting_of(run->history, "data", "anchor");
     const char *wanted = run->is_seasonal ? "season" : "last";
@@ -196,17 +193,17 @@ static void choose_by_baseline(cleat_report_run *run, const char *again) {
                  again, 2 * run->epochs);
 }
 
-static double setting_or(const cleat_report_run *run, const char *key, double otherwise) {
-    const char *text = cleat_history_setting_of(run->history, "run", key);
-    double value;
-    return text && cleat_number_parse(text, &value) && value >= 1 ? value : otherwise;
+/* Twice the epochs between two evaluations or checkpoints. */
+static double twice(const cleat_report_run *run, const char *key) {
+    const double epochs = cleat_report_setting(run, "run", key);
+    return epochs >= 1 ? 2 * epochs : 2;
 }
 
 /* How to remove the limit: from the hint of the run about it, or from the run's figures. */
 static void choose_by_limit(cleat_report_run *run, const char *again, const char *profile) {
     const char *name = hint_of_limit[run->limit];
     const cleat_report_hint *hint = name ? find_hint(run, name) : NULL;
-    if (hint && run->limit != CLEAT_REPORT_LIMIT_SHARED) /* there the verdict itself has said what the hint says */
+    if (hint && run->limit != CLEAT_REPORT_LIMIT_SHARED) /* the verdict contains that hint */
         set_next(run, hint->text, "%s", hint->command);
     else if (run->limit == CLEAT_REPORT_LIMIT_LOADER)
         set_next(run, "Find the number of loader threads that keeps the device busy.",
@@ -214,8 +211,7 @@ static void choose_by_limit(cleat_report_run *run, const char *again, const char
     else if (run->limit == CLEAT_REPORT_LIMIT_SHARED && cleat_report_is_on_cpu(run))
         set_next(run,
                  "See what else is running, let it end or stop it, and train again: the measured speeds of this run "
-                 "are valid "
-                 "only under that load.",
+                 "are valid only under that load.",
                  "ps -eo pcpu,pid,user,args --sort=-pcpu | head");
     else if (run->limit == CLEAT_REPORT_LIMIT_SHARED)
         set_next(run,
@@ -224,10 +220,10 @@ static void choose_by_limit(cleat_report_run *run, const char *again, const char
                  "%s", "");
     else if (run->limit == CLEAT_REPORT_LIMIT_EVALUATE)
         set_next(run, "Evaluate less often.", "cleat train %s --set run.evaluate_every_epochs=%.0f", again,
-                 2 * setting_or(run, "evaluate_every_epochs", 1));
+                 twice(run, "evaluate_every_epochs"));
     else if (run->limit == CLEAT_REPORT_LIMIT_CHECKPOINT)
         set_next(run, "Write checkpoints less often.", "cleat train %s --set run.checkpoint_every_epochs=%.0f", again,
-                 2 * setting_or(run, "checkpoint_every_epochs", 1));
+                 twice(run, "checkpoint_every_epochs"));
     else if (run->limit == CLEAT_REPORT_LIMIT_SLOW)
         set_next(run, "Find out which kernels take the time.", "cleat trace %s", again);
 }

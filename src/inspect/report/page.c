@@ -20,8 +20,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* --- embedded files ----------------------------------------------------------------------------------------------- */
-
 /* Without the line that names a source map, which a browser's tools would look for. */
 static void add_file(const cleat_embedded_file *files, const char *name, cleat_string *page) {
     for (; files->name; ++files) {
@@ -32,18 +30,13 @@ static void add_file(const cleat_embedded_file *files, const char *name, cleat_s
     }
 }
 
-/* Whether the build found dygraphs. Without it the plots are the drawings (SVG) that a page has in any case. */
+/* Whether the build found dygraphs; otherwise the page shows only its SVG drawings. */
 static bool plots_zoom(void) {
     return cleat_embedded_dygraphs[0].name != NULL;
 }
 
-/* --- parts of the page ----------------------------------------------------------------------------------------- */
-
 static void add_title(const cleat_report_run *runs, size_t count, cleat_string *page) {
-    for (size_t r = 0; r < count; ++r) {
-        if (r) cleat_string_add(page, " · ");
-        cleat_html_text(page, runs[r].history->name);
-    }
+    for (size_t r = 0; r < count; ++r) cleat_html_add(page, r ? " · %s" : "%s", runs[r].history->name);
 }
 
 static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_string *page) {
@@ -55,11 +48,8 @@ static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_
     cleat_string_add(page, "<title>");
     add_title(runs, count, page);
     cleat_string_add(page, " – cleat</title>\n");
-    if (count == 1 && runs->next_text[0]) { /* what previews of a page show */
-        cleat_string_add(page, "<meta name=\"description\" content=\"");
-        cleat_html_format(page, "%s %s", runs->next_text, runs->next_command);
-        cleat_string_add(page, "\">\n");
-    }
+    if (count == 1 && runs->next_text[0]) /* what previews of a page show */
+        cleat_html_add(page, "<meta name=\"description\" content=\"%s %s\">\n", runs->next_text, runs->next_command);
     cleat_string_add(page, "<style>");
     add_file(cleat_embedded_dygraphs, "dygraph.min.css", page);
     add_file(cleat_embedded_page, "report.css", page);
@@ -73,11 +63,8 @@ static void add_footer(const cleat_report_run *runs, size_t count, cleat_string 
     long long damaged = 0;
     for (size_t r = 0; r < count; ++r) damaged += runs[r].history->damaged_lines;
     cleat_string_add(page, "</main>\n<footer><p>Made by cleat %s from the files in ", cleat_version());
-    for (size_t r = 0; r < count; ++r) {
-        cleat_string_add(page, "%s<code>", r ? ", " : "");
-        cleat_html_text(page, runs[r].history->folder);
-        cleat_string_add(page, "</code>");
-    }
+    for (size_t r = 0; r < count; ++r)
+        cleat_html_add(page, "%s<code>%s</code>", r ? ", " : "", runs[r].history->folder);
     cleat_string_add(page, ".");
     if (damaged)
         cleat_string_add(page, " %lld damaged line%s of the logs %s left out.", damaged, damaged > 1 ? "s" : "",
@@ -118,8 +105,6 @@ static void build_page(const cleat_report_run *runs, size_t count, cleat_string 
     page->failed |= data.failed;
     cleat_string_free(&data);
 }
-
-/* --- the files ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status write_page(const cleat_report_run *runs, size_t count, const char *out, cleat_error *error) {
     char path[PATH_BYTES];

@@ -112,9 +112,8 @@ static void add_legend(const cleat_plot *plot, cleat_string *page) {
     cleat_string_add(page, "<ul class=\"legend%s\">", plot->count == 1 ? " one" : "");
     for (size_t i = 0; i < plot->count; ++i) {
         const cleat_plot_line *line = &plot->lines[i];
-        cleat_string_add(page, "<li><i class=\"key c%d%s\"></i>", line->colour, line->dashed ? " dashed" : "");
-        cleat_html_text(page, line->name);
-        cleat_string_add(page, " <output></output></li>");
+        cleat_html_add(page, "<li><i class=\"key c%d%s\"></i>%s <output></output></li>", line->colour,
+                       line->dashed ? " dashed" : "", line->name);
     }
     cleat_string_add(page, "</ul>");
 }
@@ -122,16 +121,8 @@ static void add_legend(const cleat_plot *plot, cleat_string *page) {
 void cleat_plot_write(cleat_plot *plot, cleat_string *page, cleat_string *data) {
     if (!plot->count) return;
     choose_scale(plot);
-    cleat_string_add(page, "<figure class=\"plot\" data-plot=\"");
-    cleat_html_text(page, plot->id);
-    cleat_string_add(page, "\"><figcaption><h3>");
-    cleat_html_text(page, plot->title);
-    cleat_string_add(page, "</h3>");
-    if (plot->note) {
-        cleat_string_add(page, "<p>");
-        cleat_html_text(page, plot->note);
-        cleat_string_add(page, "</p>");
-    }
+    cleat_html_add(page, "<figure class=\"plot\" data-plot=\"%s\"><figcaption><h3>%s</h3>", plot->id, plot->title);
+    if (plot->note) cleat_html_add(page, "<p>%s</p>", plot->note);
     cleat_string_add(page, "</figcaption>");
     add_legend(plot, page);
     cleat_string_add(page, "<div class=\"canvas\"></div><div class=\"drawing\">");

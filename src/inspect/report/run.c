@@ -1,4 +1,4 @@
-/* What the report knows of a run: how it ended, its metric, baseline and time. */
+/* Facts about a run: outcome, metric, baseline, time. */
 #include "report/run.h"
 
 #include "core/command_words.h"
@@ -10,8 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* --- small reads ---------------------------------------------------------------------------------------------- */
 
 double cleat_report_mean(const cleat_report_run *run, const char *name) {
     const double *values = cleat_history_values(run->samples, name);
@@ -40,7 +38,7 @@ const char *cleat_report_start_text(const cleat_report_run *run, const char *gro
     return cleat_json_text(group ? cleat_json_member(run->start, group) : run->start, name);
 }
 
-static double setting_number(const cleat_report_run *run, const char *section, const char *key) {
+double cleat_report_setting(const cleat_report_run *run, const char *section, const char *key) {
     const char *text = cleat_history_setting_of(run->history, section, key);
     double value;
     return text && cleat_number_parse(text, &value) ? value : NAN;
@@ -56,12 +54,6 @@ bool cleat_report_is_on_cpu(const cleat_report_run *run) {
     return kind && strcmp(kind, "CPU") == 0;
 }
 
-/* --- records ---------------------------------------------------------------------------------------------------- */
-
-static double time_of(const cJSON *record) {
-    return cleat_json_number(record, "time");
-}
-
 static cleat_status parse_events(cleat_report_run *run, cleat_error *error) {
     const cleat_history_records *events = &run->history->events;
     if (!events->count) return CLEAT_OK;
@@ -74,20 +66,14 @@ static cleat_status parse_events(cleat_report_run *run, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cJSON *parse(const char *text) {
-    return text ? cJSON_Parse(text) : NULL;
-}
-
 static void parse_records(cleat_report_run *run) {
     const cleat_history *history = run->history;
     run->n_sessions = history->starts.count;
-    run->start = parse(history->last_start);
-    run->end = parse(history->last_end);
-    run->examples = parse(history->examples);
-    run->profile = parse(history->profile);
+    run->start = cJSON_Parse(history->last_start); /* NULL of NULL */
+    run->end = cJSON_Parse(history->last_end);
+    run->examples = cJSON_Parse(history->examples);
+    run->profile = cJSON_Parse(history->profile);
 }
-
-/* --- time --------------------------------------------------------------------------------------------------------- */
 
 /* Time of the last record of a session, which began at `from`; the next one at `until`. */
 static double session_end(const cleat_report_run *run, double from, double until) {
@@ -97,7 +83,7 @@ static double session_end(const cleat_report_run *run, double from, double until
         if (times[i] >= from && times[i] < until && times[i] > last) last = times[i];
     for (size_t i = 0; i < run->history->ends.count; ++i) {
         cJSON *end = cJSON_Parse(run->history->ends.items[i]);
-        double time = time_of(end);
+        double time = cleat_json_number(end, "time");
         if (time >= from && time < until && time > last) last = time;
         cJSON_Delete(end);
     }
@@ -116,7 +102,7 @@ static cleat_status measure_time(cleat_report_run *run, cleat_error *error) {
     for (size_t s = 0; s < starts->count; ++s) {
         cJSON *start = cJSON_Parse(starts->items[s]),
               *next = s + 1 < starts->count ? cJSON_Parse(starts->items[s + 1]) : NULL;
-        double from = time_of(start), until = next ? time_of(next) : INFINITY;
+        double from = cleat_json_number(start, "time"), until = next ? cleat_json_number(next, "time") : INFINITY;
         for (size_t i = 0; times && i < rows; ++i)
             if (times[i] >= from && times[i] < until) run->elapsed[i] = before + times[i] - from;
         if (isfinite(from)) before += session_end(run, from, until) - from;
@@ -130,8 +116,6 @@ static cleat_status measure_time(cleat_report_run *run, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* --- progress ----------------------------------------------------------------------------------------------------- */
-
 static double larger(double a, double b) {
     return isnan(a) || b > a ? b : a;
 }
@@ -139,7 +123,7 @@ static double larger(double a, double b) {
 static void find_progress(cleat_report_run *run) {
     const cleat_history *history = run->history;
     run->epochs = cleat_report_start_number(run, "schedule", "epochs");
-    if (isnan(run->epochs)) run->epochs = setting_number(run, "train", "epochs");
+    if (isnan(run->epochs)) run->epochs = cleat_report_setting(run, "train", "epochs");
     run->total_steps = cleat_report_start_number(run, "schedule", "total_steps");
     run->step = larger(larger(last_of(run->train, "step"), last_of(run->eval, "step")), last_of(run->samples, "step"));
     double per_epoch = cleat_report_start_number(run, "schedule", "steps_per_epoch");
@@ -176,10 +160,8 @@ static cleat_report_outcome find_outcome(const cleat_report_run *run) {
     return run->epochs > 0 && run->epoch >= run->epochs ? CLEAT_REPORT_FINISHED : CLEAT_REPORT_UNKNOWN;
 }
 
-/* --- the metric --------------------------------------------------------------------------------------------------- */
-
-/* Whether larger is better, of a run whose log does not say so: the best value that checkpoints recorded is
- * the largest or the smallest of the evaluations; if that does not decide, errors and losses descend. */
+/* Guesses whether larger is better if the log lacks it: the best value recorded in checkpoints is the largest or the
+ * smallest of the evaluations; if that does not decide, errors and losses descend. */
 static bool guess_ascends(const cleat_report_run *run) {
     static const char *const ascending[] = {"accuracy", "f1", "iou", "recall", "precision", "lddt", "tm", "score"};
     const cleat_history *history = run->history;
@@ -261,8 +243,6 @@ static void find_profile_path(cleat_report_run *run) {
         }
     cJSON_Delete(first);
 }
-
-/* ------------------------------------------------------------------------------------------------------------------ */
 
 cleat_status cleat_report_run_open(const cleat_history *history, cleat_report_run *run, cleat_error *error) {
     *run = (cleat_report_run){

@@ -1,4 +1,4 @@
-/* What the report knows of a run: facts taken from its history, and conclusions. */
+/* A run in the report: facts from its history, and conclusions. */
 #ifndef CLEAT_SRC_REPORT_RUN_H
 #define CLEAT_SRC_REPORT_RUN_H
 
@@ -21,7 +21,7 @@ typedef enum cleat_report_trend {
     CLEAT_REPORT_TREND_IMPROVING,
     CLEAT_REPORT_TREND_LEVEL,
     CLEAT_REPORT_TREND_OVERFIT,
-    CLEAT_REPORT_TREND_WORSE, /* the loss rose again, in training too */
+    CLEAT_REPORT_TREND_WORSE, /* the training loss rose again as well */
 } cleat_report_trend;
 
 typedef enum cleat_report_limit {
@@ -79,7 +79,7 @@ typedef struct cleat_report_run {
     double dry, dry_loader, dry_evaluate, dry_checkpoint, dry_read, dry_other; /* means; NaN: unknown */
     double roofline, samples_per_second, step_seconds;
     double foreign; /* share of the time in which the device worked for other processes; 0: or unknown */
-    double cost[CLEAT_REPORT_LIMITS];            /* share of the time that each limit took; 0: it is none */
+    double cost[CLEAT_REPORT_LIMITS];            /* share of the time that each limit took */
     cleat_report_hint hints[CLEAT_REPORT_HINTS]; /* strongest first */
     size_t n_hints;
     char next_command[CLEAT_REPORT_TEXT]; /* the command to run next; "" if there is nothing to do */
@@ -99,6 +99,8 @@ double cleat_report_last(const cleat_report_run *run, const char *name);
 /* Number of the last start record: run->start, "plan", "bytes" by ("plan", "bytes"). NaN: unknown. */
 double cleat_report_start_number(const cleat_report_run *run, const char *group, const char *name);
 const char *cleat_report_start_text(const cleat_report_run *run, const char *group, const char *name);
+/* A setting of resolved.ini as a number; NaN: none. */
+double cleat_report_setting(const cleat_report_run *run, const char *section, const char *key);
 
 /* The device is the CPU: its memory is that of the host, and every process of the host uses it. */
 bool cleat_report_is_on_cpu(const cleat_report_run *run);

@@ -8,21 +8,21 @@
 
 /* verdict.c: the first screen of one run. */
 void cleat_section_verdict(const cleat_report_run *run, cleat_string *page);
-/* Name of an outcome and of what limits the speed, for people, and their CSS class ("good", "warn", "bad",
- * "plain"). */
-const char *cleat_outcome_text(cleat_report_outcome outcome, const char **tone);
-const char *cleat_limit_text(cleat_report_limit limit, const char **tone);
+/* Chips: the outcome, what limits the speed, and whether a baseline without a model is at least as good. */
+void cleat_add_outcome(const cleat_report_run *run, cleat_string *page);
+void cleat_add_limit(const cleat_report_run *run, cleat_string *page);
+void cleat_add_beaten(const cleat_report_run *run, cleat_string *page);
 /* Whole sentences with the figures. */
 void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page);
 
 /* compare.c: the first screen of several runs: results side by side, settings that differ. */
 void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_string *page);
 
-/* curves.c: what was learned, over steps; and figures of the system, over time. */
+/* curves.c: learning curves over steps, and figures of the system over time. */
 void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
 void cleat_section_system_plots(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
 
-/* speed.c: where the time went; forecasts against measurements; events. profile.c: kernels. memory.c */
+/* speed.c: time of the device, forecasts and measurements, events; kernels.c; memory.c. */
 void cleat_section_speed(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
 void cleat_section_profile(const cleat_report_run *run, cleat_string *page);
 void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data);
@@ -33,7 +33,7 @@ void cleat_example_rna(const cJSON *example, cleat_string *page);
 void cleat_example_series(const cJSON *example, cleat_string *page);
 void cleat_confusion_table(const cJSON *confusion, cleat_string *page);
 
-/* details.c: what auto became, settings, checkpoints, environment. */
+/* details.c: values of `auto`, settings, checkpoints, environment. */
 void cleat_section_details(const cleat_report_run *run, cleat_string *page);
 
 /* One segment of a bar, from label and value. */

@@ -1,4 +1,4 @@
-/* Where the time went: idle time of the device, forecast against measurement, and the events of the run. */
+/* Time of the device, forecasts and measurements, and the events of the run. */
 #include "report/html.h"
 #include "report/sections.h"
 
@@ -23,10 +23,8 @@ static void add_time_bar(const cleat_report_run *run, cleat_string *page) {
 
 static void add_forecast_row(const char *name, const char *forecast, const char *measured, const char *source,
                              cleat_string *page) {
-    cleat_string_add(page, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td><td class=\"text\">", name, forecast,
-                     measured);
-    cleat_html_text(page, source);
-    cleat_string_add(page, "</td></tr>");
+    cleat_html_add(page, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td><td class=\"text\">%s</td></tr>", name,
+                   forecast, measured, source);
 }
 
 static void add_forecast(const cleat_report_run *run, cleat_string *page) {
@@ -58,12 +56,7 @@ static void add_forecast(const cleat_report_run *run, cleat_string *page) {
 }
 
 static const char *event_name(const char *what) {
-    static const char *const known[][2] = {
-        {"hint", "hint"},     {"workers", "loader"},  {"memory", "memory"}, {"checkpoint", "checkpoint"},
-        {"resume", "resume"}, {"profile", "profile"}, {"note", "note"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
-        if (what && strcmp(known[i][0], what) == 0) return known[i][1];
-    return what ? what : "event";
+    return !what ? "event" : strcmp(what, "workers") == 0 ? "loader" : what;
 }
 
 enum { SHOWN_EVENTS = 60 };
@@ -77,12 +70,9 @@ static void add_events(const cleat_report_run *run, cleat_string *page) {
                      "class=\"events\"><thead><tr><th>step</th><th></th><th></th></tr></thead><tbody>",
                      run->n_events, run->n_events > 1 ? "s" : "", first ? ", the last 60 shown" : "");
     for (size_t i = first; i < run->n_events; ++i) {
-        cleat_string_add(page, "<tr><td>%s</td><th>",
-                         cleat_show_number(cleat_json_number(run->events[i], "step"), shown));
-        cleat_html_text(page, event_name(cleat_json_text(run->events[i], "what")));
-        cleat_string_add(page, "</th><td class=\"text\">");
-        cleat_html_text(page, cleat_json_text(run->events[i], "text"));
-        cleat_string_add(page, "</td></tr>");
+        cleat_html_add(page, "<tr><td>%s</td><th>%s</th><td class=\"text\">%s</td></tr>",
+                       cleat_show_number(cleat_json_number(run->events[i], "step"), shown),
+                       event_name(cleat_json_text(run->events[i], "what")), cleat_json_text(run->events[i], "text"));
     }
     cleat_string_add(page, "</tbody></table></div></details>");
 }

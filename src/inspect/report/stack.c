@@ -5,17 +5,11 @@
 #include <math.h>
 
 void cleat_section_begin(const char *id, const char *title, cleat_string *page) {
-    cleat_string_add(page, "<section id=\"%s\"><h2>", id);
-    cleat_html_text(page, title);
-    cleat_string_add(page, "</h2>");
+    cleat_html_add(page, "<section id=\"%s\"><h2>%s</h2>", id, title);
 }
 
 void cleat_table_row(const char *name, const char *value, cleat_string *page) {
-    cleat_string_add(page, "<tr><th scope=\"row\">");
-    cleat_html_text(page, name);
-    cleat_string_add(page, "</th><td>");
-    cleat_html_text(page, value);
-    cleat_string_add(page, "</td></tr>");
+    cleat_html_add(page, "<tr><th scope=\"row\">%s</th><td>%s</td></tr>", name, value);
 }
 
 /* Invalid values of a damaged file have no width. */
@@ -36,12 +30,9 @@ void cleat_stacked_bar(const cleat_bar_part *parts, size_t count, double whole, 
                              100 * parts[i].value / whole);
     cleat_string_add(page, "</div><ul class=\"legend\">");
     for (size_t i = 0; i < count; ++i) {
-        if (!has_width(&parts[i])) continue;
-        cleat_string_add(page, "<li><i class=\"key b%d\"></i>", parts[i].colour);
-        cleat_html_text(page, parts[i].name);
-        cleat_string_add(page, " <b>");
-        cleat_html_text(page, parts[i].shown);
-        cleat_string_add(page, "</b></li>");
+        if (has_width(&parts[i]))
+            cleat_html_add(page, "<li><i class=\"key b%d\"></i>%s <b>%s</b></li>", parts[i].colour, parts[i].name,
+                           parts[i].shown);
     }
     cleat_string_add(page, "</ul>");
 }

@@ -193,10 +193,9 @@ static void draw_line(const cleat_plot *plot, const cleat_plot_line *line, const
 void cleat_plot_draw(const cleat_plot *plot, cleat_string *page) {
     axis x, y;
     find_range(plot, &x, &y);
-    cleat_string_add(page, "<svg%s viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",
-                     plot->is_small ? " class=\"small\"" : "", width_of(plot), height_of(plot));
-    cleat_html_text(page, plot->title);
-    cleat_string_add(page, "\">");
+    cleat_string_add(page, "<svg%s", plot->is_small ? " class=\"small\"" : "");
+    cleat_html_add(page, " viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", width_of(plot), height_of(plot),
+                   plot->title);
     draw_grid(plot, &x, &y, page);
     for (size_t i = 0; i < plot->count; ++i) draw_line(plot, &plot->lines[i], &x, &y, page);
     cleat_string_add(page, "</svg>");

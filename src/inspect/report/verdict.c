@@ -7,23 +7,26 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *cleat_outcome_text(cleat_report_outcome outcome, const char **tone) {
-    static const struct {
-        const char *text, *tone;
-    } all[] = {
+typedef struct chip {
+    const char *text, *tone;
+} chip;
+
+static void add_chip(const chip *what, cleat_string *page) {
+    cleat_string_add(page, "<span class=\"chip %s\">%s</span>", what->tone, what->text);
+}
+
+void cleat_add_outcome(const cleat_report_run *run, cleat_string *page) {
+    static const chip all[] = {
         [CLEAT_REPORT_FINISHED] = {"Finished", "good"},       [CLEAT_REPORT_RUNNING] = {"Still running", "plain"},
         [CLEAT_REPORT_INTERRUPTED] = {"Interrupted", "warn"}, [CLEAT_REPORT_KILLED] = {"Killed", "bad"},
         [CLEAT_REPORT_DIVERGED] = {"Diverged", "bad"},        [CLEAT_REPORT_FAILED] = {"Failed", "bad"},
         [CLEAT_REPORT_UNKNOWN] = {"Not finished", "warn"},
     };
-    *tone = all[outcome].tone;
-    return all[outcome].text;
+    add_chip(&all[run->outcome], page);
 }
 
-const char *cleat_limit_text(cleat_report_limit limit, const char **tone) {
-    static const struct {
-        const char *text, *tone;
-    } all[] = {
+void cleat_add_limit(const cleat_report_run *run, cleat_string *page) {
+    static const chip all[] = {
         [CLEAT_REPORT_LIMIT_UNKNOWN] = {"Speed not recorded", "plain"},
         [CLEAT_REPORT_LIMIT_SHORT] = {"Too short to judge the speed", "plain"},
         [CLEAT_REPORT_LIMIT_NONE] = {"Good utilisation", "good"},
@@ -39,8 +42,12 @@ const char *cleat_limit_text(cleat_report_limit limit, const char **tone) {
         [CLEAT_REPORT_LIMIT_HEAT] = {"Slowed down by heat", "warn"},
         [CLEAT_REPORT_LIMIT_POWER] = {"At the power limit", "warn"},
     };
-    *tone = all[limit].tone;
-    return all[limit].text;
+    add_chip(&all[run->limit], page);
+}
+
+void cleat_add_beaten(const cleat_report_run *run, cleat_string *page) {
+    if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
+        cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
 }
 
 /* --- sentences ---------------------------------------------------------------------------------------------------- */
@@ -51,14 +58,11 @@ static void add_headline(const cleat_report_run *run, cleat_string *page) {
     if (isnan(run->best)) {
         cleat_string_add(page, run->step > 0 ? "No evaluation yet" : "No step completed");
     } else {
-        cleat_html_text(page, run->metric);
-        cleat_string_add(page, " <strong>%s</strong>", cleat_show_number(run->best, best));
-        if (isfinite(run->baseline)) {
-            cleat_string_add(page, " <span class=\"against\">%s %s: ", run->is_beaten ? "not better than" : "against",
-                             cleat_show_number(run->baseline, base));
-            cleat_html_text(page, run->baseline_text);
-            cleat_string_add(page, "</span>");
-        }
+        cleat_html_add(page, "%s <strong>%s</strong>", run->metric, cleat_show_number(run->best, best));
+        if (isfinite(run->baseline))
+            cleat_html_add(page, " <span class=\"against\">%s %s: %s</span>",
+                           run->is_beaten ? "not better than" : "against", cleat_show_number(run->baseline, base),
+                           run->baseline_text);
     }
     cleat_string_add(page, "</h2>");
 }
@@ -73,14 +77,8 @@ static void add_what_ran(const cleat_report_run *run, cleat_string *page) {
     cleat_html_text(page, family ? family : "A model");
     if (isfinite(parameters)) cleat_string_add(page, " with %s parameters", cleat_show_count(parameters, text));
     cleat_string_add(page, run->outcome == CLEAT_REPORT_RUNNING ? ", training" : ", trained");
-    if (device) {
-        cleat_string_add(page, " on ");
-        cleat_html_text(page, device);
-    }
-    if (precision) {
-        cleat_string_add(page, " in ");
-        cleat_html_text(page, precision);
-    }
+    if (device) cleat_html_add(page, " on %s", device);
+    if (precision) cleat_html_add(page, " in %s", precision);
     if (run->seconds > 0) cleat_string_add(page, " for %s", cleat_show_duration(run->seconds, text));
     if (run->n_sessions > 1) cleat_string_add(page, " in %zu sessions", run->n_sessions);
     if (run->epoch >= 0 && run->epochs > 0)
@@ -91,16 +89,14 @@ static void add_what_ran(const cleat_report_run *run, cleat_string *page) {
     cleat_string_add(page, ". ");
 }
 
-static void add_outcome(const cleat_report_run *run, cleat_string *page) {
+static void add_ending(const cleat_report_run *run, cleat_string *page) {
     const char *status = cleat_json_text(run->end, "status");
     switch (run->outcome) {
     case CLEAT_REPORT_KILLED:
         cleat_string_add(page, "No end was recorded: the process was killed, or the machine stopped. ");
         break;
     case CLEAT_REPORT_INTERRUPTED:
-        cleat_string_add(page, "It stopped early (");
-        cleat_html_text(page, status);
-        cleat_string_add(page, ") and can continue. ");
+        cleat_html_add(page, "It stopped early (%s) and can continue. ", status);
         break;
     case CLEAT_REPORT_RUNNING:
         cleat_string_add(page, "It is running; this page shows the state when it was written. ");
@@ -110,11 +106,7 @@ static void add_outcome(const cleat_report_run *run, cleat_string *page) {
         break;
     case CLEAT_REPORT_DIVERGED:
     case CLEAT_REPORT_FAILED:
-        cleat_string_add(page, "It ended with an error (");
-        cleat_html_text(page, status);
-        cleat_string_add(page, ")%s", run->end_text[0] ? ": " : ". ");
-        cleat_html_text(page, run->end_text);
-        if (run->end_text[0]) cleat_string_add(page, ". ");
+        cleat_html_add(page, "It ended with an error (%s)%s%s. ", status, run->end_text[0] ? ": " : "", run->end_text);
         break;
     case CLEAT_REPORT_FINISHED:
         break;
@@ -133,7 +125,8 @@ void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page) {
         cleat_string_add(page, "It had reached a plateau: longer training would improve it little. ");
         break;
     case CLEAT_REPORT_TREND_OVERFIT:
-        cleat_string_add(page, "It overfits since epoch %s: the evaluation loss rises while the training loss falls. ",
+        cleat_string_add(page,
+                         "It has overfitted since epoch %s: the evaluation loss rose while the training loss fell. ",
                          cleat_show_number(run->trend_epoch, shown));
         break;
     case CLEAT_REPORT_TREND_WORSE:
@@ -145,7 +138,7 @@ void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page) {
     }
 }
 
-static void add_limit(const cleat_report_run *run, cleat_string *page) {
+static void add_limit_sentence(const cleat_report_run *run, cleat_string *page) {
     char a[CLEAT_SHOWN], b[CLEAT_SHOWN];
     switch (run->limit) {
     case CLEAT_REPORT_LIMIT_LOADER:
@@ -217,13 +210,8 @@ static void add_further_limits(const cleat_report_run *run, cleat_string *page) 
 /* --- tiles, meters, next --------------------------------------------------------------------------------------- */
 
 static void add_tile(const char *name, const char *value, const char *below, cleat_string *page) {
-    cleat_string_add(page, "<div class=\"tile\"><dt>");
-    cleat_html_text(page, name);
-    cleat_string_add(page, "</dt><dd>");
-    cleat_html_text(page, value);
-    cleat_string_add(page, "</dd><dd class=\"below\">");
-    cleat_html_text(page, below);
-    cleat_string_add(page, "</dd></div>");
+    cleat_html_add(page, "<div class=\"tile\"><dt>%s</dt><dd>%s</dd><dd class=\"below\">%s</dd></div>", name, value,
+                   below);
 }
 
 static void add_tiles(const cleat_report_run *run, cleat_string *page) {
@@ -295,24 +283,20 @@ static void add_meters(const cleat_report_run *run, cleat_string *page) {
     if (is_shared)
         add_meter("used by other processes", run->foreign, 0, 0.15, true,
                   "Share of the device that other processes used. Target: 15 % or less.", page);
-    if (!cleat_report_is_on_cpu(run)) /* there it is the memory of the host */
+    if (!cleat_report_is_on_cpu(run)) /* a CPU uses host memory */
         add_meter("device memory", used / total, 0.8, 0.95, used > 0.95 * total,
                   "Target: 80 to 95 %; more memory allows larger batches.", page);
     cleat_string_add(page, "</div>");
 }
 
 static void add_command(const char *command, cleat_string *page) {
-    if (!command[0]) return;
-    cleat_string_add(page, "<pre class=\"command\"><code>");
-    cleat_html_text(page, command);
-    cleat_string_add(page, "</code></pre>");
+    if (command[0]) cleat_html_add(page, "<pre class=\"command\"><code>%s</code></pre>", command);
 }
 
 /* Hints begin with a small letter, as log lines do. */
 static void add_sentence(const char *text, cleat_string *page) {
-    char first[2] = {(char)toupper((unsigned char)text[0])};
     bool is_letter = text[0] >= 'a' && text[0] <= 'z';
-    if (is_letter) cleat_string_add(page, "%s", first);
+    if (is_letter) cleat_string_add(page, "%c", toupper((unsigned char)text[0]));
     cleat_html_text(page, text + is_letter);
 }
 
@@ -323,8 +307,8 @@ static void add_hint(const cleat_report_hint *hint, cleat_string *page) {
         cleat_string_add(page, " <small>(up to step %s)</small>", cleat_show_count(hint->step, step));
 }
 
-/* Whether the page has said it above. */
-static bool is_said(const cleat_report_run *run, const cleat_report_hint *hint) {
+/* Whether the page shows it above. */
+static bool is_shown(const cleat_report_run *run, const cleat_report_hint *hint) {
     return strcmp(hint->text, run->next_text) == 0 ||
            (run->limit == CLEAT_REPORT_LIMIT_SHARED && strcmp(hint->name, "foreign_load") == 0);
 }
@@ -333,7 +317,7 @@ static void add_next(const cleat_report_run *run, cleat_string *page) {
     const cleat_report_hint *source = NULL; /* of the text */
     size_t others = 0;
     for (size_t i = 0; i < run->n_hints; ++i) {
-        others += !is_said(run, &run->hints[i]);
+        others += !is_shown(run, &run->hints[i]);
         if (strcmp(run->hints[i].text, run->next_text) == 0) source = &run->hints[i];
     }
     if (run->next_text[0]) {
@@ -350,7 +334,7 @@ static void add_next(const cleat_report_run *run, cleat_string *page) {
     cleat_string_add(page, "<details class=\"hints\"><summary>%zu more hint%s of the run</summary>", others,
                      others > 1 ? "s" : "");
     for (size_t i = 0; i < run->n_hints; ++i) {
-        if (is_said(run, &run->hints[i])) continue;
+        if (is_shown(run, &run->hints[i])) continue;
         cleat_string_add(page, "<p>");
         add_hint(&run->hints[i], page);
         cleat_string_add(page, "</p>");
@@ -360,21 +344,18 @@ static void add_next(const cleat_report_run *run, cleat_string *page) {
 }
 
 void cleat_section_verdict(const cleat_report_run *run, cleat_string *page) {
-    const char *tone, *text = cleat_outcome_text(run->outcome, &tone);
-    cleat_string_add(page,
-                     "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\"><span class=\"chip %s\">%s</span> ",
-                     tone, text);
-    text = cleat_limit_text(run->limit, &tone);
-    cleat_string_add(page, "<span class=\"chip %s\">%s</span>", tone, text);
-    if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
-        cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
+    cleat_string_add(page, "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\">");
+    cleat_add_outcome(run, page);
+    cleat_string_add(page, " ");
+    cleat_add_limit(run, page);
+    cleat_add_beaten(run, page);
     cleat_string_add(page, "</p>");
     add_headline(run, page);
     cleat_string_add(page, "<p class=\"words\">");
     add_what_ran(run, page);
-    add_outcome(run, page);
+    add_ending(run, page);
     cleat_trend_sentence(run, page);
-    add_limit(run, page);
+    add_limit_sentence(run, page);
     add_further_limits(run, page);
     cleat_string_add(page, "</p>");
     add_next(run, page);

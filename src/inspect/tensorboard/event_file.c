@@ -18,8 +18,6 @@ bool cleat_event_file_name(const char *name) {
     return strncmp(name, prefix, sizeof prefix - 1) == 0;
 }
 
-/* --- name ----------------------------------------------------------------------------------------------------- */
-
 /* Readers compare names, so a process that starts within the same second, or after the clock was set back, must
  * not sort before an earlier one. */
 static cleat_status next_second(const char *folder, long long *second, cleat_error *error) {
@@ -65,8 +63,6 @@ void cleat_event_file_close(cleat_event_file *file) {
     file->file = -1;
 }
 
-/* --- frame ---------------------------------------------------------------------------------------------------- */
-
 static void put_little_endian(uint8_t *to, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) to[i] = (uint8_t)(value >> 8 * i);
 }
@@ -95,7 +91,7 @@ cleat_status cleat_event_file_append(cleat_event_file *file, uint8_t *frame, siz
     if (put >= 0) errno = ENOSPC;
     cleat_status status =
         cleat_fail(error, CLEAT_ERR_IO, "%s: cannot append a record: %s", file->path, strerror(errno));
-    if (put > 0 && ftruncate(file->file, file->size) != 0) /* a part of a record stops readers for good */
+    if (put > 0 && ftruncate(file->file, file->size) != 0) /* readers stop for good at a partial record */
         cleat_log(CLEAT_LOG_WARNING, "%s: the last record is truncated", file->path);
     return status;
 }

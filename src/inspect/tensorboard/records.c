@@ -1,33 +1,29 @@
 /* Lines of metrics.jsonl and system.jsonl as records of an event file. */
 #include "tensorboard/tensorboard.h"
 
+#include "core/json_member.h"
 #include "core/string.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST = 128 }; /* scalars of a line */
 
-static bool is_kind(const cJSON *object, const char *kind) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "kind");
-    return cJSON_IsString(item) && strcmp(item->valuestring, kind) == 0;
-}
-
+/* "" if there is none. */
 static const char *text_of(const cJSON *object, const char *name) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
-    return cJSON_IsString(item) ? item->valuestring : "";
+    const char *text = cleat_json_text(object, name);
+    return text ? text : "";
 }
 
 static cleat_status parse(const char *line, cJSON **object, int64_t *step, cleat_error *error) {
     cJSON *parsed = cJSON_Parse(line);
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(parsed, "step");
-    if (!cJSON_IsNumber(number)) {
+    const double number = cleat_json_number(parsed, "step");
+    if (isnan(number)) {
         cJSON_Delete(parsed);
         return cleat_fail(error, CLEAT_ERR_FORMAT, "not a record of a run: %.100s", line);
     }
-    *step = (int64_t)number->valuedouble;
+    *step = (int64_t)number;
     *object = parsed;
     return CLEAT_OK;
 }
@@ -66,7 +62,7 @@ static cleat_status write_sample(cleat_tensorboard *board, double time, int64_t 
                                  cleat_error *error) {
     static const char *const skip[] = {NULL};
     cleat_scalar scalars[MOST];
-    size_t count = collect(cJSON_GetObjectItemCaseSensitive(object, "values"), skip, true, scalars);
+    size_t count = collect(cleat_json_member(object, "values"), skip, true, scalars);
     return cleat_tensorboard_scalars(board, time, step, "system", scalars, count, error);
 }
 
@@ -89,13 +85,14 @@ cleat_status cleat_tensorboard_system_line(cleat_tensorboard *board, const char 
     int64_t step = 0;
     cleat_status status = parse(line, &object, &step, error);
     if (status) return status;
-    const cJSON *time = cJSON_GetObjectItemCaseSensitive(object, "time");
-    if (!cJSON_IsNumber(time))
+    const double time = cleat_json_number(object, "time");
+    const char *kind = text_of(object, "kind");
+    if (isnan(time))
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "a record without time: %.100s", line);
-    else if (is_kind(object, "sample"))
-        status = write_sample(board, time->valuedouble, step, object, error);
-    else if (is_kind(object, "event"))
-        status = write_event(board, time->valuedouble, step, object, error);
+    else if (strcmp(kind, "sample") == 0)
+        status = write_sample(board, time, step, object, error);
+    else if (strcmp(kind, "event") == 0)
+        status = write_event(board, time, step, object, error);
     cJSON_Delete(object);
     return status;
 }

@@ -4,17 +4,16 @@
 
 #include "core/clock.h"
 #include "core/files.h"
+#include "core/json_member.h"
 #include "core/memory.h"
 #include "tensorboard/event_file.h"
 
-#include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* --- system.jsonl --------------------------------------------------------------------------------------------- */
 
 /* A line of system.jsonl that still holds: no later process repeated its step. */
 typedef struct moment {
@@ -31,11 +30,6 @@ typedef struct history {
     double otherwise; /* time of every step if there are no moments */
 } history;
 
-static void history_free(history *past) {
-    cleat_free(past->text);
-    cleat_free(past->moments);
-}
-
 /* Ends the next complete line of *at by a zero; NULL at the end, also of a line without its end. */
 static const char *next_line(char **at) {
     char *line = *at, *stop = strchr(line, '\n');
@@ -45,16 +39,15 @@ static const char *next_line(char **at) {
     return line;
 }
 
-/* Returns false for a line that is no record. `starts`: it begins a process. */
+/* Returns false if the line is not a record. `starts`: it begins a process. */
 static bool parse_moment(const char *line, moment *made, bool *starts) {
     cJSON *object = cJSON_Parse(line);
-    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(object, "kind");
-    const cJSON *step = cJSON_GetObjectItemCaseSensitive(object, "step");
-    const cJSON *time = cJSON_GetObjectItemCaseSensitive(object, "time");
-    bool good = cJSON_IsString(kind) && cJSON_IsNumber(step) && cJSON_IsNumber(time);
+    const char *kind = cleat_json_text(object, "kind");
+    const double step = cleat_json_number(object, "step"), time = cleat_json_number(object, "time");
+    const bool good = kind && !isnan(step) && !isnan(time);
     if (good) {
-        *made = (moment){.step = (int64_t)step->valuedouble, .time = time->valuedouble, .line = line};
-        *starts = strcmp(kind->valuestring, "start") == 0;
+        *made = (moment){.step = (int64_t)step, .time = time, .line = line};
+        *starts = strcmp(kind, "start") == 0;
     }
     cJSON_Delete(object);
     return good;
@@ -128,8 +121,6 @@ static double time_of(const history *past, int64_t step) {
            (after->time - before->time) * (double)(step - before->reached) / (double)(after->reached - before->reached);
 }
 
-/* --- replay --------------------------------------------------------------------------------------------------- */
-
 static cleat_status replay_system(cleat_tensorboard *board, const history *past, int64_t first_step, int64_t last_step,
                                   int64_t *records, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -144,10 +135,9 @@ static cleat_status replay_system(cleat_tensorboard *board, const history *past,
 /* Step of a line of metrics.jsonl; -1 if it has none. */
 static int64_t step_of(const char *line) {
     cJSON *object = cJSON_Parse(line);
-    const cJSON *step = cJSON_GetObjectItemCaseSensitive(object, "step");
-    int64_t found = cJSON_IsNumber(step) ? (int64_t)step->valuedouble : -1;
+    const double step = cleat_json_number(object, "step");
     cJSON_Delete(object);
-    return found;
+    return isnan(step) ? -1 : (int64_t)step;
 }
 
 static cleat_status replay_metrics(cleat_tensorboard *board, const char *run, const history *past, int64_t first_step,
@@ -180,12 +170,11 @@ cleat_status cleat_tensorboard_replay(cleat_tensorboard *board, const char *run,
     cleat_status status = history_read(run, &past, error);
     if (!status) status = replay_system(board, &past, first_step, last_step, &written, error);
     if (!status) status = replay_metrics(board, run, &past, first_step, last_step, &written, error);
-    history_free(&past);
+    cleat_free(past.text);
+    cleat_free(past.moments);
     if (!status && records) *records = written;
     return status;
 }
-
-/* --- conversion ----------------------------------------------------------------------------------------------- */
 
 static const char ending[] = ".converted";
 
@@ -202,8 +191,7 @@ static cleat_status write_profile(cleat_tensorboard *board, const char *run, cle
 }
 
 static bool is_converted(const char *name) {
-    size_t size = strlen(name), tail = sizeof ending - 1;
-    return cleat_event_file_name(name) && size > tail && strcmp(name + size - tail, ending) == 0;
+    return cleat_event_file_name(name) && strcmp(cleat_name_ending(name), ending) == 0;
 }
 
 /* Removes earlier conversions from the folder; a failure is only a warning. */

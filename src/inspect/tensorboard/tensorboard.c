@@ -56,8 +56,6 @@ static cleat_status append_values(cleat_tensorboard *board, double time, int64_t
     return append(board, &what, error);
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------- */
-
 cleat_status cleat_tensorboard_create(const char *folder, cleat_tensorboard **board, cleat_error *error) {
     char version[] = "brain.Event:2"; /* from this version on, readers honour the start of a session */
     event first = event_at(cleat_wall_seconds(), 0);
@@ -95,8 +93,6 @@ bool cleat_tensorboard_exists(const char *folder) {
     cleat_listing_free(&listing);
     return found;
 }
-
-/* --- records -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_tensorboard_start(cleat_tensorboard *board, double time, int64_t step, cleat_error *error) {
     Cleat__Board__SessionLog start = CLEAT__BOARD__SESSION_LOG__INIT;

@@ -26,8 +26,8 @@ const char *cleat_tensorboard_path(const cleat_tensorboard *board);
 /* Whether the folder contains an event file. */
 bool cleat_tensorboard_exists(const char *folder);
 
-/* Begins a session at `step`: readers drop what the records before it, also those of earlier files, say about
- * this step and later ones. `time` in all calls: seconds since the epoch. */
+/* Begins a session at `step`: readers drop earlier records of this step and later ones, also those of earlier
+ * files. `time` in all calls: seconds since the epoch. */
 cleat_status cleat_tensorboard_start(cleat_tensorboard *board, double time, int64_t step, cleat_error *error);
 /* Writes the scalars GROUP/NAME [count] of one step as one record; none if `count` is 0. */
 cleat_status cleat_tensorboard_scalars(cleat_tensorboard *board, double time, int64_t step, const char *group,
@@ -47,10 +47,9 @@ cleat_status cleat_tensorboard_metrics_line(cleat_tensorboard *board, double tim
  * those that are null; an event as the text event/NAME. Other kinds of lines are ignored. */
 cleat_status cleat_tensorboard_system_line(cleat_tensorboard *board, const char *line, cleat_error *error);
 
-/* Writes everything that metrics.jsonl and system.jsonl of the run folder say about the steps from `first_step` to
- * `last_step`, without those that were repeated after a resume. Metrics have no times of their own: they get those of
- * system.jsonl, or, without it, the time at which metrics.jsonl was changed last. *records (may be NULL) is the
- * number of lines written. */
+/* Writes the records of the steps from `first_step` to `last_step` in metrics.jsonl and system.jsonl of the run folder,
+ * without those repeated after a resume. Metrics have no times: they get those of system.jsonl, or without it the time
+ * of the last change of metrics.jsonl. *records (may be NULL) is the number of lines written. */
 cleat_status cleat_tensorboard_replay(cleat_tensorboard *board, const char *run, int64_t first_step, int64_t last_step,
                                       int64_t *records, cleat_error *error);
 

@@ -46,8 +46,6 @@ const char *cleat_slice_name(const cleat_trace_slice *slice) {
     }
 }
 
-/* --- slices --- */
-
 static cleat_step_part part_of(const cleat_workload *work, const cleat_command *command, const cleat_launch *launch) {
     if (!launch) return CLEAT_PART_COPIES;
     if (command->graph == work->update.index || (work->refresh.graph && command->graph == work->refresh.index))
@@ -95,8 +93,6 @@ static double seconds_of(const cleat_trace_slice *slice) {
     return 1e-9 * (double)(slice->end - slice->start);
 }
 
-/* --- work --- */
-
 /* The slices [first, last) are the launches of one run of a node. */
 static cleat_status divide_work(cleat_analysis *analysis, size_t first, size_t last, cleat_error *error) {
     const cleat_recording *recording = analysis->recording;
@@ -137,8 +133,6 @@ static cleat_status find_work(cleat_analysis *analysis, cleat_error *error) {
     }
     return status;
 }
-
-/* --- rows --- */
 
 double cleat_profile_row_saves(const cleat_profile_row *row) {
     return row->roof > 0 ? fmax(0, row->seconds - row->roof) : 0;
@@ -219,8 +213,6 @@ static cleat_status make_rows(cleat_analysis *analysis, cleat_error *error) {
     sort_rows(&analysis->layers, by_seconds);
     return status;
 }
-
-/* --- public --- */
 
 cleat_status cleat_analysis_create(const cleat_recording *recording, cleat_analysis *analysis, cleat_error *error) {
     cleat_analysis made = {.recording = recording};

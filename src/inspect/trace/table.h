@@ -10,9 +10,12 @@ void cleat_table_text(const cleat_analysis *analysis, cleat_string *text);
 void cleat_table_csv(const cleat_analysis *analysis, cleat_string *text);
 void cleat_table_json(const cleat_analysis *analysis, cleat_string *text);
 
-/* Mean duration of an active step in seconds. */
-static inline double cleat_analysis_step(const cleat_analysis *analysis) {
-    return analysis->seconds / (double)analysis->active;
+static inline double cleat_per_step(const cleat_analysis *analysis, double sum) {
+    return sum / (double)analysis->active;
+}
+/* The share of the active steps' time. */
+static inline double cleat_share(const cleat_analysis *analysis, double seconds) {
+    return analysis->seconds > 0 ? seconds / analysis->seconds : 0;
 }
 
 #endif

@@ -8,16 +8,6 @@
 
 enum { MAX_POINTS = 400 };
 
-static double per_step(const cleat_analysis *analysis, double sum) {
-    return sum / (double)analysis->active;
-}
-
-static double share(const cleat_analysis *analysis, double seconds) {
-    return analysis->seconds > 0 ? seconds / analysis->seconds : 0;
-}
-
-/* --- CSV --- */
-
 static void add_csv_number(cleat_string *text, double value) {
     cleat_string_add(text, ",");
     if (isfinite(value)) cleat_json_add_number(text, value);
@@ -32,7 +22,7 @@ static double roof_share(const cleat_profile_row *row) {
 }
 
 static double saves(const cleat_analysis *analysis, const cleat_profile_row *row) {
-    return row->roof > 0 ? per_step(analysis, cleat_profile_row_saves(row)) : NAN;
+    return row->roof > 0 ? cleat_per_step(analysis, cleat_profile_row_saves(row)) : NAN;
 }
 
 static void add_csv_rows(const cleat_analysis *analysis, const cleat_profile_rows *table, const char *kind,
@@ -42,9 +32,9 @@ static void add_csv_rows(const cleat_analysis *analysis, const cleat_profile_row
         const char *bound = cleat_profile_row_bound(row);
         cleat_string_add(text, "%s,", kind);
         cleat_string_add_field(text, row->name);
-        add_csv_number(text, per_step(analysis, (double)row->calls));
-        add_csv_number(text, per_step(analysis, row->seconds));
-        add_csv_number(text, share(analysis, row->seconds));
+        add_csv_number(text, cleat_per_step(analysis, (double)row->calls));
+        add_csv_number(text, cleat_per_step(analysis, row->seconds));
+        add_csv_number(text, cleat_share(analysis, row->seconds));
         add_csv_number(text, rate(row->flops, row->seconds));
         add_csv_number(text, rate(row->bytes, row->seconds));
         cleat_string_add(text, ",%s", bound ? bound : "");
@@ -61,20 +51,19 @@ void cleat_table_csv(const cleat_analysis *analysis, cleat_string *text) {
     add_csv_rows(analysis, &analysis->layers, "layer", text);
     for (int p = 0; p < CLEAT_PARTS; ++p) {
         cleat_string_add(text, "phase,%s,", cleat_step_part_name((cleat_step_part)p));
-        add_csv_number(text, per_step(analysis, analysis->parts[p]));
-        add_csv_number(text, share(analysis, analysis->parts[p]));
+        add_csv_number(text, cleat_per_step(analysis, analysis->parts[p]));
+        add_csv_number(text, cleat_share(analysis, analysis->parts[p]));
         cleat_string_add(text, ",,,,,\n");
     }
 }
 
-/* --- JSON --- */
-
 static void add_json_row(const cleat_analysis *analysis, const char *kind, const cleat_profile_row *row,
                          cleat_string *text) {
     json_add(text, json_open(NULL, '{'), json_clean(kind, row->name),
-             json_number("calls", per_step(analysis, (double)row->calls)),
-             json_number("seconds", per_step(analysis, row->seconds)),
-             json_number("share", share(analysis, row->seconds)), json_number("gflops", rate(row->flops, row->seconds)),
+             json_number("calls", cleat_per_step(analysis, (double)row->calls)),
+             json_number("seconds", cleat_per_step(analysis, row->seconds)),
+             json_number("share", cleat_share(analysis, row->seconds)),
+             json_number("gflops", rate(row->flops, row->seconds)),
              json_number("gbytes", rate(row->bytes, row->seconds)), json_text("bound", cleat_profile_row_bound(row)),
              json_number("roof_share", roof_share(row)), json_number("saves", saves(analysis, row)), json_close('}'));
 }
@@ -97,7 +86,7 @@ static void add_json_head(const cleat_analysis *analysis, cleat_string *text) {
              json_count("steps", (int64_t)analysis->active),
              json_clean("device", recording->session->work->plan->facts.name),
              json_text("precision", cleat_dtype_name(recording->session->work->storage)),
-             json_number("profiled_step_seconds", cleat_analysis_step(analysis)),
+             json_number("profiled_step_seconds", cleat_per_step(analysis, analysis->seconds)),
              json_number("unprofiled_step_seconds", recording->unprofiled_seconds));
     cleat_string_add(text, ",\n");
     if (rates)
@@ -113,7 +102,8 @@ static void add_json_phases(const cleat_analysis *analysis, cleat_string *text) 
     cleat_string_add(text, ",\n");
     json_add(text, json_open("phases", '{'));
     for (int p = 0; p < CLEAT_PARTS; ++p)
-        json_add(text, json_number(cleat_step_part_name((cleat_step_part)p), per_step(analysis, analysis->parts[p])));
+        json_add(text,
+                 json_number(cleat_step_part_name((cleat_step_part)p), cleat_per_step(analysis, analysis->parts[p])));
     json_add(text, json_close('}'));
 }
 

@@ -6,19 +6,13 @@
 
 enum { MAX_ROWS = 30 };
 
-static double per_step(const cleat_analysis *analysis, double sum) {
-    return sum / (double)analysis->active;
+static double percent(const cleat_analysis *analysis, double seconds) {
+    return 100 * cleat_share(analysis, seconds);
 }
-
-static double share(const cleat_analysis *analysis, double seconds) {
-    return analysis->seconds > 0 ? 100 * seconds / analysis->seconds : 0;
-}
-
-/* --- head --- */
 
 static void add_unprofiled(const cleat_analysis *analysis, cleat_string *text) {
     double without = analysis->recording->unprofiled_seconds;
-    cleat_string_add(text, "step %.3f ms profiled, ", 1e3 * cleat_analysis_step(analysis));
+    cleat_string_add(text, "step %.3f ms profiled, ", 1e3 * cleat_per_step(analysis, analysis->seconds));
     if (isfinite(without))
         cleat_string_add(text, "%.3f ms not\n", 1e3 * without);
     else
@@ -58,11 +52,9 @@ static void add_parts(const cleat_analysis *analysis, cleat_string *text) {
     for (int p = 0; p < CLEAT_PARTS; ++p) {
         if (analysis->parts[p] == 0) continue;
         cleat_string_add(text, "%-24s %10.3f %6.1f%%\n", cleat_step_part_name((cleat_step_part)p),
-                         1e3 * per_step(analysis, analysis->parts[p]), share(analysis, analysis->parts[p]));
+                         1e3 * cleat_per_step(analysis, analysis->parts[p]), percent(analysis, analysis->parts[p]));
     }
 }
-
-/* --- rows --- */
 
 static void add_rate(cleat_string *text, double work, double seconds, const char *format) {
     if (work > 0 && seconds > 0)
@@ -73,8 +65,8 @@ static void add_rate(cleat_string *text, double work, double seconds, const char
 
 static void add_row(const cleat_analysis *analysis, const cleat_profile_row *row, cleat_string *text) {
     const char *bound = cleat_profile_row_bound(row);
-    cleat_string_add(text, "%-40.40s %7.5g %9.3f %6.1f%%", row->name, per_step(analysis, (double)row->calls),
-                     1e3 * per_step(analysis, row->seconds), share(analysis, row->seconds));
+    cleat_string_add(text, "%-40.40s %7.5g %9.3f %6.1f%%", row->name, cleat_per_step(analysis, (double)row->calls),
+                     1e3 * cleat_per_step(analysis, row->seconds), percent(analysis, row->seconds));
     add_rate(text, row->flops, row->seconds, "%9.2f");
     add_rate(text, row->bytes, row->seconds, "%9.2f");
     if (!bound) {
@@ -82,7 +74,7 @@ static void add_row(const cleat_analysis *analysis, const cleat_profile_row *row
         return;
     }
     cleat_string_add(text, "  %-8s %6.1f%% %9.3f\n", bound, row->seconds > 0 ? 100 * row->roof / row->seconds : 0,
-                     1e3 * per_step(analysis, cleat_profile_row_saves(row)));
+                     1e3 * cleat_per_step(analysis, cleat_profile_row_saves(row)));
 }
 
 /* Rates are lower bounds of what a device can do. */
@@ -103,12 +95,10 @@ static void add_rows(const cleat_analysis *analysis, const cleat_profile_rows *t
     cleat_string_add(text, "%s\n", order);
 }
 
-/* --- idle, memory, clock --- */
-
 static void add_idle(const cleat_analysis *analysis, cleat_string *text) {
     const double idle = analysis->parts[CLEAT_PART_IDLE];
     cleat_string_add(text, "\nidle: %.3f ms per step, %.1f%% of it. The longest gaps between kernels:\n",
-                     1e3 * per_step(analysis, idle), share(analysis, idle));
+                     1e3 * cleat_per_step(analysis, idle), percent(analysis, idle));
     for (size_t g = 0; g < analysis->n_gaps; ++g)
         cleat_string_add(text, "  %9.3f ms at %10.3f ms: %s\n",
                          1e-6 * (double)(analysis->gaps[g].end - analysis->gaps[g].start),

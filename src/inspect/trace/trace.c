@@ -32,7 +32,6 @@ typedef struct trace {
     size_t count, capacity;
     int64_t origin; /* time 0 of the trace */
     cleat_trace_counts counts;
-    bool first;
 } trace;
 
 /* Perfetto takes the number of a thread for unique among all processes, and 0 for the idle thread. */
@@ -148,13 +147,12 @@ static void remove_loose_arrows(trace *t) {
 /* --- events --------------------------------------------------------------------------------------------------- */
 
 static void begin_event(trace *t, char kind, int process, int thread) {
-    cleat_string_add(t->text, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d", t->first ? "\n" : ",\n", kind, process, thread);
-    t->first = false;
-    ++t->counts.events;
+    cleat_string_add(t->text, t->counts.events++ ? ",\n" : "\n");
+    json_add(t->text, json_open(NULL, '{'), json_text("ph", (char[]){kind, 0}), json_count("pid", process),
+             json_count("tid", thread));
 }
 
-/* Microseconds. Viewers convert to whole nanoseconds by truncation, some in floating point: the fourth digit keeps the
- * nanosecond from becoming the one before. */
+/* Microseconds. Viewers truncate to whole nanoseconds, some in floating point: the fourth digit keeps the nanosecond. */
 static void add_time(trace *t, int64_t time) {
     int64_t ns = time - t->origin;
     cleat_string_add(t->text, ",\"ts\":%lld.%03lld2", (long long)(ns / 1000), (long long)(ns % 1000));
@@ -177,92 +175,78 @@ static void add_shapes(cleat_string *text, const char *name, cleat_tensor *const
         if (used + strlen(one) + 3 > sizeof shapes) break;
         used += (size_t)snprintf(shapes + used, sizeof shapes - used, "%s%s", used ? ", " : "", one);
     }
-    cleat_string_add(text, ",\"%s\":", name);
-    cleat_json_add_clean(text, shapes);
+    json_add(text, json_clean(name, shapes));
 }
 
 static void add_work(cleat_string *text, const cleat_trace_slice *slice) {
     const double seconds = 1e-9 * (double)(slice->end - slice->start);
     const double roof = fmax(slice->compute_roof, slice->memory_roof);
-    cleat_string_add(text, ",\"FLOP\":");
-    cleat_json_add_number(text, round(slice->flops));
-    cleat_string_add(text, ",\"bytes\":");
-    cleat_json_add_number(text, round(slice->bytes));
-    cleat_string_add(text, ",\"share of roof\":");
-    cleat_json_add_number(text, roof > 0 && seconds > 0 ? roof / seconds : NAN);
+    json_add(text, json_number("FLOP", round(slice->flops)), json_number("bytes", round(slice->bytes)),
+             json_number("share of roof", roof > 0 && seconds > 0 ? roof / seconds : NAN));
 }
 
 static void add_slice_args(trace *t, const cleat_trace_slice *slice) {
-    cleat_string_add(t->text, ",\"args\":{\"step\":%lld,\"part\":\"%s\"",
-                     (long long)t->analysis->recording->steps[slice->step].step, cleat_step_part_name(slice->part));
+    json_add(t->text, json_open("args", '{'), json_count("step", t->analysis->recording->steps[slice->step].step),
+             json_text("part", cleat_step_part_name(slice->part)));
     if (slice->launch) {
         const cleat_node *node = slice->launch->node;
         const cleat_variant *variant = cleat_slice_layout(t->analysis, slice)->variants[node->index];
-        cleat_string_add(t->text, ",\"node\":");
-        cleat_json_add_clean(t->text, node->name);
-        cleat_string_add(t->text, ",\"op\":\"%s\",\"variant\":\"%s\"", node->op->name, variant ? variant->name : "");
+        json_add(t->text, json_clean("node", node->name), json_text("op", node->op->name),
+                 json_text("variant", variant ? variant->name : ""));
         add_shapes(t->text, "in", node->in, node->n_in);
         add_shapes(t->text, "out", node->out, node->n_out);
         add_work(t->text, slice);
     } else {
-        cleat_string_add(t->text, ",\"of\":");
-        cleat_json_add_clean(t->text, slice->command->subject);
-        cleat_string_add(t->text, ",\"bytes\":%lld", (long long)slice->command->bytes);
+        json_add(t->text, json_clean("of", slice->command->subject), json_count("bytes", slice->command->bytes));
     }
-    cleat_string_add(t->text, "}");
+    json_add(t->text, json_close('}'));
 }
 
 static void add_span_args(trace *t, const cleat_span *span) {
     if (span->number >= 0)
-        cleat_string_add(t->text, ",\"args\":{\"%s\":%lld}", strcmp(span->name, "step") == 0 ? "step" : "batch",
-                         (long long)span->number);
+        json_add(t->text, json_open("args", '{'),
+                 json_count(strcmp(span->name, "step") == 0 ? "step" : "batch", span->number), json_close('}'));
 }
 
 static void add_arrow(trace *t, const trace_item *item, const cleat_interval *at, int thread) {
     begin_event(t, item->flow_kind, item->process, thread);
     add_time(t, at->start + (at->end - at->start) / 2);
-    cleat_string_add(t->text, ",\"name\":\"batch\",\"cat\":\"batch\",\"id\":%lld%s}", (long long)item->flow,
-                     item->flow_kind == 'f' ? ",\"bp\":\"e\"" : "");
+    json_add(t->text, json_text("name", "batch"), json_text("cat", "batch"), json_count("id", item->flow));
+    if (item->flow_kind == 'f') json_add(t->text, json_text("bp", "e"));
+    json_add(t->text, json_close('}'));
 }
 
 static void add_item_event(trace *t, const trace_item *item, const cleat_interval *at, int thread) {
     begin_event(t, 'X', item->process, thread);
     add_time(t, at->start);
     add_duration(t, at->end - at->start);
-    cleat_string_add(t->text, ",\"name\":");
-    cleat_json_add_clean(t->text, item->slice ? cleat_slice_name(item->slice) : item->span->name);
+    json_add(t->text, json_clean("name", item->slice ? cleat_slice_name(item->slice) : item->span->name));
     if (item->slice)
         add_slice_args(t, item->slice);
     else
         add_span_args(t, item->span);
-    cleat_string_add(t->text, "}");
+    json_add(t->text, json_close('}'));
     if (item->flow >= 0) add_arrow(t, item, at, thread);
 }
 
 /* --- tracks --------------------------------------------------------------------------------------------------- */
 
+static void add_metadata(trace *t, int process, int thread, const char *what, cleat_json_value value) {
+    begin_event(t, 'M', process, thread);
+    json_add(t->text, json_text("name", what), json_open("args", '{'), value, json_close('}'), json_close('}'));
+}
+
 static void name_thread(trace *t, int process, int track, int lane) {
     const int thread = thread_of(process, track, lane);
     static const char *const names[DEVICE_TRACKS] = {"compute", "copy in", "copy out"};
-    begin_event(t, 'M', process, thread);
-    cleat_string_add(t->text, ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
-    if (process == DEVICE)
-        cleat_string_add(t->text, "%s", names[track]);
-    else if (track == 0)
-        cleat_string_add(t->text, "trainer");
+    char name[64], number[16] = "";
+    if (lane > 0) snprintf(number, sizeof number, " (%d)", lane + 1);
+    if (process == HOST && track > 0)
+        snprintf(name, sizeof name, "loader thread %d%s", track, number);
     else
-        cleat_string_add(t->text, "loader thread %d", track);
-    if (lane > 0) cleat_string_add(t->text, " (%d)", lane + 1);
-    cleat_string_add(t->text, "\"}}");
-    begin_event(t, 'M', process, thread);
-    cleat_string_add(t->text, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}", thread);
-}
-
-static void name_process(trace *t, int process, const char *name) {
-    begin_event(t, 'M', process, thread_of(process, 0, 0));
-    cleat_string_add(t->text, ",\"name\":\"process_name\",\"args\":{\"name\":");
-    cleat_json_add_clean(t->text, name);
-    cleat_string_add(t->text, "}}");
+        snprintf(name, sizeof name, "%s%s", process == HOST ? "trainer" : names[track], number);
+    add_metadata(t, process, thread, "thread_name", json_text("name", name));
+    add_metadata(t, process, thread, "thread_sort_index", json_count("sort_index", thread));
 }
 
 static cleat_status write_track(trace *t, int process, int track, cleat_error *error) {
@@ -307,10 +291,9 @@ static void write_memory(trace *t) {
         const cleat_memory_point *point = &t->analysis->points[i];
         begin_event(t, 'C', DEVICE, thread_of(DEVICE, COMPUTE, 0));
         add_time(t, point->start);
-        cleat_string_add(t->text, ",\"name\":\"planned live bytes\",\"args\":{");
-        for (int p = 0; p < CLEAT_PEAK_PARTS_COUNT; ++p)
-            cleat_string_add(t->text, "%s\"%s\":%lld", p ? "," : "", names[p], (long long)point->parts[p]);
-        cleat_string_add(t->text, "}}");
+        json_add(t->text, json_text("name", "planned live bytes"), json_open("args", '{'));
+        for (int p = 0; p < CLEAT_PEAK_PARTS_COUNT; ++p) json_add(t->text, json_count(names[p], point->parts[p]));
+        json_add(t->text, json_close('}'), json_close('}'));
     }
 }
 
@@ -330,8 +313,8 @@ static void write_queue_depth(trace *t) {
         for (size_t k = i; k < next; ++k) depth += cleat_slice_computes(&analysis->slices[k]);
         begin_event(t, 'C', DEVICE, thread_of(DEVICE, COMPUTE, 0));
         add_time(t, slice->start);
-        cleat_string_add(t->text, ",\"name\":\"commands in the compute queue\",\"args\":{\"commands\":%zu}}",
-                         depth > 0 ? depth : 1);
+        json_add(t->text, json_text("name", "commands in the compute queue"), json_open("args", '{'),
+                 json_count("commands", depth > 0 ? (int64_t)depth : 1), json_close('}'), json_close('}'));
     }
 }
 
@@ -347,26 +330,27 @@ static void write_metadata(trace *t) {
     const cleat_recording *recording = t->analysis->recording;
     const cleat_clock_pair *clocks = recording->clocks;
     double host = clocks[1].host - clocks[0].host, device = 1e-9 * (double)(clocks[1].device - clocks[0].device);
-    cleat_string_add(t->text,
-                     "],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"cleat\":\"%s\",\"device\":", cleat_version());
-    cleat_json_add_clean(t->text, recording->session->work->plan->facts.name);
-    cleat_string_add(t->text, ",\"driver\":");
-    cleat_json_add_clean(t->text, recording->session->work->plan->facts.driver);
-    cleat_string_add(t->text, ",\"steps\":\"%lld-%lld\",\"clock\":\"%s\",\"clock error us\":",
-                     (long long)t->analysis->first_step, (long long)t->analysis->last_step, clocks[0].source);
-    cleat_json_add_number(t->text, 1e6 * fmax(clocks[0].error, clocks[1].error));
-    cleat_string_add(t->text, ",\"clock drift us\":");
-    cleat_json_add_number(t->text, 1e6 * (device - host));
-    cleat_string_add(t->text, ",\"timer resolution ns\":%llu,\"slices clamped\":%zu,\"slices cut\":%zu",
-                     (unsigned long long)recording->resolution, t->counts.clamped, t->counts.cut);
-    cleat_string_add(t->text, ",\"commands without times\":%zu,\"spans lost\":%zu}}\n", t->analysis->unknown,
-                     recording->lost_spans);
+    char steps[48];
+    snprintf(steps, sizeof steps, "%lld-%lld", (long long)t->analysis->first_step, (long long)t->analysis->last_step);
+    cleat_string_add(t->text, "],\n\"displayTimeUnit\":\"ms\",\n");
+    json_add(t->text, json_open("otherData", '{'), json_text("cleat", cleat_version()),
+             json_clean("device", recording->session->work->plan->facts.name),
+             json_clean("driver", recording->session->work->plan->facts.driver), json_text("steps", steps),
+             json_text("clock", clocks[0].source),
+             json_number("clock error us", 1e6 * fmax(clocks[0].error, clocks[1].error)),
+             json_number("clock drift us", 1e6 * (device - host)),
+             json_count("timer resolution ns", (int64_t)recording->resolution),
+             json_count("slices clamped", (int64_t)t->counts.clamped), json_count("slices cut", (int64_t)t->counts.cut),
+             json_count("commands without times", (int64_t)t->analysis->unknown),
+             json_count("spans lost", (int64_t)recording->lost_spans), json_close('}'), json_close('}'));
+    cleat_string_add(t->text, "\n");
 }
 
 static cleat_status write_events(trace *t, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    name_process(t, HOST, "host");
-    name_process(t, DEVICE, t->analysis->recording->session->work->plan->facts.name);
+    add_metadata(t, HOST, thread_of(HOST, 0, 0), "process_name", json_text("name", "host"));
+    add_metadata(t, DEVICE, thread_of(DEVICE, 0, 0), "process_name",
+                 json_clean("name", t->analysis->recording->session->work->plan->facts.name));
     for (int track = 0; track < DEVICE_TRACKS && !status; ++track) status = write_track(t, DEVICE, track, error);
     for (int track = 0, tracks = host_tracks(t); track < tracks && !status; ++track)
         status = write_track(t, HOST, track, error);
@@ -377,7 +361,7 @@ static cleat_status write_events(trace *t, cleat_error *error) {
 
 cleat_status cleat_trace_write(const cleat_analysis *analysis, cleat_string *text, cleat_trace_counts *counts,
                                cleat_error *error) {
-    trace t = {.analysis = analysis, .text = text, .first = true};
+    trace t = {.analysis = analysis, .text = text};
     cleat_status status = add_slices(&t, error);
     if (!status) status = add_spans(&t, error);
     if (!status) {

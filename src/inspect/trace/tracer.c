@@ -198,9 +198,8 @@ static void write_cycle(cleat_tracer *p, const cleat_clock_pair *end_clock) {
     cleat_recorder_read(&p->recorder);
     if (p->recorder.lost > 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "trace: %zu commands are missing in the profile, which holds at most %d (less if memory is "
-                  "short): record "
-                  "fewer steps",
+                  "trace: %zu commands are missing in the profile, which holds at most %d (less if memory is short): "
+                  "record fewer steps",
                   p->recorder.lost, CLEAT_RECORDER_COMMANDS);
     if (cleat_profile_files_write(&recording, p->folder, &error) == CLEAT_OK)
         ++p->written;

@@ -1,6 +1,6 @@
 /* The tracer of a training run: records the steps of a schedule and writes the files of each cycle.
  *
- * The trainer's thread calls all functions. Outside of warm-up and active steps nothing is paid: the queues keep no times,
+ * The trainer's thread calls all functions. Outside of warm-up and active steps tracing is free: the queues keep no times,
  * and no events are collected. A NULL tracer is allowed everywhere and does nothing. */
 #ifndef CLEAT_SRC_TRACE_PROFILER_H
 #define CLEAT_SRC_TRACE_PROFILER_H
@@ -29,7 +29,7 @@ void cleat_tracer_close(cleat_tracer *tracer);
 
 /* Around each optimizer step: `bucket` and `micro_batches` are those of its global batch. At the end of a cycle, end_step
  * waits for the device and writes profile-S000008.trace.json.gz, .json, .txt and .csv, numbered by the first active step. A
- * driver that gives no times, and files that cannot be written, are logged as warnings, since the run itself can go on. */
+ * driver without times, and files that cannot be written, are logged as warnings: the run continues. */
 cleat_status cleat_tracer_begin_step(cleat_tracer *tracer, size_t bucket, size_t micro_batches, cleat_error *error);
 cleat_status cleat_tracer_end_step(cleat_tracer *tracer, cleat_error *error);
 

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- arrays --------------------------------------------------------------------------------------------------- */
-
 /* Adds the file's array `source` to the content; integers are converted to 32 bits. */
 static cleat_status copy_array(cleat_golden_content *content, const cleat_st_tensor *source, cleat_error *error) {
     const bool wide = source->dtype == CLEAT_ST_I64;
@@ -40,8 +38,6 @@ static const cleat_golden_array *find_array(const cleat_golden_content *content,
         if (strcmp(content->arrays[i].name, name) == 0) return &content->arrays[i];
     return NULL;
 }
-
-/* --- content -------------------------------------------------------------------------------------------------- */
 
 static bool is_result(const char *name) {
     return strchr(name, '/') || strcmp(name, "output") == 0 || strcmp(name, "loss") == 0;
@@ -80,8 +76,6 @@ static cleat_status make_model(const cleat_golden_content *content, const char *
     if (!status && content->sizes.size > 0) status = cleat_model_set_sizes(golden->model, content->sizes.data, error);
     return status;
 }
-
-/* --- the dataset ---------------------------------------------------------------------------------------------- */
 
 static cleat_status wrong_shape(const cleat_golden_array *array, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_FORMAT,

@@ -37,8 +37,6 @@ typedef struct node_check {
     double slack; /* of the output that is being compared */
 } node_check;
 
-/* --- copies --------------------------------------------------------------------------------------------------- */
-
 static cleat_status widen(host_tensor *host, size_t elements, cleat_error *error) {
     const cleat_dtype dtype = host->tensor->dtype;
     if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return CLEAT_OK;
@@ -90,14 +88,11 @@ static void free_copies(node_check *check) {
     for (int i = 0; i < CLEAT_MAX_OUT; ++i) cleat_free(check->out[i].memory);
 }
 
-/* --- comparison ----------------------------------------------------------------------------------------------- */
-
 static double got_at(const host_tensor *host, int64_t i) {
     return cleat_is_storage(host->tensor->dtype) ? (double)host->array.f[i] : (double)host->array.i[i];
 }
 
-/* What a tensor's elements may be off by, whatever they are: terms may cancel, or vanish, in a way that `size` does not
- * tell. */
+/* The error allowed for every element of a tensor: terms may cancel, or vanish, in a way that `size` does not show. */
 static double slack(const node_check *check, const host_tensor *host) {
     const double share = check->storage == CLEAT_F32 ? 0x1p-16 : 4 * cleat_roundoff(check->storage);
     double most = host->tensor->dtype == CLEAT_F16 ? 0x1p-14 : 0x1p-100;
@@ -171,8 +166,6 @@ static cleat_status check_finite(const node_check *check, const host_tensor *hos
     return CLEAT_OK;
 }
 
-/* --- samples -------------------------------------------------------------------------------------------------- */
-
 static int64_t draw(cleat_random *random, int64_t count) {
     return (int64_t)((double)count * cleat_random_uniform(random));
 }
@@ -217,8 +210,6 @@ static cleat_status check_output(node_check *check, int output, cleat_error *err
     }
     return status ? status : check_finite(check, host, error);
 }
-
-/* --- node ----------------------------------------------------------------------------------------------------- */
 
 static void find_kernel(node_check *check, size_t index) {
     const cleat_bound_graph *bound = &check->exec->graphs[check->graph];

@@ -1,4 +1,4 @@
-/* Which nodes of a run's graphs are checked, when, and what is remembered of it. */
+/* Which nodes of a run's graphs are checked, when, and the records of passed checks. */
 #include "verify/program_check.h"
 
 #include "core/clock.h"
@@ -18,13 +18,14 @@
 
 enum { FORMAT = 2, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
 
-/* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, in the same way: their
- * attributes are equal, too. */
+/* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, their attributes are
+ * equal as well. */
 typedef struct node_key {
     char program[HASH], all[HASH];
 } node_key;
 
-/* Nodes of one program that are compared: the terms of a loss differ in their attributes, but so does every dropout. */
+/* Nodes of one program that are compared at most: the terms of a loss differ in their attributes, but so does every
+ * dropout. */
 enum { SIMILAR = 8 };
 
 struct cleat_program_check {

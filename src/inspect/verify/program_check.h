@@ -13,8 +13,8 @@ typedef struct cleat_program_check cleat_program_check;
 /* Whether training of this model type in this storage type has passed on the device (in this or an earlier process). */
 bool cleat_program_check_has_passed(const cleat_device *device, const char *model, cleat_dtype storage);
 
-/* For the passes and the update of a session, which is borrowed, as its profile's run.self_check says. *check is NULL if
- * that is `never`; every function takes it and does nothing. */
+/* Checks the passes and the update of a session, which is borrowed, by its profile's run.self_check. *check is NULL if
+ * that is `never`; every function accepts it and does nothing. */
 cleat_status cleat_program_check_create(cleat_session *session, cleat_program_check **check, cleat_error *error);
 void cleat_program_check_destroy(cleat_program_check *check);
 

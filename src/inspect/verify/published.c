@@ -119,8 +119,8 @@ static cleat_status suits(const cleat_model_class *family, const converter *c, b
     return status;
 }
 
-/* Of the families that know the network, and whose labels have this rank, the one whose head the file has; else the
- * first, which then says what is missing. */
+/* Among the families that support the network with labels of this rank: the one whose head is in the file, else the
+ * first, whose error names what is missing. */
 static cleat_status find_family(const converter *c, const cleat_model_class **family, cleat_error *error) {
     const cleat_model_class *first = NULL;
     cleat_error why = {0};

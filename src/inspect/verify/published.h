@@ -12,7 +12,7 @@
  *   loss               [11] mean cross entropy in training mode without dropout: before each of ten AdamW steps and
  *                      after the last; the metadata `optimizer` has the settings of AdamW as JSON
  *   grad/NAME, after/NAME   gradients at the first step, parameters after ten steps
- * The caller closes *file. CLEAT_ERR_NOT_SUPPORTED: no model family knows the network. */
+ * The caller closes *file. CLEAT_ERR_NOT_SUPPORTED: no model family supports the network. */
 cleat_status cleat_published_golden(const char *folder, cleat_safetensors **file, cleat_error *error);
 
 #endif

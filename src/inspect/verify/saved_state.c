@@ -69,16 +69,14 @@ cleat_status cleat_saved_state_restore(cleat_session *session, const cleat_saved
     return status;
 }
 
-/* --- other values --------------------------------------------------------------------------------------------- */
-
 /* Numbers in [-1, 1). */
 static void make_noise(float noise[NOISE]) {
     cleat_random random = cleat_random_stream(21, 0, 1);
     for (int i = 0; i < NOISE; ++i) noise[i] = (float)(2 * cleat_random_uniform(&random) - 1);
 }
 
-/* The changed value of element i. A head of zeros needs more than a little, for losses that only a large error wakes:
- * of bonds that are too long, of atoms that overlap. Second moments are squares; every other gradient keeps its value. */
+/* The changed value of element i. A head of zeros needs a larger change, for losses that only a large error activates:
+ * bonds that are too long, atoms that overlap. Second moments are squares; every other gradient keeps its value. */
 static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i, bool infinite) {
     switch (tensor->role) {
     case CLEAT_ROLE_PARAMETER:
@@ -107,7 +105,7 @@ static cleat_status disturb(cleat_session *session, const cleat_saved_tensor *it
     return status;
 }
 
-/* In the update, the parameters are as they are, since they are not zero alone. */
+/* The update keeps the parameters, since not all of them are zero. */
 cleat_status cleat_saved_state_disturb(cleat_session *session, bool update, bool infinite,
                                        const cleat_saved_state *saved, cleat_error *error) {
     float noise[NOISE];

@@ -1,4 +1,4 @@
-/* What outlives a run of a graph on the device: saved before a check, restored after it. */
+/* The device state that outlives a run of a graph: saved before a check, restored after it. */
 #ifndef CLEAT_SRC_SAVED_STATE_H
 #define CLEAT_SRC_SAVED_STATE_H
 

@@ -21,20 +21,12 @@ typedef struct checker {
     cleat_reference_result result;
 } checker;
 
-/* --- checking ------------------------------------------------------------------------------------------------- */
-
-static double share(double rel_error, double of) {
-    double found = rel_error / of;
-    return isnan(found) ? INFINITY : found;
-}
-
 /* The tolerances are meant for files (cleat verify FILE). A reference training rejects a driver only for wrong results, not
  * for different rounding: AdamW takes a step of full size for a gradient that is zero in exact arithmetic, and with
  * Winograd's convolutions image_resnet has 288 such elements of about 1e-8, which move its last losses by 1.2e-4, 12
  * times their tolerance (PyTorch's by up to 3.6e-4 with noise of 1e-7 on all gradients, by 6e-9 without the zeros).
- * Missing gradients and
- * parameters that do not move have a relative error of 1, so in half storage, where the tolerances are wide, the limit
- * stays below 1. */
+ * Missing gradients and parameters that do not move have a relative error of 1, so in half storage, where the tolerances
+ * are wide, the limit stays below 1. */
 static double limit_of(const checker *c, const cleat_verification *item) {
     if (c->storage == CLEAT_F32) return 50 * item->tolerance;
     const bool value = strcmp(item->name, "output") == 0 || strcmp(item->name, "loss") == 0;
@@ -42,7 +34,8 @@ static double limit_of(const checker *c, const cleat_verification *item) {
 }
 
 static double excess(const checker *c, const cleat_verification *item) {
-    return share(item->rel_error, limit_of(c, item));
+    const double found = item->rel_error / limit_of(c, item);
+    return isnan(found) ? INFINITY : found;
 }
 
 /* Returns the first failed comparison in graph order: later ones may be consequences of it. */
@@ -65,10 +58,8 @@ static cleat_status refuse(const checker *c, int rank, const cleat_verify_report
         snprintf(where, sizeof where, "; first wrong: '%s', by '%s' or an operation before it", first->name, first->op);
     return cleat_fail(error, CLEAT_ERR_DEVICE,
                       "the device '%s' (%s, driver %s) computes wrong results: in a reference training of %s in %s "
-                      "with %s, '%s' has a "
-                      "relative error of %.3g, where %.1g is allowed (%zu of %zu comparisons exceed their "
-                      "tolerance%s). Use another device "
-                      "(run.device) or another version of its driver",
+                      "with %s, '%s' has a relative error of %.3g, where %.1g is allowed (%zu of %zu comparisons "
+                      "exceed their tolerance%s). Use another device (run.device) or another version of its driver",
                       facts->name, facts->platform, facts->driver, c->model, cleat_dtype_name(c->storage), which,
                       furthest->name, furthest->rel_error, limit_of(c, furthest), report->failed, report->count, where);
 }
