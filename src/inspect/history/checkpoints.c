@@ -2,7 +2,7 @@
 #include "history/history.h"
 
 #include "core/files.h"
-#include "core/json_member.h"
+#include "json/member.h"
 #include "core/memory.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The last process of a run: its start and end, and what became of it. */
 #include "history/history.h"
 
-#include "core/json_member.h"
+#include "json/member.h"
 #include "core/memory.h"
 
 #include <math.h>

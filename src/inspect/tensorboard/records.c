@@ -1,7 +1,7 @@
 /* Lines of metrics.jsonl and system.jsonl as records of an event file. */
 #include "tensorboard/tensorboard.h"
 
-#include "core/json_member.h"
+#include "json/member.h"
 #include "core/string.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "core/clock.h"
 #include "core/files.h"
-#include "core/json_member.h"
+#include "json/member.h"
 #include "core/memory.h"
 #include "tensorboard/event_file.h"
 
