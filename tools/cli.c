@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const cli_exit_code cli_exit_codes[] = {
@@ -16,7 +17,7 @@ const cli_exit_code cli_exit_codes[] = {
     {EXIT_FIT, "does not fit"},
     {EXIT_DEVICE, "device failed"},
     {EXIT_NAN, "not finite (training stopped on it; eval and predict wrote results, some of them not finite)"},
-    {EXIT_RANK_LOST, "another rank is gone or does not answer; the finished steps are saved"},
+    {EXIT_RANK_LOST, "another rank has ended or does not answer; the finished steps are saved"},
     {EXIT_TIME, "time is up"},
     {EXIT_INTERRUPTED, "interrupted"},
     {0, NULL}};
@@ -57,7 +58,7 @@ bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *
     char names[1024] = "a file";
     if (words->count == 1 && !is_table(words->items[0])) return true;
     if (words->count == 1) {
-        *exit_code = cli_usage(command, "'%s' is no profile; a profile is expected, and data.path=%s for the data",
+        *exit_code = cli_usage(command, "'%s' is not a profile; a profile is expected, and data.path=%s for the data",
                                words->items[0], words->items[0]);
         return false;
     }
@@ -99,7 +100,7 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
     return 0;
 }
 
-int cli_code_of(cleat_status status) {
+static int code_of(cleat_status status) {
     switch (status) {
     case CLEAT_OK:
         return 0;
@@ -127,17 +128,15 @@ int cli_finish(cleat_status status, const cleat_error *error) {
     if (!status) return 0;
     fflush(stdout);
     fprintf(stderr, "cleat: %s\n", error->text[0] ? error->text : cleat_status_text(status));
-    return cli_code_of(status);
+    return code_of(status);
 }
 
-static bool lost_output; /* for want of memory */
+static bool lost_output; /* out of memory */
 
 int cli_finish_output(int exit_code) {
     errno = lost_output ? ENOMEM : 0;
-    if (fflush(stdout) == 0 && !ferror(stdout) && !lost_output) {
-        /* messages and progress that nobody could read */
+    if (fflush(stdout) == 0 && !ferror(stdout) && !lost_output)
         return exit_code == 0 && ferror(stderr) ? EXIT_FAILURE : exit_code;
-    }
     fprintf(stderr, "cleat: cannot write the output%s%s\n", errno ? ": " : "; the disk may be full",
             errno ? strerror(errno) : "");
     return exit_code ? exit_code : EXIT_FAILURE;
@@ -164,14 +163,11 @@ int cli_assign(const cli_command *command, cli_list *assignments, const char *se
     return 0;
 }
 
-cleat_status cli_add_device(cli_list *assignments, const char *device, char text[CLEAT_PATH], cleat_error *error) {
-    if (!device) return CLEAT_OK;
-    if (assignments->count == CLI_LIST)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d --set assignments together with --device",
-                          CLI_LIST - 1);
+/* Adds an assignment of run.device, which lies in `text`, unless `device` is NULL. */
+static void add_device(cli_list *assignments, const char *device, char text[CLEAT_PATH]) {
+    if (!device) return;
     snprintf(text, CLEAT_PATH, "run.device=%s", device);
     assignments->items[assignments->count++] = text;
-    return CLEAT_OK;
 }
 
 cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
@@ -180,17 +176,13 @@ cleat_status cli_profile_as_given(const char *name, const cli_list *assignments,
     char text[CLEAT_PATH], path[CLEAT_PATH];
     cleat_status status = cleat_profile_find(name, path, sizeof path, error);
     if (!status && strcmp(name, path) != 0) cleat_log(CLEAT_LOG_INFO, "profile %s: %s", name, path);
-    if (!status) status = cli_add_device(&all, device, text, error);
+    add_device(&all, device, text);
     return status ? status : cleat_profile_load(path, all.items, all.count, profile, error);
 }
 
-cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
-                         cleat_error *error) {
-    return cli_profile_of_run(name, assignments, device, NULL, profile, error);
-}
-
-cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
-                                cleat_profile **profile, cleat_error *error) {
+/* With the settings that the weights of model.init determine, or those of the checkpoint of `run` unless it is NULL or "". */
+static cleat_status profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
+                                   cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = NULL;
     cleat_status status = cli_profile_as_given(name, assignments, device, &made, error);
     if (!status)
@@ -201,6 +193,11 @@ cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, c
     }
     *profile = made;
     return CLEAT_OK;
+}
+
+cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
+                         cleat_error *error) {
+    return profile_of_run(name, assignments, device, NULL, profile, error);
 }
 
 void cli_print_json(cleat_string *json) {
@@ -230,4 +227,51 @@ void cli_print_metrics(const cleat_metrics *metrics, bool json) {
         cleat_clean_text(one.name); /* may have a label of the data */
         printf("%-20s %.6g\n", one.name, one.value);
     }
+}
+
+cleat_status cli_join_ranks(cleat_ranks **ranks, cleat_error *error) {
+    *ranks = NULL;
+    if (!cleat_ranks_launched()) return CLEAT_OK;
+    cleat_status status = cleat_ranks_open(ranks, error);
+    if (!status && !cli_is_leader(*ranks)) cli_log_as_rank(cleat_ranks_rank(*ranks));
+    return status;
+}
+
+bool cli_is_leader(const cleat_ranks *ranks) {
+    return cleat_ranks_rank(ranks) == 0;
+}
+
+int cli_leave_ranks(cleat_ranks *ranks, cleat_status status, const cleat_error *error) {
+    const bool prints = cli_is_leader(ranks) || status == CLEAT_ERR_RANK_LOST;
+    const int exit_code = prints ? cli_finish(status, error) : code_of(status);
+    if (cleat_ranks_are_broken(ranks) ||
+        status == CLEAT_ERR_RANK_LOST) { /* MPI's thread waits for the rank that is lost */
+        fflush(NULL);
+        _exit(exit_code);
+    }
+    cleat_ranks_close(ranks);
+    return exit_code;
+}
+
+bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code) {
+    struct stat about;
+    char word[2 * CLEAT_PATH];
+    if (!checkpoint && words->count == 1 && stat(words->items[0], &about) == 0 && S_ISDIR(about.st_mode))
+        *exit_code = cli_usage(command, "--checkpoint is required; '%s' is a folder: --checkpoint %s?", words->items[0],
+                               cleat_shell_word(words->items[0], word, sizeof word) ? word : "FOLDER");
+    else if (!checkpoint)
+        *exit_code = cli_usage(command, "--checkpoint is required: a run folder, or a checkpoint folder in one");
+    else if (words->count > 1)
+        *exit_code =
+            cli_usage(command, "at most one profile is expected: '%s', '%s'", words->items[0], words->items[1]);
+    return checkpoint && words->count <= 1;
+}
+
+cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
+                                       const char *device, cleat_profile **profile, cleat_error *error) {
+    cli_list all = *assignments;
+    char text[CLEAT_PATH];
+    if (words->count) return profile_of_run(words->items[0], assignments, device, checkpoint, profile, error);
+    add_device(&all, device, text);
+    return cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
 }

@@ -6,6 +6,7 @@
 #include "core/json.h"
 
 #include <cleat/bench.h>
+#include <cleat/compile.h>
 #include <cleat/core.h>
 #include <cleat/ranks.h>
 
@@ -22,7 +23,7 @@ enum {
 enum { CLI_LIST = 64 };
 
 typedef struct cli_list {
-    const char *items[CLI_LIST];
+    const char *items[CLI_LIST + 1]; /* [count], at most CLI_LIST, and --device among the assignments */
     size_t count;
 } cli_list;
 
@@ -75,14 +76,14 @@ bool cli_is_terminal(int file);
 /* Whether to write colours to it: a terminal, and NO_COLOR is unset or empty (https://no-color.org). */
 bool cli_has_colors(int file);
 
-/* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into
- * `words`. --log and --quiet belong to every command and are applied; words "section.key=value" that are no file are
- * arguments of --set, where there is such an option. Returns false if the command must exit at once with *exit_code:
- * help was requested and printed, or the command line is invalid and a message was printed. */
+/* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into `words`. --log
+ * and --quiet belong to every command and are applied. If the command has --set, words "section.key=value" that do not
+ * name a file are its arguments. Returns false if the command must exit at once with *exit_code: help was requested and
+ * printed, or the command line is invalid and a message was printed. */
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code);
-/* The same, but stops at the first argument that is no option; *parsed is its index. --help is an option like any
- * other here. */
+/* The same, but stops at the first argument that is not an option; *parsed is its index. --help is an ordinary option
+ * here. */
 bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
                      int *exit_code);
 /* Prints a table of options as a help text shows it; a cli_visit. */
@@ -108,16 +109,14 @@ int cli_precision(const cli_command *command, const char *name, cleat_precision 
 
 /* The log of a rank other than 0: its number before every line, and only errors unless --log asks for more. */
 void cli_log_as_rank(int rank);
-/* Joins the other processes, if a launcher started this one as one of several; else *ranks is NULL. Before the first OpenCL
- * call. */
+/* Joins the other processes if a launcher started several; else *ranks is NULL. Before the first OpenCL call. */
 cleat_status cli_join_ranks(cleat_ranks **ranks, cleat_error *error);
 /* Whether this process prints results: rank 0, or a process alone. */
 bool cli_is_leader(const cleat_ranks *ranks);
-/* The last call of a command that has joined: cli_finish, where the error that all ranks have is printed by the first. */
+/* The last call of a command that has joined: cli_finish; an error of all ranks is printed by the first. */
 int cli_leave_ranks(cleat_ranks *ranks, cleat_status status, const cleat_error *error);
 
-/* Returns the exit code of a status; cli_finish also prints the error to stderr unless the status is ok. */
-int cli_code_of(cleat_status status);
+/* Returns the exit code of a status, and prints the error to stderr unless the status is ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
 
 /* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0 if any output was lost: of stdout, after a
@@ -129,9 +128,9 @@ enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
 /* From now on a signal stops the run of `options` after its step, with a checkpoint (cli_signals.c): SIGINT, SIGTERM,
- * SIGHUP unless nohup ignores it, and what the system sends when nobody reads the output any more (SIGPIPE) or a file
- * has reached its limit (SIGXFSZ). Before the first step, the program ends within a second. The same wish a second
- * later ends the program at once; sooner, it is a repetition of the first. Sets `stop` and `began`. */
+ * SIGHUP unless nohup ignores it, SIGPIPE (nobody reads the output) and SIGXFSZ (a file has reached its limit). Before
+ * the first step, the program ends within a second. A repeated signal ends the program at once, except within a second
+ * of the first. Sets `stop` and `began`. */
 void cli_stop_on_signals(cleat_train_options *options);
 /* For all commands: a file that has reached its limit is an error of that file, and does not kill the program. */
 void cli_survive_file_limit(void);
@@ -162,22 +161,16 @@ int cli_terminal_width(void);
 /* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
 bool cli_can_redraw(int file);
 
-/* Opens the profile `name` (cleat_profile_find) with the --set assignments, followed by `device` (run.device) unless it
- * is NULL, and by what the weights of model.init determine. */
+/* Opens the profile `name` (cleat_profile_find) with the --set assignments, then `device` (run.device) unless it is
+ * NULL, then the settings that the weights of model.init determine. */
 cleat_status cli_profile(const char *name, const cli_list *assignments, const char *device, cleat_profile **profile,
                          cleat_error *error);
-/* The same for a command that continues or uses a run: what the weights determined is taken from its checkpoint. `run`
- * NULL or "": as cli_profile. */
-cleat_status cli_profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
-                                cleat_profile **profile, cleat_error *error);
-/* Adds an assignment of run.device, which lies in `text`, unless `device` is NULL. */
-cleat_status cli_add_device(cli_list *assignments, const char *device, char text[CLEAT_PATH], cleat_error *error);
-/* Without what the weights determine: for a command that does not know its run yet. */
+/* Without the settings that the weights determine. */
 cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
                                   cleat_profile **profile, cleat_error *error);
 
-/* The profile of a command that uses a checkpoint: `words` may name one as for cli_profile; if it is empty, the profile
- * that the checkpoint contains. More words, or no checkpoint, are a wrong command line: false, with its exit code. */
+/* The profile of a command that uses a checkpoint: the one in `words`, as for cli_profile, or else that of the checkpoint.
+ * More words, or no checkpoint, are a usage error: false, with its exit code. */
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code);
 cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
                                        const char *device, cleat_profile **profile, cleat_error *error);
@@ -188,5 +181,26 @@ void cli_print_metrics(const cleat_metrics *metrics, bool json);
 void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metrics *metrics);
 /* Prints a JSON text and a newline on stdout, and frees it. */
 void cli_print_json(cleat_string *json);
+
+enum { CLI_HINT = 512, CLI_NAME = 64 };
+
+/* Writes what an unknown option probably means: "; did you mean --device?", "; it is a setting: --set train.epochs=3";
+ * "" if nothing is near. `word` is the argument, `value` its value or NULL. */
+void cli_hint_option(const cli_command *command, const cli_option *options, const char *word, const char *value,
+                     char text[CLI_HINT]);
+/* The same for an unknown command: "; did you mean 'train'?" */
+void cli_hint_command(const char *word, char text[CLI_HINT]);
+
+/* Reads the next setting from the text of `cleat train --help-profile`. Returns the rest of the text, or NULL after the
+ * last setting. `section` keeps its value from call to call. */
+const char *cli_next_setting(const char *help, char section[CLI_NAME], char name[CLI_NAME]);
+
+/* The helpers of this process; $CLEAT_COMPILERS limits their number. */
+const cleat_compile_helpers *cli_compilers(void);
+
+/* The word that makes a process one of them: `cleat --compile-kernels PARENT LEVEL`, with the list as file 3. */
+#define CLI_COMPILER_WORD "--compile-kernels"
+/* Compiles; returns the exit code. `parent`: the process without which it ends. */
+int cli_compile_kernels(const char *parent, const char *level);
 
 #endif

@@ -50,7 +50,7 @@ static bool collect(int pipe, char *text, size_t room, size_t *used) {
     return got > 0;
 }
 
-/* Reads both pipes until they close; false if the time is over. Of the messages, the last ones are kept. */
+/* Reads both pipes until they close, keeping the last messages; false if the time is over. */
 static bool read_both(int pipes[2], double end, char *output, char *message) {
     size_t used = 0, told = 0;
     bool open[2] = {true, true};

@@ -4,9 +4,9 @@
 
 #include "cli.h"
 
-/* What became of a child process. */
+/* The outcome of a child process. */
 typedef struct cli_child {
-    char *output; /* what it printed; zero-terminated, owned; NULL: none */
+    char *output; /* its standard output; zero-terminated, owned; NULL: none */
     int exit_code;
     bool ended; /* by itself, with exit_code */
     bool timed_out;

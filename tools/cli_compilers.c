@@ -1,6 +1,4 @@
 /* Starts processes that compile, watches and ends them; and what such a process does. */
-#include "cli_compilers.h"
-
 #include "cli.h"
 
 #include <fcntl.h>
@@ -21,8 +19,6 @@ enum { MAX_COMPILERS = 16, LIST_FILE = 3 };
 static pid_t compilers[MAX_COMPILERS];
 static int compiler_count;
 
-/* --- starting ------------------------------------------------------------------------------------------------- */
-
 static int compiler_limit(void) {
     const char *text = getenv("CLEAT_COMPILERS");
     const int limit = text && *text ? atoi(text) : MAX_COMPILERS;
@@ -34,7 +30,7 @@ static bool is_debugging(void) {
     return level && (strcmp(level, "debug") == 0 || strcmp(level, "dispatch") == 0);
 }
 
-/* They stay in the process group, so that Ctrl-C ends them, too. */
+/* They stay in the process group, so that Ctrl-C ends them as well. */
 static bool start_one(int file, pid_t *process) {
     char parent[32];
     posix_spawn_file_actions_t files;
@@ -73,8 +69,6 @@ static int start(void *user, int file, int count) {
     return started;
 }
 
-/* --- ending --------------------------------------------------------------------------------------------------- */
-
 static int running(void *user) {
     (void)user;
     for (int i = 0; i < compiler_count;) {
@@ -104,8 +98,6 @@ const cleat_compile_helpers *cli_compilers(void) {
     if (patience) helpers.patience = atof(patience);
     return compiler_limit() > 0 ? &helpers : NULL;
 }
-
-/* --- the process ---------------------------------------------------------------------------------------------- */
 
 static void print_log(void *user, cleat_log_level level, const char *text) {
     (void)user;

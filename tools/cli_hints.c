@@ -1,13 +1,11 @@
-/* What an unknown option or command probably means: near names, settings, and the words of other programs. */
-#include "cli_parse.h"
+/* Suggestions for an unknown option or command: near names, settings, and the words of other programs. */
+#include "cli.h"
 
 #include <cleat/profile.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- settings ------------------------------------------------------------------------------------------------- */
 
 const char *cli_next_setting(const char *help, char section[CLI_NAME], char name[CLI_NAME]) {
     for (const char *line = help; line && *line;) {
@@ -83,89 +81,43 @@ static bool hint_near_setting(const settings *all, const char *name, const char 
     return near != NULL;
 }
 
-/* --- options -------------------------------------------------------------------------------------------------- */
-
-/* What other programs call things; `meant` is an option, with its value if that is fixed, or a setting. A command lists
- * what it has: the first row whose option it knows is shown. */
+/* Names of other programs; `meant` is an option, with its value if that is fixed, or a setting. The first row whose option
+ * the command has is shown. */
 static const struct {
-    const char *name, *meant;
+    const char *meant, *names;
 } synonyms[] = {
-    {"lr", "train.learning_rate"},
-    {"epoch", "train.epochs"},
-    {"num_epochs", "train.epochs"},
-    {"num_train_epochs", "train.epochs"},
-    {"max_epochs", "train.epochs"},
-    {"n_epochs", "train.epochs"},
-    {"batch", "--batch-size"},
-    {"bs", "--batch-size"},
-    {"batch_size", "train.effective_batch_size"},
-    {"batch", "train.effective_batch_size"},
-    {"bs", "train.effective_batch_size"},
-    {"wd", "train.weight_decay"},
-    {"warmup", "train.warmup_steps"},
-    {"scheduler", "train.schedule"},
-    {"lr_scheduler", "train.schedule"},
-    {"clip", "train.max_grad_norm"},
-    {"grad_clip", "train.max_grad_norm"},
-    {"gradient_clip", "train.max_grad_norm"},
-    {"gradient_clip_val", "train.max_grad_norm"},
-    {"accumulation_steps", "train.gradient_accumulation_steps"},
-    {"accumulate_grad_batches", "train.gradient_accumulation_steps"},
-    {"fp16", "train.precision=f16"},
-    {"half", "train.precision=f16"},
-    {"amp", "train.precision=f16"},
-    {"bf16", "train.precision=bf16"},
-    {"fp32", "train.precision=f32"},
-    {"allow_tf32", "train.precision=tf32"},
-    {"mixed_precision", "train.precision"},
-    {"dtype", "train.precision"},
-    {"workers", "loader.num_workers"},
-    {"j", "loader.num_workers"},
-    {"jobs", "loader.num_workers"},
-    {"threads", "loader.num_workers"},
-    {"random_seed", "run.seed"},
-    {"patience", "run.early_stopping_patience"},
-    {"early_stopping", "run.early_stopping_patience"},
-    {"data", "data.path"},
-    {"data_dir", "data.path"},
-    {"data_path", "data.path"},
-    {"dataset", "data.path"},
-    {"train_data", "data.path"},
-    {"model_type", "model.type"},
-    {"arch", "model.type"},
-    {"gpu", "--device gpu"},
-    {"gpus", "--device gpu"},
-    {"cuda", "--device gpu"},
-    {"cpu", "--device cpu"},
-    {"d", "--device"},
-    {"o", "--out"},
-    {"output", "--out"},
-    {"output_dir", "--out"},
-    {"out_dir", "--out"},
-    {"save_dir", "--out"},
-    {"log_dir", "--out"},
-    {"logdir", "--out"},
-    {"ckpt", "--checkpoint"},
-    {"model", "--checkpoint"},
-    {"model", "model.type"},
-    {"weights", "--checkpoint"},
-    {"load", "--checkpoint"},
-    {"input", "--data"},
-    {"i", "--data"},
-    {"restart", "--resume"},
-    {"continue", "--resume"},
-    {"resume_from_checkpoint", "--resume-from"},
-    {"time_limit", "--time-budget"},
-    {"max_time", "--time-budget"},
-    {"s", "--set"},
-    {"config", "--set"},
-    {"option", "--set"},
-    {"q", "--quiet"},
-    {"silent", "--quiet"},
-    {"v", "--log debug"},
-    {"verbose", "--log debug"},
-    {"debug", "--log debug"},
-    {"V", "--version"},
+    {"train.learning_rate", "lr"},
+    {"train.epochs", "epoch num_epochs num_train_epochs max_epochs n_epochs"},
+    {"--batch-size", "batch bs"},
+    {"train.effective_batch_size", "batch_size batch bs"},
+    {"train.weight_decay", "wd"},
+    {"train.warmup_steps", "warmup"},
+    {"train.schedule", "scheduler lr_scheduler"},
+    {"train.max_grad_norm", "clip grad_clip gradient_clip gradient_clip_val"},
+    {"train.gradient_accumulation_steps", "accumulation_steps accumulate_grad_batches"},
+    {"train.precision=f16", "fp16 half amp"},
+    {"train.precision=bf16", "bf16"},
+    {"train.precision=f32", "fp32"},
+    {"train.precision=tf32", "allow_tf32"},
+    {"train.precision", "mixed_precision dtype"},
+    {"loader.num_workers", "workers j jobs threads"},
+    {"run.seed", "random_seed"},
+    {"run.early_stopping_patience", "patience early_stopping"},
+    {"data.path", "data data_dir data_path dataset train_data"},
+    {"--device gpu", "gpu gpus cuda"},
+    {"--device cpu", "cpu"},
+    {"--device", "d"},
+    {"--out", "o output output_dir out_dir save_dir log_dir logdir"},
+    {"--checkpoint", "ckpt model weights load"},
+    {"model.type", "model_type arch model"},
+    {"--data", "input i"},
+    {"--resume", "restart continue"},
+    {"--resume-from", "resume_from_checkpoint"},
+    {"--time-budget", "time_limit max_time"},
+    {"--set", "s config option"},
+    {"--quiet", "q silent"},
+    {"--log debug", "v verbose debug"},
+    {"--version", "V"},
 };
 
 static const cli_option *find(const cli_option *options, const char *name, size_t length) {
@@ -191,9 +143,17 @@ static bool hint_meant(const cli_option *options, const char *meant, const char 
     return true;
 }
 
+/* Whether `words`, separated by blanks, contain `word`. */
+static bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; length && (at = strstr(at, word)); ++at)
+        if ((at == words || at[-1] == ' ') && (!at[length] || at[length] == ' ')) return true;
+    return false;
+}
+
 static bool hint_synonym(const cli_option *options, const char *name, const char *value, char text[CLI_HINT]) {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; ++i)
-        if (strcmp(synonyms[i].name, name) == 0 && hint_meant(options, synonyms[i].meant, value, text)) return true;
+        if (has_word(synonyms[i].names, name) && hint_meant(options, synonyms[i].meant, value, text)) return true;
     return false;
 }
 
@@ -257,8 +217,6 @@ void cli_hint_option(const cli_command *command, const cli_option *options, cons
     if (!found) hint_near_setting(&all, name, value, text);
     free(all.names);
 }
-
-/* --- commands ------------------------------------------------------------------------------------------------- */
 
 void cli_hint_command(const char *word, char text[CLI_HINT]) {
     static const struct {

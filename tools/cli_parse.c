@@ -1,13 +1,11 @@
 /* The command line: options, the --help of a command, and the options that every command has. */
-#include "cli_parse.h"
+#include "cli.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* --- --log and --quiet ---------------------------------------------------------------------------------------- */
 
 static struct {
     const char *level; /* NULL: not given */
@@ -81,8 +79,6 @@ static void join_options(const cli_option *options, cli_option all[MAX_OPTIONS])
     all[count] = (cli_option){NULL, CLI_FLAG, NULL, NULL, NULL};
 }
 
-/* --- help ----------------------------------------------------------------------------------------------------- */
-
 static struct {
     cli_visit visit; /* NULL: commands run */
     void *user;
@@ -117,8 +113,6 @@ static void print_help(const cli_command *command, const cli_option *options) {
     cli_print_options(command, options, NULL);
     printf("  %-28s %s\n", "--help", "show this help");
 }
-
-/* --- parsing -------------------------------------------------------------------------------------------------- */
 
 /* Names also match if spelled with underscores, as in settings and many Python programs. */
 static bool same_name(const char *option, const char *name, size_t length) {
@@ -202,7 +196,7 @@ static bool is_setting(const char *word) {
     return name && word[name] == '=' && access(word, F_OK) != 0;
 }
 
-/* Adds a word that is no option: a setting to those of --set, others to `words`. */
+/* Adds a word that is not an option: a setting to those of --set, others to `words`. */
 static bool add_word(const cli_command *command, const cli_option *options, const char *word, cli_list *words,
                      int *exit_code) {
     const cli_option *set = find_option(options, "--set", 5);

@@ -1,4 +1,4 @@
-/* Progress of a run: a bar, lines or none; which of them where nobody says. */
+/* Progress of a run: a bar, lines or none, and the choice between them. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Signals of commands that train: a wish to stop becomes a checkpoint and an exit code. Handlers call functions that
- * POSIX lists as safe in them, and nothing else. */
+/* Signals of commands that train: a request to stop becomes a checkpoint and an exit code. Handlers call only
+ * async-signal-safe functions of POSIX. */
 #include "cli.h"
 #include "core/clock.h"
 
@@ -7,20 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the handlers know; only they and `began` write to it. */
+/* Written by the handlers and by `begin` only. */
 static volatile int stop;
 static volatile sig_atomic_t has_begun, has_asked;
-static volatile double asked; /* time of the first wish of a person */
+static volatile double asked; /* time of the first request of a user */
 
-enum { PATIENCE = 1 }; /* seconds: of a repeated wish, and of a run that is still opening */
+enum { PATIENCE = 1 }; /* seconds: of a repeated request, and of a run that is still opening */
 
 static void write_message(const char *text) {
     const ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    (void)written; /* nothing is left to do if nobody reads it */
+    (void)written; /* a failure cannot be reported */
 }
 
-/* A run that is still opening looks for wishes between its stages; a stage may take minutes (reading data, compiling
- * kernels), so that the program does not wait for it longer than this. Nothing has been trained yet. */
+/* A run that is still opening looks for requests between its stages, and a stage may take minutes (reading data,
+ * compiling kernels): the program waits no longer than PATIENCE. Nothing has been trained yet. */
 static void on_alarm(int number) {
     (void)number;
     if (has_begun) return;
@@ -33,7 +33,7 @@ static void request_stop(void) {
     if (!has_begun) alarm(PATIENCE);
 }
 
-/* Whether PATIENCE has passed since the first wish. `timeout` and shells send a signal twice within milliseconds: to
+/* Whether PATIENCE has passed since the first request. `timeout` and shells send a signal twice within milliseconds: to
  * the program and to its process group. */
 static bool is_impatient(void) {
     const double now = cleat_seconds();
@@ -43,7 +43,7 @@ static bool is_impatient(void) {
     return later;
 }
 
-static void on_wish(int number) {
+static void on_request(int number) {
     if (is_impatient()) {
         signal(number, SIG_DFL);
         raise(number); /* ends the program when this handler returns */
@@ -52,8 +52,8 @@ static void on_wish(int number) {
     request_stop();
 }
 
-/* Nobody reads the output, or a file is full: comes again with every further message, and is never a reason to end
- * without a checkpoint. */
+/* Nobody reads the output, or a file is full. The signal repeats with every message, so it never ends the program at
+ * once. */
 static void on_lost_output(int number) {
     (void)number;
     request_stop();
@@ -67,14 +67,13 @@ static void handle(int number, void (*handler)(int)) {
 }
 
 static void handle_all(void) {
-    handle(SIGINT, on_wish);
-    handle(SIGTERM, on_wish);
+    handle(SIGINT, on_request);
+    handle(SIGTERM, on_request);
     handle(SIGPIPE, on_lost_output);
     handle(SIGXFSZ, on_lost_output);
 }
 
-/* LLVM, in drivers that compile with it, has put its own handlers in front of these; that of SIGXFSZ returns without
- * calling them. It does so once in a process. */
+/* Drivers with LLVM have replaced these handlers, once in a process; LLVM's handler of SIGXFSZ does not call them. */
 static void begin(void *user) {
     (void)user;
     handle_all();
@@ -84,7 +83,7 @@ static void begin(void *user) {
 void cli_stop_on_signals(cleat_train_options *options) {
     handle_all();
     handle(SIGALRM, on_alarm);
-    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) handle(SIGHUP, on_wish); /* keeps nohup's setting */
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) handle(SIGHUP, on_request); /* keeps nohup's setting */
     options->stop = &stop;
     options->began = begin;
 }

@@ -1,7 +1,7 @@
 /* cleat bench: times workloads, alternately with another command, or on several devices. */
-#include "bench_allreduce.h"
 #include "cli.h"
 #include "core/files.h"
+#include "launch.h"
 
 #include <cleat/profile.h>
 
@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORKLOADS = 256, MAX_DEVICES = 16, DEVICE_TEXT = 512 };
+#define BENCH_ALLREDUCE "allreduce"
+
+enum { MAX_WORKLOADS = 256, DEVICE_TEXT = 512 };
 
 typedef struct bench_command {
     const char *device, *devices, *hosts, *compare;
@@ -73,7 +75,7 @@ static cleat_status select_subjects(const bench_command *bench, const char *word
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no workload matches '%s'; `cleat bench --list` lists them", word);
 }
 
-/* A workload of several ranks is none of the library's table: it has no device. */
+/* The workload of several ranks has no device, so it is not in the library's table. */
 static bool find_workload(size_t i, cleat_bench_info *info, const char **kind) {
     static const cleat_bench_info ranks = {
         .name = BENCH_ALLREDUCE,
@@ -301,6 +303,58 @@ static cleat_status run_comparisons(const bench_command *bench, const subjects *
     return CLEAT_OK;
 }
 
+static void print_json_allreduce(const cleat_allreduce_bench *bench) {
+    cleat_string json = {.spaced = true};
+    json_add(&json, json_open(NULL, '{'), json_text("workload", BENCH_ALLREDUCE), json_count("ranks", bench->ranks),
+             json_open("points", '['));
+    for (size_t i = 0; i < bench->count; ++i) {
+        const cleat_allreduce_point *point = &bench->points[i];
+        json_add(&json, json_open(NULL, '{'), json_count("bytes", point->time.bytes), json_count("runs", point->runs),
+                 json_digits("ms_median", point->time.seconds * 1e3, 6), json_close('}'));
+    }
+    json_add(&json, json_close(']'), json_digits("latency_seconds", bench->network.latency_seconds, 6),
+             json_digits("bytes_per_second", bench->network.bytes_per_second, 6),
+             json_digits("worst_difference", bench->worst, 4), json_text("network", bench->network.name),
+             json_close('}'));
+    cli_print_json(&json);
+}
+
+static void print_allreduce(const cleat_allreduce_bench *bench) {
+    printf("sum of f32 values over %d ranks in place, as of gradients; median time of the slowest rank\n\n%10s %12s "
+           "%14s %6s\n",
+           bench->ranks, "KiB", "time", "values, GB/s", "runs");
+    for (size_t i = 0; i < bench->count; ++i) {
+        const cleat_allreduce_time *time = &bench->points[i].time;
+        char text[CLI_SHORT];
+        printf("%10lld %12s %14.3g %6lld\n", (long long)time->bytes / 1024, cli_duration(time->seconds, text),
+               (double)time->bytes / time->seconds / 1e9, (long long)bench->points[i].runs);
+    }
+    printf("\nnearest network (at most %.0f %% off): a message takes %.4g us, and bytes %.4g GB/s\n"
+           "cleat plan PROFILE --devices A,B --network %s\n",
+           100 * bench->worst, bench->network.latency_seconds * 1e6, bench->network.bytes_per_second / 1e9,
+           bench->network.name);
+}
+
+/* Times the sum of gradients over the ranks of --devices and --hosts, or those that a launcher started. */
+static int run_allreduce(const cli_command *command, launch_options *options, double seconds, bool json, int argc,
+                         char **argv) {
+    const char *device = NULL;
+    int exit_code;
+    if (launch_elsewhere(command, options, argc, argv, &device, &exit_code)) return exit_code;
+    cleat_error error = {0};
+    cleat_allreduce_bench bench;
+    cleat_ranks *ranks;
+    cleat_status status = cli_join_ranks(&ranks, &error);
+    if (!status) status = cleat_bench_allreduce(ranks, seconds, &bench, &error);
+    if (!status && cli_is_leader(ranks)) {
+        if (json)
+            print_json_allreduce(&bench);
+        else
+            print_allreduce(&bench);
+    }
+    return cli_leave_ranks(ranks, status, &error);
+}
+
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
 static cleat_status select_all(bench_command *bench, subjects *all, cleat_error *error) {
@@ -371,7 +425,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if ((exit_code = check(command, &bench)) != 0) return exit_code;
     if (is_allreduce(&bench)) {
         launch_options several = {.devices = bench.devices, .hosts = bench.hosts};
-        return bench_allreduce_run(command, &several, bench.seconds, bench.json, argc, argv);
+        return run_allreduce(command, &several, bench.seconds, bench.json, argc, argv);
     }
     if (bench.precision_name && (exit_code = cli_precision(command, bench.precision_name, &bench.precision)) != 0)
         return exit_code;

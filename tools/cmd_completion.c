@@ -1,14 +1,12 @@
 /* cleat completion: prints a script that completes command lines in bash, zsh or fish. All of it comes from the
  * commands' own tables of options, their usage lines, the cards and the settings of the library. */
-#include "cli_parse.h"
+#include "cli.h"
 
 #include <cleat/card.h>
 #include <cleat/profile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- what completes a value ----------------------------------------------------------------------------------- */
 
 typedef enum kind { NOTHING, WORDS, CARDS, SETTINGS, FOLDERS, FILES } kind;
 
@@ -122,8 +120,6 @@ static void print_quoted(const char *text, const char *escaped) {
     }
 }
 
-/* --- bash ----------------------------------------------------------------------------------------------------- */
-
 static void bash_command(const cli_command *command, const cli_option *options, void *user) {
     (void)user;
     printf("    \"%s\") options=\"", command->name);
@@ -187,8 +183,6 @@ static void print_bash(const char *settings) {
            "    if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2>/dev/null; fi\n"
            "}\ncomplete -F _cleat cleat\n");
 }
-
-/* --- zsh ------------------------------------------------------------------------------------------------------ */
 
 static void zsh_values(const cli_option *option) {
     values allowed = values_of(option);
@@ -259,8 +253,6 @@ static void print_zsh(const char *settings) {
            "else\n    compdef _cleat cleat\nfi\n");
 }
 
-/* --- fish ----------------------------------------------------------------------------------------------------- */
-
 static void fish_values(const cli_option *option) {
     values allowed = values_of(option);
     printf(" -x");
@@ -305,8 +297,6 @@ static void print_fish(const char *settings) {
     printf("'\n");
     visit_all(fish_command);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 static int run(const cli_command *command, int argc, char **argv) {
     static const struct {

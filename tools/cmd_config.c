@@ -10,7 +10,7 @@ enum { NAME = 128, VALUE = CLEAT_PROFILE_TEXT + 64, LINE = 196 /* maximum of a p
 
 typedef struct setting {
     char name[NAME], value[VALUE], origin[VALUE];
-    bool changed;     /* the value is not the default, or says which settings there are: model.type */
+    bool changed;     /* the value is not the default, or it is model.type, which determines the settings */
     const char *help; /* of an `auto` value: what it depends on; else NULL */
 } setting;
 

@@ -53,8 +53,6 @@ static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *fail
     cleat_device_close(device);
 }
 
-/* --- what is not usable ------------------------------------------------------------------------------------------ */
-
 /* Faults of cards and drivers, and drivers that list no device. The faults of the result repeat them, except the one
  * that says how to get any device. */
 static bool belongs(const cleat_doctor_subject *section, const cleat_doctor_check *check) {
@@ -97,8 +95,6 @@ static void print_not_usable(const cleat_doctor_report *report, cleat_string *js
     }
 }
 
-/* --- the command ------------------------------------------------------------------------------------------------- */
-
 /* Where the doctor's children found no device, this process does not ask the drivers: one of them may hang or crash. */
 static cleat_status list_devices(const cleat_doctor_report *report, cleat_device_facts **facts, size_t *count,
                                  cleat_error *error) {
@@ -131,7 +127,7 @@ static cleat_status print_all(const cleat_doctor_report *report, bool json, clea
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    /* A driver that hangs is no reason to wait long; one that is slow is no reason to call it unusable. */
+    /* Long enough for a slow driver, not too long for one that hangs. */
     const cleat_doctor_request look = {.list_only = true, .seconds = 15};
     cleat_doctor_report *report = NULL;
     bool json = false;

@@ -19,8 +19,6 @@ typedef struct request {
     cli_list assignments;
 } request;
 
-/* --- the profile ------------------------------------------------------------------------------------------------- */
-
 typedef struct profile_checks {
     const request *args;
     const cleat_profile *profile;
@@ -30,11 +28,8 @@ typedef struct profile_checks {
 } profile_checks;
 
 /* Adds a check; `cause` and `command` are NULL where nothing is wrong. */
-static void add_check(profile_checks *checks, const char *code, cleat_doctor_result result, const char *cause,
-                      const char *command, const char *evidence, ...) CLEAT_PRINTF(6, 7);
-
-static void add_check(profile_checks *checks, const char *code, cleat_doctor_result result, const char *cause,
-                      const char *command, const char *evidence, ...) {
+static void CLEAT_PRINTF(6, 7) add_check(profile_checks *checks, const char *code, cleat_doctor_result result,
+                                         const char *cause, const char *command, const char *evidence, ...) {
     cleat_doctor_check check = {.result = result, .n_commands = command ? 1 : 0};
     char title[256];
     va_list arguments;
@@ -142,8 +137,6 @@ static cleat_status check_profile(const request *args, const cleat_profile *prof
     if (checks.status) *error = checks.error;
     return checks.status;
 }
-
-/* --- the command ------------------------------------------------------------------------------------------------- */
 
 static void print_piece(void *user, const char *text) {
     (void)user;

@@ -14,7 +14,7 @@ static bool is_same_place(const char *a, const char *b) {
     return same;
 }
 
-/* Other data than those of the training are evaluated as a whole: their splits would be parts of them at random. */
+/* Data other than the training's are evaluated as a whole: their splits would be random parts. */
 static cleat_status use_data(cleat_profile *profile, const char *data, const char **split, cleat_error *error) {
     char text[CLEAT_PATH];
     if (!data) {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the options ask for. */
 typedef struct request {
     const char *checkpoint, *out, *data;
     bool external_data, json;
@@ -15,10 +14,15 @@ typedef struct request {
 
 typedef struct format {
     const char *name;
-    cleat_status (*write)(const cleat_profile *profile, const request *asked, cleat_error *error);
+    bool is_onnx;
+    cleat_weights_format weights; /* of the others */
 } format;
 
-/* --- ONNX ------------------------------------------------------------------------------------------------------- */
+static const format formats[] = {{.name = "onnx", .is_onnx = true},
+                                 {.name = "hf", .weights = CLEAT_WEIGHTS_HF},
+                                 {.name = "timm", .weights = CLEAT_WEIGHTS_TIMM},
+                                 {.name = "cleat", .weights = CLEAT_WEIGHTS_CLEAT},
+                                 {.name = "peft", .weights = CLEAT_WEIGHTS_PEFT}};
 
 static void print_value(const char *what, const cleat_onnx_value *value) {
     printf("  %-6s %-10s %s %s\n", what, value->name, value->dtype, value->shape);
@@ -63,17 +67,15 @@ static cleat_status write_onnx(const cleat_profile *profile, const request *aske
     return CLEAT_OK;
 }
 
-/* --- weights ---------------------------------------------------------------------------------------------------- */
-
-static cleat_status write_weights(const cleat_profile *profile, const request *asked, cleat_weights_format wanted,
-                                  const char *name, cleat_error *error) {
+static cleat_status write_weights(const cleat_profile *profile, const request *asked, const format *wanted,
+                                  cleat_error *error) {
     cleat_weights_export_report report;
     char bytes[CLEAT_BYTES_TEXT];
-    cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted, asked->out, &report, error);
+    cleat_status status = cleat_export_weights(profile, asked->checkpoint, wanted->weights, asked->out, &report, error);
     if (status) return status;
     if (asked->json) {
         cleat_string json = {.spaced = true};
-        json_add(&json, json_open(NULL, '{'), json_text("format", name), json_text("folder", asked->out),
+        json_add(&json, json_open(NULL, '{'), json_text("format", wanted->name), json_text("folder", asked->out),
                  json_count("tensors", (int64_t)report.tensors), json_count("files", (int64_t)report.files),
                  json_count("bytes", report.bytes), json_close('}'));
         cli_print_json(&json);
@@ -84,34 +86,13 @@ static cleat_status write_weights(const cleat_profile *profile, const request *a
     return CLEAT_OK;
 }
 
-static cleat_status write_hf(const cleat_profile *profile, const request *asked, cleat_error *error) {
-    return write_weights(profile, asked, CLEAT_WEIGHTS_HF, "hf", error);
-}
-
-static cleat_status write_timm(const cleat_profile *profile, const request *asked, cleat_error *error) {
-    return write_weights(profile, asked, CLEAT_WEIGHTS_TIMM, "timm", error);
-}
-
-static cleat_status write_cleat(const cleat_profile *profile, const request *asked, cleat_error *error) {
-    return write_weights(profile, asked, CLEAT_WEIGHTS_CLEAT, "cleat", error);
-}
-
-static cleat_status write_peft(const cleat_profile *profile, const request *asked, cleat_error *error) {
-    return write_weights(profile, asked, CLEAT_WEIGHTS_PEFT, "peft", error);
-}
-
-/* --- the command ------------------------------------------------------------------------------------------------ */
-
-static const format formats[] = {
-    {"onnx", write_onnx}, {"hf", write_hf}, {"timm", write_timm}, {"cleat", write_cleat}, {"peft", write_peft}};
-
 static const format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
         if (strcmp(formats[i].name, name) == 0) return &formats[i];
     return NULL;
 }
 
-/* Usage error for a name that is no format; lists those that are. */
+/* Usage error for an unknown format; lists the formats. */
 static int unknown_format(const cli_command *command, const char *name) {
     char known[128] = "";
     for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats && used < sizeof known; ++i)
@@ -149,7 +130,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_profile *profile = NULL;
     cleat_status status =
         cleat_profile_of_checkpoint(asked.checkpoint, assignments.items, assignments.count, &profile, &error);
-    if (!status) status = chosen->write(profile, &asked, &error);
+    if (!status)
+        status = chosen->is_onnx ? write_onnx(profile, &asked, &error) : write_weights(profile, &asked, chosen, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }

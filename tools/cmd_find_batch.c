@@ -7,8 +7,6 @@ static double mib(int64_t bytes) {
     return (double)bytes / 1048576.0;
 }
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
-
 static void print_head(void) {
     printf("%8s  %12s  %31s  %11s\n", "batch", "planned MiB", "step ms: median (min - max)", "samples/s");
 }
@@ -55,8 +53,6 @@ static void print_verdict(const cleat_batch_search *search) {
     printf("\nrecommended: train.batch_size = %lld (%s)\n", (long long)search->recommended, search->why);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------------------- */
-
 static void add_json_point(cleat_string *json, const cleat_batch_point *p) {
     json_add(json, json_open(NULL, '{'), json_count("batch", p->micro_batch_size),
              json_count("planned_bytes", p->planned_bytes), json_count("limit_bytes", p->limit_bytes),
@@ -87,8 +83,6 @@ static void print_json(const cleat_batch_search *search) {
     json_add(&json, json_close(']'), json_close('}'));
     cli_print_json(&json);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 static cleat_status find(const cleat_profile *profile, double seconds, bool json, cleat_error *error) {
     cleat_batch_search search;

@@ -9,8 +9,6 @@
 
 static const double BUSY = 0.1; /* noise that makes the recommendation doubtful */
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
-
 static void print_head(void) {
     printf("%7s  %31s  %10s  %29s  %9s\n", "", "loader alone", "", "training", "");
     printf("%7s  %11s  %18s  %10s  %9s  %9s  %7s\n", "threads", "samples/s", "batch ms p50/p95", "max", "step ms",
@@ -35,12 +33,9 @@ static void print_verdict(const cleat_worker_search *search) {
     printf(")\n");
     if (search->noise > BUSY)
         printf("Two measurements of the same rate differ by up to %.0f %%: other programs use this machine, so measure "
-               "again "
-               "with a larger --seconds.\n",
+               "again with a larger --seconds.\n",
                100 * search->noise);
 }
-
-/* --- JSON ----------------------------------------------------------------------------------------------------- */
 
 static void print_json(const cleat_worker_search *search) {
     cleat_string json = {.spaced = true};
@@ -61,8 +56,6 @@ static void print_json(const cleat_worker_search *search) {
     json_add(&json, json_close(']'), json_close('}'));
     cli_print_json(&json);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 /* Parses "0,2,4" to counts [*n]. */
 static bool parse_counts(const char *text, int counts[CLEAT_WORKER_POINTS], size_t *n) {

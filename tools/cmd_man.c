@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- roff ----------------------------------------------------------------------------------------------------- */
-
 /* Prints a text: backslashes and hyphens as characters, no line that looks like a request. */
 static void put(FILE *page, const char *text) {
     bool first = true; /* of a line */
@@ -72,8 +70,6 @@ static void put_options(const cli_command *command, const cli_option *options, v
     }
 }
 
-/* --- pages ---------------------------------------------------------------------------------------------------- */
-
 static void print_program(FILE *page) {
     size_t count;
     const cli_command *const *commands = cli_commands(&count);
@@ -124,8 +120,6 @@ static cleat_status print_settings(FILE *page, cleat_error *error) {
     free(text);
     return CLEAT_OK;
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 /* Prints the page of a command, of "settings", or of the program for "". False: there is no such page. */
 static bool print_page(FILE *page, const char *name, cleat_status *status, cleat_error *error) {

@@ -32,8 +32,6 @@ static bool is_utf8(void) {
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* --- a terminal that is redrawn ------------------------------------------------------------------------------- */
-
 static struct termios before;
 
 static void open_screen(void) {
@@ -85,8 +83,6 @@ static bool wait_for_key(double seconds) {
     return !stop;
 }
 
-/* --- watching ------------------------------------------------------------------------------------------------- */
-
 typedef struct watch {
     const char *folder;
     double every;
@@ -96,7 +92,7 @@ typedef struct watch {
     size_t events; /* that were printed */
 } watch;
 
-/* Between two processes of a run that continues with a smaller plan, nobody holds the lock for a moment. */
+/* Between two processes of a run that continues with a smaller plan, the lock is free for a moment. */
 static bool has_ended(watch *w, const monitor_state *state) {
     w->gone = state->history->is_running ? 0 : w->gone + 1;
     return state->phase == CLEAT_HISTORY_ENDED || w->gone > 1;
@@ -143,8 +139,6 @@ static cleat_status follow_on_terminal(watch *w, cleat_error *error) {
     return status ? status : print_once(w, error);
 }
 
-/* --- the last sample ------------------------------------------------------------------------------------------ */
-
 /* Prints the last complete sample record, which is never far from the end of the file. */
 static cleat_status print_sample(const char *folder, cleat_error *error) {
     enum { TAIL = 1 << 20 };
@@ -167,8 +161,6 @@ static cleat_status print_sample(const char *folder, cleat_error *error) {
     free(text);
     return found ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s has no sample yet", path);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 static int run(const cli_command *command, int argc, char **argv) {
     bool once = false, json = false;

@@ -5,7 +5,6 @@
 #include <cleat/doctor.h>
 #include <cleat/verify.h>
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -85,7 +84,7 @@ static void show_progress(const char *what, const cli_child *child) {
 
 /* --- failures ------------------------------------------------------------------------------------------------- */
 
-/* What two failures with the same cause have in common: without the model, a build log begins at the compiler's words. */
+/* The part of a message that is equal for failures with the same cause: a build log without the name of the model. */
 static const char *cause_of(const char *detail) {
     const char *built = strstr(detail, "does not compile on"), *log = built ? strchr(built, '\n') : NULL;
     return log ? log : detail;
@@ -95,7 +94,7 @@ static const char *message_of(const cli_child *child) {
     return child->detail && *child->detail ? child->detail : child->failure;
 }
 
-/* Number of the failure of `child`, told in full the first time; 0: there is no room for another one. */
+/* Number of the failure of `child`, written in full the first time; 0: there is no room for another one. */
 static int add_failure(passport *p, const char *what, const cli_child *child) {
     const char *message = message_of(child), *cause = cause_of(message);
     char key[16];
@@ -111,7 +110,7 @@ static int add_failure(passport *p, const char *what, const cli_child *child) {
     return p->failure_count;
 }
 
-/* "failed, 01, FIRST LINE", or "timeout, ..." where nobody knows whether it would have worked. */
+/* "failed, 01, FIRST LINE", or "timeout, ..." if the result is unknown. */
 static void write_failure(passport *p, const char *key, const char *what, const cli_child *child) {
     const int number = child->failure[0] ? add_failure(p, what, child) : 0;
     char reference[16] = "";
@@ -181,12 +180,12 @@ static void write_host(passport *p) {
 }
 
 static const char *string_of(const cJSON *object, const char *name) {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    const char *text = cleat_json_text(object, name);
     return text ? text : "";
 }
 
-/* A check: its number, since a code can occur twice, code, result, evidence and cause; in several lines where it failed,
- * since a compiler may have spoken. */
+/* A check: its number, since a code can occur twice, code, result, evidence and cause; in several lines if it failed,
+ * since a compiler's log may follow. */
 static void write_doctor_check(passport *p, int number, const cJSON *check) {
     const char *cause = string_of(check, "cause"), *result = string_of(check, "result");
     const bool passed = strcmp(result, "ok") == 0 || strcmp(result, "skipped") == 0;
@@ -200,7 +199,7 @@ static void write_doctor_check(passport *p, int number, const cJSON *check) {
 }
 
 static const cJSON *first_of(const cJSON *object, const char *name) {
-    const cJSON *array = cJSON_GetObjectItem(object, name);
+    const cJSON *array = cleat_json_member(object, name);
     return array ? array->child : NULL;
 }
 
@@ -241,13 +240,18 @@ static void write_doctor(passport *p) {
     cli_child_free(&child);
 }
 
+/* A section with the lines that a part prints; the caller frees *child. */
+static void write_part(passport *p, const char *part, double seconds, cli_child *child) {
+    run_part(p, part, seconds, child);
+    show_progress(part, child);
+    passport_section(&p->text, part);
+    if (child->failure[0]) write_failure(p, "failed", part, child);
+    if (child->output) passport_lines(&p->text, child->output);
+}
+
 static void write_device(passport *p) {
     cli_child child;
-    run_part(p, "device", fmin(DRIVER_SECONDS, p->seconds / 2), &child);
-    show_progress("device", &child);
-    passport_section(&p->text, "device");
-    if (child.failure[0]) write_failure(p, "failed", "device", &child);
-    if (child.output) passport_lines(&p->text, child.output);
+    write_part(p, "device", fmin(DRIVER_SECONDS, p->seconds / 2), &child);
     p->usable = !child.failure[0];
     const char *name = child.output ? strstr(child.output, "name = ") : NULL;
     if (!name || sscanf(name, "name = %127[^\n]", p->name) != 1) p->name[0] = 0;
@@ -255,13 +259,11 @@ static void write_device(passport *p) {
 }
 
 static void write_rates(passport *p) {
-    cli_child child;
-    passport_section(&p->text, "rates");
-    if (!p->usable) return;
-    run_part(p, "rates", DRIVER_SECONDS, &child);
-    show_progress("rates", &child);
-    if (child.failure[0]) write_failure(p, "failed", "rates", &child);
-    if (child.output) passport_lines(&p->text, child.output);
+    cli_child child = {.output = NULL};
+    if (p->usable)
+        write_part(p, "rates", DRIVER_SECONDS, &child);
+    else
+        passport_section(&p->text, "rates");
     cli_child_free(&child);
 }
 
@@ -298,11 +300,6 @@ static void write_selfcheck(passport *p) {
     }
 }
 
-static double number_of(const cJSON *object, const char *name) {
-    const cJSON *number = cJSON_GetObjectItem(object, name);
-    return cJSON_IsNumber(number) ? number->valuedouble : NAN;
-}
-
 static void write_workload(passport *p, const char *name) {
     const char *words[] = {"bench", name, "--json", "--seconds", BENCH_SECONDS, "--device", p->device, NULL};
     cli_child child;
@@ -311,9 +308,9 @@ static void write_workload(passport *p, const char *name) {
     cJSON *result = child.output && !child.failure[0] ? cJSON_Parse(child.output) : NULL;
     if (result)
         passport_line(&p->text, name, "ok, %.4g ms, predicted %.4g ms, %.4g GFLOP/s, %.4g GB/s, %.2f of peak, %s bound",
-                      number_of(result, "ms_per_step"), number_of(result, "predicted_ms"), number_of(result, "gflops"),
-                      number_of(result, "gbytes_per_s"), number_of(result, "share_of_peak"),
-                      string_of(result, "bound"));
+                      cleat_json_number(result, "ms_per_step"), cleat_json_number(result, "predicted_ms"),
+                      cleat_json_number(result, "gflops"), cleat_json_number(result, "gbytes_per_s"),
+                      cleat_json_number(result, "share_of_peak"), string_of(result, "bound"));
     else
         write_failure(p, name, name, &child);
     cJSON_Delete(result);
@@ -407,7 +404,7 @@ static cleat_status write_file(const char *path, const cleat_string *text, cleat
     const int closed = stream ? fclose(stream) : -1;
     if (wrote && closed == 0) return CLEAT_OK;
     const int code = errno;
-    if (file >= 0) unlink(path); /* created here: a part of a passport is none, and would be in the way */
+    if (file >= 0) unlink(path); /* created here: a partial passport is useless */
     errno = code;
     return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
 }
@@ -417,7 +414,7 @@ static cleat_status write_file(const char *path, const cleat_string *text, cleat
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where) {
     (void)about, (void)type, (void)where;
     remove(path);
-    return 0; /* what is gone already does not end the walk */
+    return 0; /* a missing entry does not end the walk */
 }
 
 /* The passport has a separate cache: nothing is skipped because it was done before, and no tuned kernels remain. */

@@ -23,8 +23,6 @@ const cleat_fit_way *plan_chosen_way(const cleat_fit_report *report) {
     return report->recompute ? &report->recomputed : &report->stored;
 }
 
-/* --- cards -------------------------------------------------------------------------------------------------------- */
-
 static cleat_status plan_named(const cleat_profile *profile, const char *name, int64_t micro_batch_size,
                                plan_card *planned, cleat_error *error) {
     cleat_card card;
@@ -70,8 +68,6 @@ static cleat_status plan_cards(const request *args, bool all, plan_result *plan,
     }
     return status;
 }
-
-/* --- the command -------------------------------------------------------------------------------------------------- */
 
 static void print_plan(const request *args, bool all, const plan_result *plan) {
     if (args->json)

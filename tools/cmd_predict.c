@@ -24,8 +24,6 @@ static bool is_stream(const char *path) {
     return strcmp(path, "-") == 0;
 }
 
-/* --- the temporary folder ------------------------------------------------------------------------------------- */
-
 static const places *interrupted; /* by a signal, whose handler may call unlink and rmdir only */
 
 static void on_signal(int number) {
@@ -36,7 +34,7 @@ static void on_signal(int number) {
     raise(number);
 }
 
-/* A reader of the standard output that ends early (head) is no signal either. */
+/* Ignores SIGPIPE as well: a reader of the standard output may end early (head). */
 static void handle_signals(const places *at) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     interrupted = at;
@@ -75,8 +73,6 @@ static void remove_temporary(const places *at) {
     if (is_stream(at->out)) remove_files(at->output);
     remove_files(at->temporary);
 }
-
-/* --- input ---------------------------------------------------------------------------------------------------- */
 
 /* The name under which the library reads the standard input: of images by their first bytes, else by the model. */
 static const char *name_of_input(const cleat_profile *profile, const unsigned char *bytes, size_t size) {
@@ -126,8 +122,6 @@ static cleat_status prepare(const cleat_profile *profile, places *at, cleat_erro
     if (!status && is_stream(at->data)) status = store_input(profile, at, error);
     return status;
 }
-
-/* --- output --------------------------------------------------------------------------------------------------- */
 
 /* Prints the table of all predictions. */
 static cleat_status print_output(const places *at, cleat_error *error) {

@@ -1,6 +1,5 @@
 /* cleat trace: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
-#include "cli_compilers.h"
 #include "core/files.h"
 
 #include <cleat/tracer.h>
@@ -10,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* --- results -------------------------------------------------------------------------------------------------- */
 
 /* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
@@ -47,8 +44,6 @@ static void print_text(const cleat_train_report *report) {
     printf("\nfiles: %s/profile-S*: .txt, .csv, .json, and .trace.json.gz for https://ui.perfetto.dev\n",
            report->folder);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 /* Enough epochs, and nothing between the steps but what belongs to them. */
 static cleat_status prepare(cleat_profile *profile, const char *text, const cleat_tracer_schedule *schedule,

@@ -1,6 +1,5 @@
 /* cleat train: trains according to a profile; Ctrl-C finishes the step and writes a checkpoint. */
 #include "cli.h"
-#include "cli_compilers.h"
 #include "launch.h"
 
 #include <math.h>
@@ -43,7 +42,7 @@ static void print_evaluation(const cleat_train_report *report) {
     else if (isfinite(report->best_metric))
         printf("last evaluation (the best one was earlier, at step %lld):\n", (long long)report->best_step);
     else
-        printf("no evaluation was finite, so there is no best one; the last evaluation:\n");
+        printf("no evaluation was finite; the last evaluation:\n");
     cli_print_metrics(report->best.count ? &report->best : &report->last, false);
 }
 
@@ -124,16 +123,14 @@ static void join_command(int argc, char **argv, const cli_list *assignments, cha
     }
 }
 
-/* --- several devices --------------------------------------------------------------------------------------------- */
-
 typedef struct device_options {
     launch_options where;
     const char *progress;
     double restarts;
 } device_options;
 
-/* The command line of each rank, with a folder that the supervisor knows. A rank writes to a pipe, so it is told whether
- * somebody sees a bar. */
+/* The command line of each rank, with the supervisor's folder. A rank writes to a pipe, so it is told whether to print a
+ * bar. */
 static cleat_status write_words(const cli_command *command, int argc, char **argv, const device_options *options,
                                 const char *folder, bool given_folder, launch_words *words, cleat_error *error) {
     char columns[16];
@@ -182,7 +179,7 @@ static int train_on(const cli_command *command, const char *path, const cli_list
     return status ? cli_finish(status, &error) : exit_code;
 }
 
-/* One device needs no other process, and no MPI. */
+/* One device needs neither other processes nor MPI. */
 static int train_several(const cli_command *command, const char *path, const cli_list *assignments,
                          cleat_train_options *options, const device_options *several, bool json, int argc,
                          char **argv) {
@@ -220,14 +217,14 @@ static int run(const cli_command *command, int argc, char **argv) {
          "device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name"},
         LAUNCH_OPTIONS(several.where, "train"),
         {"--restarts", CLI_NUMBER, &several.restarts, "N",
-         "starts after the loss of a rank within 10 minutes, with the devices that are left (3)"},
+         "maximum restarts within 10 minutes after losing a rank, with the remaining devices (3)"},
         {"--out", CLI_TEXT, &out, "DIR", "run folder"},
         {"--resume", CLI_FLAG, &resume, NULL,
-         "resume from the last checkpoint in the run folder; with a larger train.epochs, a finished run goes on if "
+         "resume from the last checkpoint in the run folder; with a larger train.epochs, a finished run continues if "
          "train.schedule is constant or step"},
         {"--resume-from", CLI_TEXT, &resume_from, "DIR",
          "start a new run folder from the last checkpoint of the run folder DIR, or from the checkpoint folder DIR, "
-         "which is only read; the schedule of the learning rate may be another one from there on"},
+         "which is only read; the learning-rate schedule may differ"},
         CLI_SET(&assignments),
         {"--batch-size", CLI_TEXT, &batch_size, "N",
          "global batch size in samples per optimizer step: train.effective_batch_size"},

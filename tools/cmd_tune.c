@@ -15,8 +15,6 @@ typedef struct tune_command {
     cli_list assignments, profiles;
 } tune_command;
 
-/* --- text ----------------------------------------------------------------------------------------------------- */
-
 static void print_candidate(const cleat_tune_node *node, size_t i) {
     const cleat_tune_candidate *c = &node->candidates[i];
     double fastest = node->candidates[node->chosen].seconds;
@@ -67,8 +65,6 @@ static void print_summary(const cleat_tune_report *report, const char *data) {
     printf("took %s\n", cli_duration(report->seconds, text[0]));
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------------------- */
-
 static void add_json_candidate(cleat_string *json, const cleat_tune_candidate *c) {
     json_add(json, json_open(NULL, '{'), json_text("variant", c->variant),
              json_digits("seconds", c->seconds > 0 ? c->seconds : NAN, 6));
@@ -101,8 +97,6 @@ static void print_json(const cleat_tune_report *report) {
     json_add(&json, json_close(']'), json_close('}'));
     cli_print_json(&json);
 }
-
-/* --- the command ---------------------------------------------------------------------------------------------- */
 
 static int tune(const tune_command *args, const char *path) {
     cleat_tune_report report;

@@ -39,8 +39,6 @@ static void print_json(const char *file, const char *precision, const cleat_veri
     cli_print_json(&json);
 }
 
-/* --- trajectories of the library -------------------------------------------------------------------------------- */
-
 /* The result of a reference training of the library. */
 typedef struct row {
     const char *model, *precision;
@@ -115,8 +113,6 @@ static bool is_model_type(const char *model) {
         if (strcmp(name, model) == 0) return true;
     return false;
 }
-
-/* --- the command ------------------------------------------------------------------------------------------------ */
 
 static int verify_files(const cleat_verify_request *request, const cli_list *files, const char *precision, bool json) {
     bool failed = false;

@@ -1,5 +1,5 @@
-/* The supervisor of a run over several devices: starts all ranks, and when one is lost, finds out who is left and starts them
- * again from the step that was saved. */
+/* The supervisor of a run on several devices: starts all ranks and, after a loss, starts the remaining ones again from the
+ * saved step. */
 #include "launch.h"
 #include "core/clock.h"
 
@@ -20,8 +20,6 @@ typedef struct supervisor {
     size_t n_restarts;
 } supervisor;
 
-/* --- the command line of the ranks ------------------------------------------------------------------------------- */
-
 /* The rank of the next start that has the number `number` then. */
 static launch_rank *find_rank(launch_ranks *ranks, size_t number) {
     for (size_t i = 0; i < ranks->count; ++i)
@@ -39,13 +37,13 @@ static bool find_checkpoint(const char *folder, char name[64]) {
     return found;
 }
 
-/* Shares that were given for all devices, for those that are left; where none of these has a share, they are measured. */
+/* The given shares of the remaining devices; they are measured if none of these has a share. */
 static void write_shares(const launch_request *request, launch_words *words) {
     char text[LAUNCH_RANKS * 24] = "";
     const cleat_int_list *given = request->shares;
     size_t used = 0;
     bool some = false;
-    if (!given || (size_t)given->count != request->ranks->count) return; /* the ranks say what is wrong with them */
+    if (!given || (size_t)given->count != request->ranks->count) return; /* the ranks report the mistake */
     for (size_t i = 0; i < request->ranks->count; ++i) {
         if (request->ranks->items[i].failure[0]) continue;
         some = some || given->values[i] > 0;
@@ -53,13 +51,13 @@ static void write_shares(const launch_request *request, launch_words *words) {
             (size_t)snprintf(text + used, sizeof text - used, "%s%lld", used ? "," : "", (long long)given->values[i]);
     }
     if (!some) snprintf(text, sizeof text, "measured");
-    fprintf(stderr, "cleat: the devices that are left divide the work by distribute.shares=%s\n", text);
+    fprintf(stderr, "cleat: the remaining devices divide the work by distribute.shares=%s\n", text);
     launch_add(words, "--set");
     launch_add(words, "distribute.shares=%s", text);
 }
 
-/* A restart continues in the run's folder; --resume begins anew where nothing was saved. Only a run that begins with the
- * checkpoint of another one has to do that again if it has none yet. */
+/* A restart continues in the run's folder; --resume starts from scratch if nothing was saved. A run that begins with the
+ * checkpoint of another one begins with it again if it has none yet. */
 static void write_words(const supervisor *s, bool again, launch_words *words) {
     const launch_words *given = s->request->words;
     char checkpoint[64];
@@ -84,7 +82,7 @@ static void write_words(const supervisor *s, bool again, launch_words *words) {
     }
 }
 
-/* What the ranks find in their environment. hwloc's plug-ins for drivers are slow, and some crash; MPI does not need them. */
+/* The environment of the ranks. hwloc's plug-ins for drivers are slow, and some crash; MPI does not need them. */
 static void set_environment(launch_ranks *ranks) {
     char selectors[LAUNCH_RANKS * (LAUNCH_SELECTOR + 1)] = "";
     size_t used = 0, count = launch_count(ranks);
@@ -113,8 +111,6 @@ static cleat_status start(const supervisor *s, bool again, launch_job *job, clea
     return status;
 }
 
-/* --- how a job ended --------------------------------------------------------------------------------------------- */
-
 /* A rank that the launcher or the system ended without a report of its guard. */
 static bool is_missing(const launch_end *end) {
     return end->started && !end->ended;
@@ -130,7 +126,7 @@ static bool was_stopped(const launch_job *job, const launch_end *end) {
     return end->asked && end->number == EXIT_INTERRUPTED && job->stops == 0;
 }
 
-/* An exit code that says more than that another rank is lost; of rank 0 before others. */
+/* The first exit code other than "another rank is lost", in the order of the ranks. */
 static int find_code(const launch_job *job) {
     int found = 0;
     for (size_t i = 0; i < job->count && !found; ++i) {
@@ -147,7 +143,7 @@ static bool have_all_started(const launch_job *job) {
     return true;
 }
 
-/* Whether to start again: a rank was killed, hung or has lost its device, and none has an error that would come again. */
+/* Whether to start again: a rank was killed, hung or lost its device, and none has an error that would recur. */
 static bool is_loss(const launch_job *job) {
     bool lost = job->lost;
     const int code = find_code(job);
@@ -167,8 +163,6 @@ static int exit_code_of(const launch_job *job) {
     return 0;
 }
 
-/* --- what is said ------------------------------------------------------------------------------------------------- */
-
 /* "rank 2 (gfx1100, host b)" */
 static void print_rank(const launch_ranks *ranks, const launch_rank *rank, const launch_end *end, size_t number) {
     const char *name = rank->facts.name[0] ? rank->facts.name : rank->selector[0] ? rank->selector : "a device";
@@ -184,11 +178,11 @@ static void print_losses(const supervisor *s, const launch_job *job) {
         if (!was_killed(end) && !(end->ended && !end->by_signal && end->number == EXIT_DEVICE)) continue;
         print_rank(s->request->ranks, rank, end, i);
         if (is_missing(end))
-            fprintf(stderr, "is gone: nobody knows how it ended\n");
+            fprintf(stderr, "ended without reporting a status\n");
         else if (!end->by_signal)
             fprintf(stderr, "has lost its device\n");
         else if (end->asked)
-            fprintf(stderr, "did not answer, and was ended\n");
+            fprintf(stderr, "did not answer and was ended\n");
         else
             fprintf(stderr, "was killed by signal %d (%s)\n", end->number, strsignal(end->number));
     }
@@ -220,8 +214,6 @@ static void print_late(const supervisor *s, const launch_job *job) {
             "CLEAT_RANKS_START to more seconds\n",
             s->mpi.program);
 }
-
-/* --- starting again ----------------------------------------------------------------------------------------------- */
 
 static bool may_restart(supervisor *s) {
     const double now = cleat_seconds();
@@ -261,9 +253,9 @@ static bool choose_ranks(supervisor *s) {
     free(before);
     const size_t left = launch_count(ranks);
     if (left == 0)
-        fprintf(stderr, "cleat: no device is left; `cleat doctor` says why\n");
+        fprintf(stderr, "cleat: no device is left; `cleat doctor` shows why\n");
     else
-        fprintf(stderr, "cleat: going on with %zu of %zu devices\n", left, count);
+        fprintf(stderr, "cleat: continuing with %zu of %zu devices\n", left, count);
     return left > 0;
 }
 
@@ -273,7 +265,7 @@ static cleat_status prepare(supervisor *s, launch_job **job, cleat_error *error)
     return status ? status : cleat_ranks_check(error);
 }
 
-/* *lost: whether ranks were lost, which is said. */
+/* *lost: whether ranks were lost, which are named. */
 static cleat_status start_and_explain(const supervisor *s, bool again, launch_job *job, int *code, bool *lost,
                                       cleat_error *error) {
     cleat_status status = start(s, again, job, error);

@@ -1,11 +1,11 @@
-/* Parts of `cleat train --devices`: one process for each device, started by MPI's launcher, and started again with whoever is
- * left when one is lost.
+/* Parts of `cleat train --devices`: one process for each device, started by MPI's launcher, and started again with the
+ * remaining ones when one is lost.
  *
  * Three processes belong to each device. The supervisor is the command that the user started; it starts the launcher
  * (mpirun). The launcher starts a guard for each device, and the guard forks the rank, which trains. Guards exist because a
  * launcher kills all processes of a job within a second or two once one of them ends badly (Open MPI 4.1 sleeps
- * odls_base_sigkill_timeout before SIGTERM and again before SIGKILL, whoever has ended meanwhile), and says which one only at
- * the end: ranks would have no time to save their step. A guard stays when its rank is gone and reports how it ended. */
+ * odls_base_sigkill_timeout before SIGTERM and again before SIGKILL, whichever has ended meanwhile), and names it only at
+ * the end: ranks would have no time to save their step. A guard outlives its rank and reports how it ended. */
 #ifndef CLEAT_TOOLS_LAUNCH_H
 #define CLEAT_TOOLS_LAUNCH_H
 
@@ -58,8 +58,8 @@ cleat_status launch_rank_words(const cli_command *command, int argc, char **argv
 bool launch_has_option(int argc, char *const *argv, const char *name);
 
 /* For commands that leave no checkpoints, after cli_parse. True: the command exits with *exit_code, because the ranks have run,
- * this process was a guard of one, or the options are a mistake. False: it goes on in this process; if --devices names one
- * device, *device (that of --device, or NULL) becomes its selector, which lies in `options`. */
+ * this process was a guard of one, or the options are a mistake. False: it continues in this process; if --devices names
+ * one device, *device (that of --device, or NULL) becomes its selector, which lies in `options`. */
 bool launch_elsewhere(const cli_command *command, launch_options *options, int argc, char **argv, const char **device,
                       int *exit_code);
 

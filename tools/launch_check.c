@@ -12,8 +12,6 @@
 /* For an answer of another host, which tries all its devices. */
 static const double host_seconds = 60;
 
-/* --- this machine ------------------------------------------------------------------------------------------------- */
-
 static bool is_same(const cleat_device_facts *a, const cleat_device_facts *b) {
     return strcmp(a->name, b->name) == 0 && strcmp(a->platform, b->platform) == 0 && a->pci_domain == b->pci_domain &&
            a->pci_bus == b->pci_bus && a->pci_device == b->pci_device && a->pci_function == b->pci_function;
@@ -41,7 +39,7 @@ static cleat_status check_here(launch_ranks *ranks, cleat_error *error) {
         size_t index;
         if (rank->failure[0] || rank->host[0]) continue;
         if (!find_again(report, rank, &index)) {
-            snprintf(rank->failure, sizeof rank->failure, "no driver lists it any more");
+            snprintf(rank->failure, sizeof rank->failure, "its driver no longer lists it");
             continue;
         }
         snprintf(rank->selector, sizeof rank->selector, "%zu", index);
@@ -50,8 +48,6 @@ static cleat_status check_here(launch_ranks *ranks, cleat_error *error) {
     cleat_doctor_free(report);
     return CLEAT_OK;
 }
-
-/* --- other hosts ---------------------------------------------------------------------------------------------------- */
 
 static bool computes(const cJSON *device) {
     return cJSON_IsNull(cJSON_GetObjectItem(device, "failure"));
@@ -82,7 +78,7 @@ static void apply_answer(launch_ranks *ranks, const char *host, const cJSON *dev
         if (!devices)
             snprintf(rank->failure, sizeof rank->failure, "its host does not answer: %.200s", failure);
         else if (count_usable(devices, rank->selector) < (rank->selector[0] ? 1 : automatic))
-            snprintf(rank->failure, sizeof rank->failure, "its host has no such device that works");
+            snprintf(rank->failure, sizeof rank->failure, "its host has no such working device");
     }
 }
 

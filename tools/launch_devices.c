@@ -16,8 +16,6 @@ typedef struct selection {
     cleat_error *error;
 } selection;
 
-/* --- devices of this machine ------------------------------------------------------------------------------------ */
-
 static cleat_status add_device(selection *s, size_t index) {
     if (s->ranks->count == LAUNCH_RANKS)
         return cleat_fail(s->error, CLEAT_ERR_ARGUMENT, "--devices %s: more than %d devices", s->devices, LAUNCH_RANKS);
@@ -37,7 +35,7 @@ static cleat_status fail_word(const selection *s, const char *word, const char *
     return cleat_fail(
         s->error, CLEAT_ERR_NO_DEVICE,
         "--devices %s: '%s': %s. Give numbers, parts of names, gpu, cpu, all or auto, separated by commas. "
-        "Available devices:%s\n`cleat doctor` says why one is missing",
+        "Available devices:%s\n`cleat doctor` shows why one is missing",
         s->devices, word, why, list);
 }
 
@@ -117,8 +115,6 @@ static cleat_status select_devices(const char *devices, const cleat_device_facts
     return status;
 }
 
-/* --- hosts ------------------------------------------------------------------------------------------------------ */
-
 static cleat_status fail_hosts(cleat_error *error, const char *hosts, const char *word, const char *why) {
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "--hosts %s: '%s': %s. Give host names, each with its number of devices: --hosts a:2,b:1", hosts,
@@ -143,7 +139,7 @@ static cleat_status set_selector(launch_rank *rank, const char *devices, size_t 
             "--devices out, and each host uses its GPUs");
     if (words > 1 && local >= words)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--devices %s names %zu devices for each host, but %s shall use %zu: name one for each",
+                          "--devices %s names %zu devices for each host, but %s must use %zu: name one for each",
                           devices, words, rank->host, local + 1);
     for (size_t i = 0; i <= (words > 1 ? local : 0); ++i) next_word(&devices, word, sizeof word);
     if (strcasecmp(word, "gpu") != 0 && strcasecmp(word, "auto") != 0)
@@ -158,7 +154,7 @@ static cleat_status add_host(const char *hosts, const char *word, const char *de
     char *end = NULL;
     const long count = colon ? strtol(colon + 1, &end, 10) : 1;
     cleat_status status = CLEAT_OK;
-    if (length == 0 || length >= LAUNCH_HOST) return fail_hosts(error, hosts, word, "no name of a host");
+    if (length == 0 || length >= LAUNCH_HOST) return fail_hosts(error, hosts, word, "not a host name");
     if (colon && (end == colon + 1 || *end || count < 1))
         return fail_hosts(error, hosts, word, "a number of devices is expected after the colon");
     for (size_t local = 0; local < (size_t)count && !status; ++local) {
@@ -187,8 +183,6 @@ size_t launch_count(const launch_ranks *ranks) {
     return count;
 }
 
-/* --- both ------------------------------------------------------------------------------------------------------- */
-
 static cleat_status find_here(const char *devices, launch_ranks *ranks, cleat_error *error) {
     const cleat_doctor_request look = {.list_only = true, .seconds = 15};
     cleat_doctor_report *report = NULL;
@@ -196,7 +190,7 @@ static cleat_status find_here(const char *devices, launch_ranks *ranks, cleat_er
     cleat_status status = cleat_doctor_run(&look, &report, error);
     if (!status && report->n_devices == 0)
         status = cleat_fail(error, CLEAT_ERR_NO_DEVICE,
-                            "--devices %s: no usable OpenCL device was found; `cleat doctor` says why", devices);
+                            "--devices %s: no usable OpenCL device was found; `cleat doctor` shows why", devices);
     if (!status && !(facts = calloc(report->n_devices, sizeof *facts)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
     if (!status) {

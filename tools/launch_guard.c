@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A rank saves its parameters and ends within this time after it was told that another one is lost. A rank that somebody has
- * stopped (SIGSTOP) for longer than the second time is lost, whatever the others wait for. */
+/* The time in which a rank saves its parameters and ends after the loss of another one; the time after which a stopped rank
+ * (SIGSTOP) is lost. */
 static const double seconds_to_save = 30, seconds_stopped = 20;
 
 typedef struct guard {
@@ -28,7 +28,7 @@ typedef struct guard {
     double stopped;   /* since when it is stopped; 0: it is not */
 } guard;
 
-/* The number of this rank among all, as launchers tell it; -1: not started by one. */
+/* The number of this rank, from the launcher's environment; -1: not started by one. */
 static int find_rank(void) {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; ++i) {
@@ -47,8 +47,8 @@ static void send(const guard *g, const char *event, int number) {
     while (write(STDERR_FILENO, line, (size_t)length) < 0 && errno == EINTR) continue;
 }
 
-/* CLEAT_RANK_DEVICES has an entry for each local rank. The supervisor knows ranks by their number in the whole run, so the
- * same selector stands at every place. */
+/* CLEAT_RANK_DEVICES has an entry for each local rank. The supervisor has only the rank's number in the whole run, so every
+ * entry is the same selector. */
 static void set_device(int rank) {
     const char *selectors = getenv(LAUNCH_SELECTORS_VARIABLE);
     char list[LAUNCH_RANKS * (LAUNCH_SELECTOR + 1)] = "";
@@ -63,8 +63,6 @@ static void set_device(int rank) {
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%.*s", i ? ";" : "", length, selectors);
     setenv("CLEAT_RANK_DEVICES", list, 1);
 }
-
-/* --- signals ---------------------------------------------------------------------------------------------------- */
 
 static void fill_signals(sigset_t *set) {
     static const int numbers[] = {SIGCHLD, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -88,7 +86,7 @@ static void stop_rank(guard *g) {
     g->told = true;
 }
 
-/* A stopped rank cannot save anything, and must not go on later. */
+/* A stopped rank cannot save anything, and must not continue later. */
 static void end_rank(guard *g) {
     if (!g->alive) return;
     if (launch_process_state(g->child) == 'T') kill(g->child, SIGKILL);
@@ -117,7 +115,7 @@ static void collect_end(guard *g) {
         send(g, "exit", WEXITSTATUS(state));
 }
 
-/* Returns once the guard is released, or once the rank has ended and the launcher ends the job or is gone. */
+/* Returns once the guard is released, or once the rank has ended and the launcher ends the job or has ended. */
 static void watch(guard *g) {
     const struct timespec second = {.tv_sec = 1};
     sigset_t signals;
@@ -137,8 +135,6 @@ static void watch(guard *g) {
         check_time(g);
     }
 }
-
-/* --- the fork --------------------------------------------------------------------------------------------------- */
 
 /* The rank has a separate process group, so that a signal of the launcher to the guard's group reaches it once, through
  * the guard. If the guard is killed, it gets SIGHUP: it saves and ends. */

@@ -31,12 +31,10 @@ typedef struct runner {
     bool ended; /* the launcher */
 } runner;
 
-/* --- signals of the user ----------------------------------------------------------------------------------------- */
-
 static volatile sig_atomic_t stops;
 static volatile double counted; /* time of the last one */
 
-/* A signal that comes again within a second is the same wish, as for a run in this process (cli_signals.c). */
+/* Repeated signals within a second count as one, as for a run in this process (cli_signals.c). */
 static void on_signal(int number) {
     const double now = cleat_seconds();
     (void)number;
@@ -54,8 +52,6 @@ static void catch_signals(void) {
         if (numbers[i] != SIGHUP || before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
     }
 }
-
-/* --- reports of guards ------------------------------------------------------------------------------------------- */
 
 static void write_text(void *user, const char *text, size_t size) {
     (void)user;
@@ -90,8 +86,6 @@ static bool have_all(const runner *r, bool ended) {
         if (ended ? !r->job->ends[i].ended : !r->job->ends[i].started) return false;
     return true;
 }
-
-/* --- what is sent to the ranks ------------------------------------------------------------------------------------ */
 
 /* The first signal of the user stops the training in order, once all guards are there to pass it on; the second ends the job. */
 static void pass_stops(runner *r, double now) {
@@ -132,8 +126,6 @@ static void steer(runner *r, double now) {
     if (r->released > 0 && now > r->released + seconds_to_leave) kill(r->launcher, SIGTERM);
     if (r->released > 0 && now > r->released + 2 * seconds_to_leave) kill(r->launcher, SIGKILL);
 }
-
-/* --- the launcher -------------------------------------------------------------------------------------------------- */
 
 /* Its process group is separate: Ctrl-C reaches the supervisor only. It gets SIGTERM when the supervisor is killed. */
 static _Noreturn void execute(const launch_words *command, int out) {
@@ -183,7 +175,7 @@ static bool is_alive(pid_t process) {
     return state && state != 'Z' && state != 'X';
 }
 
-/* Ranks of this machine whose guards were killed still save what they have; a hung one must not go on in the folder. */
+/* Ranks of this machine whose guards were killed still save their step; a hung one must not write to the folder later. */
 static void wait_for_ranks(const launch_job *job) {
     const double end = cleat_seconds() + seconds_to_save;
     char own[LAUNCH_HOST] = "";

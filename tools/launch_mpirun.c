@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- words of a command line ------------------------------------------------------------------------------------- */
-
 void launch_add(launch_words *words, const char *format, ...) {
     va_list arguments;
     char *text = NULL;
@@ -29,8 +27,6 @@ void launch_words_free(launch_words *words) {
     for (size_t i = 0; i < words->count; ++i) free(words->items[i]);
     *words = (launch_words){.count = 0};
 }
-
-/* --- finding the launcher ---------------------------------------------------------------------------------------- */
 
 /* The kind of a launcher by what it prints as its version; false: unknown. */
 static bool find_kind(const char *text, launch_kind *kind) {
@@ -101,8 +97,6 @@ cleat_status launch_find_mpi(launch_mpi *mpi, cleat_error *error) {
         if (try_launcher(programs[i], mpi, &found)) return CLEAT_OK;
     return fail_missing(NULL, found, error);
 }
-
-/* --- the command line -------------------------------------------------------------------------------------------- */
 
 /* What other hosts receive: variables that steer cleat and OpenCL drivers. */
 static const char *const forwarded[] = {

@@ -18,8 +18,6 @@ bool launch_is_asked(const cli_command *command, const launch_options *options, 
     return *exit_code == 0;
 }
 
-/* --- the command line of a rank ---------------------------------------------------------------------------------- */
-
 static bool is_option(const char *word, const char *name) {
     const size_t length = strlen(name);
     return strncmp(word, name, length) == 0 && (!word[length] || word[length] == '=');
@@ -56,8 +54,6 @@ cleat_status launch_rank_words(const cli_command *command, int argc, char **argv
     if (cli_log_level() && !launch_has_option(argc, argv, "--log")) launch_add(words, "--log=%s", cli_log_level());
     return CLEAT_OK;
 }
-
-/* --- commands without checkpoints --------------------------------------------------------------------------------- */
 
 static int run_ranks(const cli_command *command, launch_options *options, int argc, char **argv, bool *alone) {
     launch_ranks *ranks = NULL;

@@ -26,8 +26,6 @@ static void pass_held(launch_output *output) {
     output->used = 0;
 }
 
-/* --- lines of guards -------------------------------------------------------------------------------------------- */
-
 static bool read_report(const char *line, launch_report *report) {
     char event[16];
     int pid = 0;
@@ -53,8 +51,6 @@ static void add_to_mark(launch_output *output, char c) {
     output->in_mark = false;
     if (read_report(output->mark, &report)) output->report(output->user, &report);
 }
-
-/* --- messages of the launcher ----------------------------------------------------------------------------------- */
 
 static bool begins(const char *text, size_t size, const char *with) {
     const size_t length = strlen(with);
@@ -103,8 +99,6 @@ static void add_to_box(launch_output *output, char c) {
     while (start > 0 && output->held[start - 1] != '\n') --start;
     if (start > 0 && is_dashes(output->held + start)) end_box(output);
 }
-
-/* --- text of ranks ---------------------------------------------------------------------------------------------- */
 
 static void add_to_line(launch_output *output, char c) {
     output->held[output->used++] = c;

@@ -1,7 +1,6 @@
 /* Entry point of `cleat`: dispatches to a subcommand. A subcommand is a file cmd_NAME.c and a line in this
  * list. */
-#include "cli_compilers.h"
-#include "cli_parse.h"
+#include "cli.h"
 
 #include <cleat/device.h>
 #include <errno.h>
@@ -67,7 +66,7 @@ static int run_command(int argc, char **argv) {
     return command ? command->run(command, argc - 1, argv + 1) : EXIT_USAGE;
 }
 
-/* `cleat help`, `cleat help COMMAND`; `help` is no command of the table, but may be asked about. */
+/* `cleat help`, `cleat help COMMAND`; `help` is not in the table of commands. */
 static int run_help(int argc, char **argv) {
     if (argc && (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0)) argc = 0;
     const cli_command *command = argc ? find_command(argv[0]) : NULL;
@@ -111,7 +110,7 @@ static void open_standard_streams(void) {
 static void return_large_blocks(void) {
 #ifdef __GLIBC__
     enum { LARGE = 1 << 20 };
-    if (getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES")) return; /* the user knows better */
+    if (getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES")) return; /* the user's choice */
     mallopt(M_MMAP_THRESHOLD, LARGE);
     mallopt(M_TRIM_THRESHOLD, 2 * LARGE);
 #endif

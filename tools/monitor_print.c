@@ -62,8 +62,7 @@ static void new_line(sheet *s, int indent) {
 }
 
 /* Appends an item after a comma, on a new line if it does not fit in this one. */
-static void item(sheet *s, tint color, const char *format, ...) CLEAT_PRINTF(3, 4);
-static void item(sheet *s, tint color, const char *format, ...) {
+static void CLEAT_PRINTF(3, 4) item(sheet *s, tint color, const char *format, ...) {
     char text[ITEM];
     va_list arguments;
     va_start(arguments, format);
@@ -103,7 +102,7 @@ static void wrap(sheet *s, int indent, tint color, const char *text) {
 /* --- parts of the text ---------------------------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *object, const char *name) {
-    char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    char *text = cJSON_GetStringValue(cleat_json_member(object, name));
     if (text) cleat_clean_text(text); /* of a file that anybody may have written */
     return text ? text : "";
 }
@@ -134,14 +133,14 @@ static void print_run(sheet *s, const monitor_state *state) {
         end_row(s);
     }
     if (!state->start) return;
-    const cJSON *model = cJSON_GetObjectItem(state->start, "model");
+    const cJSON *model = cleat_json_member(state->start, "model");
     begin_row(s, "model");
     item(s, PLAIN, "%s", text_of(model, "family"));
     item(s, PLAIN, "%.0f parameters", monitor_start_number(state, "model", "parameters"));
     item(s, PLAIN, "%s", text_of(model, "precision"));
     end_row(s);
     begin_row(s, "device");
-    wrap(s, LABEL, PLAIN, text_of(cJSON_GetObjectItem(state->start, "device"), "name"));
+    wrap(s, LABEL, PLAIN, text_of(cleat_json_member(state->start, "device"), "name"));
     end_row(s);
 }
 
@@ -222,7 +221,7 @@ static size_t best_row(const double *values, size_t rows, bool ascends) {
 
 static void print_evaluation(sheet *s, const monitor_state *state) {
     const cleat_history_table *eval = state->eval;
-    const cJSON *model = cJSON_GetObjectItem(state->start, "model");
+    const cJSON *model = cleat_json_member(state->start, "model");
     const char *metric = text_of(model, "metric");
     const double *steps = cleat_history_values(eval, "step"), *values = cleat_history_values(eval, metric);
     if (!eval || !eval->rows || !steps) return;
@@ -236,7 +235,7 @@ static void print_evaluation(sheet *s, const monitor_state *state) {
     }
     end_row(s);
     if (!values) return;
-    const size_t best = best_row(values, eval->rows, cJSON_IsTrue(cJSON_GetObjectItem(model, "ascends")));
+    const size_t best = best_row(values, eval->rows, cJSON_IsTrue(cleat_json_member(model, "ascends")));
     begin_row(s, "best");
     item(s, BOLD, "%s %.4g", metric, values[best]);
     item(s, PLAIN, "step %.0f", steps[best]);
@@ -366,7 +365,7 @@ static void print_event(sheet *s, const cJSON *event) {
     char when[16], title[ITEM];
     const char *what = text_of(event, "what"), *command = text_of(event, "command");
     const bool is_hint = strcmp(what, "hint") == 0;
-    clock_text(cJSON_GetNumberValue(cJSON_GetObjectItem(event, "time")), when);
+    clock_text(cleat_json_number(event, "time"), when);
     s->column = 0;
     put(s, DIM, when, LABEL);
     fprintf(s->out, "%*s", LABEL - s->column, "");

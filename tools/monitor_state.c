@@ -1,17 +1,13 @@
-/* What `cleat monitor` knows about a run: the last process of its history. */
+/* The state that `cleat monitor` shows: the last process of a run's history. */
 #include "monitor.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static double number(const cJSON *object, const char *name) {
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(object, name)); /* NaN: none */
-}
-
 /* The samples of the last process begin with its start record. */
 static size_t find_first_sample(const monitor_state *state) {
-    const double *times = cleat_history_values(state->samples, "time"), start = number(state->start, "time");
+    const double *times = cleat_history_values(state->samples, "time"), start = cleat_json_number(state->start, "time");
     size_t first = 0;
     while (times && first < state->samples->rows && times[first] < start) ++first;
     return first;
@@ -24,8 +20,8 @@ cleat_status monitor_open(const char *folder, monitor_state *state, cleat_error 
     state->samples = cleat_history_find(state->history, "sample");
     state->train = cleat_history_find(state->history, "train");
     state->eval = cleat_history_find(state->history, "eval");
-    state->start = state->history->last_start ? cJSON_Parse(state->history->last_start) : NULL;
-    state->end = state->history->last_end ? cJSON_Parse(state->history->last_end) : NULL;
+    state->start = cJSON_Parse(state->history->last_start); /* NULL of NULL */
+    state->end = cJSON_Parse(state->history->last_end);
     state->first_sample = find_first_sample(state);
     state->phase = state->start || state->end ? state->history->phase : CLEAT_HISTORY_UNKNOWN;
     return CLEAT_OK;
@@ -50,7 +46,7 @@ double monitor_latest(const monitor_state *state, const char *name) {
 double monitor_mean(const monitor_state *state, const char *name) {
     const double *values = cleat_history_values(state->samples, name);
     const double *times = cleat_history_values(state->samples, "time");
-    double sum = 0, all = 0, before = number(state->start, "time");
+    double sum = 0, all = 0, before = cleat_json_number(state->start, "time");
     if (!values || !times) return NAN;
     for (size_t i = state->first_sample; i < state->samples->rows; ++i) {
         const double seconds = times[i] - before;
@@ -63,7 +59,7 @@ double monitor_mean(const monitor_state *state, const char *name) {
 }
 
 double monitor_start_number(const monitor_state *state, const char *object, const char *name) {
-    return number(cJSON_GetObjectItem(state->start, object), name);
+    return cleat_json_number(cleat_json_member(state->start, object), name);
 }
 
 static double last_row(const cleat_history_table *table, const char *name) {
@@ -72,7 +68,7 @@ static double last_row(const cleat_history_table *table, const char *name) {
 }
 
 double monitor_step(const monitor_state *state) {
-    if (state->end) return number(state->end, "step");
+    if (state->end) return cleat_json_number(state->end, "step");
     const double sampled = last_row(state->samples, "step"), logged = last_row(state->train, "step");
     return fmax(sampled, logged); /* of two, the one that is a number */
 }
@@ -80,7 +76,8 @@ double monitor_step(const monitor_state *state) {
 double monitor_seconds_left(const monitor_state *state) {
     const double *times = cleat_history_values(state->samples, "time");
     const double *steps = cleat_history_values(state->samples, "step");
-    const double before = number(state->start, "step"), total = monitor_start_number(state, "schedule", "total_steps");
+    const double before = cleat_json_number(state->start, "step"),
+                 total = monitor_start_number(state, "schedule", "total_steps");
     if (state->phase != CLEAT_HISTORY_RUNNING || !times || !steps) return NAN;
     const size_t last = state->samples->rows - 1;
     size_t first = state->first_sample;
@@ -90,7 +87,7 @@ double monitor_seconds_left(const monitor_state *state) {
 }
 
 const char *monitor_status(const monitor_state *state) {
-    const char *status = cJSON_GetStringValue(cJSON_GetObjectItem(state->end, "status"));
+    const char *status = cleat_json_text(state->end, "status");
     switch (state->phase) {
     case CLEAT_HISTORY_RUNNING:
         return "running";

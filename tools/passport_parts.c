@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- device ----------------------------------------------------------------------------------------------------- */
-
 static const char *vendor_text(cleat_vendor vendor) {
     static const char *const names[] = {"unknown", "nvidia", "amd", "intel", "pocl", "oclgrind"};
     return (size_t)vendor < sizeof names / sizeof names[0] ? names[vendor] : "unknown";
@@ -67,8 +65,6 @@ static int print_device(const char *selector) {
     return 0;
 }
 
-/* --- rates ------------------------------------------------------------------------------------------------------ */
-
 static int print_rates(const char *selector) {
     cleat_device *device = NULL;
     cleat_rates rates = {0};
@@ -84,9 +80,7 @@ static int print_rates(const char *selector) {
     return cli_finish(status, &error);
 }
 
-/* --- check ------------------------------------------------------------------------------------------------------ */
-
-/* All lines go to stderr: if the process crashes, the last ones tell which kernel was being built. */
+/* All lines go to stderr: if the process crashes, the last ones name the kernel that was being built. */
 static void print_log(void *user, cleat_log_level level, const char *text) {
     (void)user, (void)level;
     fprintf(stderr, "%s\n", text);
@@ -110,8 +104,6 @@ static int print_check(const char *model, const char *precision, const char *sel
         printf("skipped, the device has too little memory for it\n");
     return cli_finish(status, &error);
 }
-
-/* --- tune ------------------------------------------------------------------------------------------------------- */
 
 /* Prints an answer as soon as it is known: the process may be out of time before the next one. */
 static void print_answer(void *user, const cleat_tune_node *node) {
@@ -143,8 +135,6 @@ static int print_tune(const char *model, const char *selector, double seconds) {
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);
 }
-
-/* ---------------------------------------------------------------------------------------------------------------- */
 
 int passport_part(const cli_command *command, const char *name, const char *device, double seconds) {
     char kind[16] = "", model[64] = "", precision[16] = "";

@@ -11,8 +11,6 @@
 
 enum { SEAL_BYTES = 128 };
 
-/* --- names ---------------------------------------------------------------------------------------------------- */
-
 /* Names that say nothing about a person, and that messages and values need as words. */
 static const char *const common[] = {"root",   "localhost", "user",  "users",  "nobody", "gpu",     "cpu",
                                      "amd",    "nvidia",    "intel", "cuda",   "linux",  "debian",  "ubuntu",
@@ -57,8 +55,6 @@ static void hide_name(char *value, size_t size, const char *name) {
     }
 }
 
-/* --- folders -------------------------------------------------------------------------------------------------- */
-
 static bool is_system_folder(const char *path) {
     static const char *const folders[] = {"/dev/", "/sys/", "/proc/", "/etc/", "/usr/", "/opt/rocm", "/lib"};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; ++i)
@@ -82,8 +78,6 @@ static void anonymise(const passport_text *text, char *value, size_t size) {
     hide_folders(value, size);
     for (size_t i = 0; i < text->name_count; ++i) hide_name(value, size, text->names[i]);
 }
-
-/* --- lines ---------------------------------------------------------------------------------------------------- */
 
 void passport_begin(passport_text *text, const char *comment) {
     *text = (passport_text){.limit = PASSPORT_BYTES};
@@ -171,8 +165,6 @@ void passport_message(passport_text *text, const char *key, const char *message,
         }
     }
 }
-
-/* --- check sum ------------------------------------------------------------------------------------------------ */
 
 /* CRC-32 as in zlib. */
 static uint32_t check_sum(const char *data, size_t size) {

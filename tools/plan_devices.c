@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* --- the command line --------------------------------------------------------------------------------------------- */
-
 /* Reads the card called `name` [size] of --devices into `count` places. */
 static cleat_status add_cards(const char *name, size_t size, int count, plan_devices *plan, cleat_error *error) {
     char text[4096];
@@ -33,7 +31,7 @@ static cleat_status add_element(const char *text, size_t size, plan_devices *pla
     const size_t rest = size - (size_t)(name - text);
     if (rest == 0 || count < 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--devices: '%.*s' is no device: give names as of --card, separated by commas, such as "
+                          "--devices: '%.*s' is not a device: give names as for --card, separated by commas, such as "
                           "t4,t4,rx6600xt or 2*t4,rx6600xt",
                           (int)(size < 60 ? size : 60), text);
     if (count > CLEAT_PLAN_DEVICES - plan->count)
@@ -70,7 +68,7 @@ static cleat_status read_price(const char *text, size_t size, plan_devices *plan
     }
     if (end == number || *end || !isfinite(price) || price < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--price: '%.*s' is no price: give DEVICE=PRICE for an hour, separated by commas, such as "
+                          "--price: '%.*s' is not a price: give DEVICE=PRICE for an hour, separated by commas, such as "
                           "t4=0,rtx4090=0.35",
                           (int)(size < 60 ? size : 60), text);
     for (int i = 0; i < plan->count; ++i) {
@@ -79,8 +77,8 @@ static cleat_status read_price(const char *text, size_t size, plan_devices *plan
         known = true;
     }
     if (known) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--price: '%.*s' is none of --devices", (int)(name < 60 ? name : 60),
-                      text);
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--price: '%.*s' is not one of --devices",
+                      (int)(name < 60 ? name : 60), text);
 }
 
 static cleat_status read_prices(const char *text, plan_devices *plan, cleat_error *error) {
@@ -92,9 +90,9 @@ static cleat_status read_prices(const char *text, plan_devices *plan, cleat_erro
     }
     for (int i = 0; i < plan->count && !status; ++i)
         if (plan->devices[i].price_per_hour < 0)
-            status =
-                cleat_fail(error, CLEAT_ERR_ARGUMENT, "--price: there is no price of %s; add %s=PRICE, which may be 0",
-                           plan->cards[i].name, plan->cards[i].name);
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                                "--price: the price of %s is missing; add %s=PRICE, which may be 0",
+                                plan->cards[i].name, plan->cards[i].name);
     return status;
 }
 
@@ -108,8 +106,6 @@ static cleat_status read_request(const plan_devices_request *request, plan_devic
     status = cleat_network_parse(request->network ? request->network : "memory", &plan->network, error);
     return status ? cleat_fail_in(error, status, "--network") : status;
 }
-
-/* --- the plan ----------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_scale(plan_devices *plan, int count, cleat_distributed_report *report, cleat_error *error) {
     cleat_status status = cleat_fit_distributed(plan->profile, count, plan->devices, &plan->network, report, error);
@@ -145,8 +141,6 @@ static cleat_status make_plan(plan_devices *plan, cleat_error *error) {
     if (!status) cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
     return status ? status : add_scales(plan, error);
 }
-
-/* --- the command -------------------------------------------------------------------------------------------------- */
 
 int plan_devices_run(const cli_command *command, const plan_devices_request *request, const cleat_profile *profile) {
     cleat_error error = {0};

@@ -8,7 +8,6 @@
 #include <cleat/card.h>
 #include <cleat/distributed_plan.h>
 
-/* What the command line asks for. */
 typedef struct plan_devices_request {
     const char *path;    /* of the profile */
     const char *devices; /* "2*t4,rx6600xt" */

@@ -5,14 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- devices ------------------------------------------------------------------------------------------------------ */
-
 /* Price of a million samples; negative: unknown. */
 static double million(double price_per_hour, double samples_per_second) {
     return price_per_hour < 0 || samples_per_second <= 0 ? -1 : price_per_hour / 3600 * 1e6 / samples_per_second;
 }
 
-/* Why it takes part, or does not, and what the other decision would cost. */
+/* Why it takes part or not, and the cost of the other decision. */
 static void print_decision(const cleat_distributed_report *report, const cleat_distributed_rank *rank, int count) {
     const char *it = count > 1 ? "one of them" : "it";
     const double change = 100 * (rank->other_seconds / report->step_seconds - 1);
@@ -23,9 +21,9 @@ static void print_decision(const cleat_distributed_report *report, const cleat_d
     else if (rank->share == 0 && !isfinite(rank->other_seconds))
         printf("left out: there are too few samples");
     else if (!isfinite(rank->other_seconds))
-        printf("no other one could do it");
+        printf("no other device can do it");
     else if (rank->share > 0 && change < 0.05)
-        printf("without %s a step would not take longer: another one does as well", it);
+        printf("without %s a step would not take longer: another device does as well", it);
     else
         printf("%s %s a step would take %.*f %% longer", rank->share > 0 ? "without" : "left out: with", it,
                change < 10 ? 1 : 0, change);
@@ -91,8 +89,6 @@ static void print_devices(const plan_devices *plan) {
             break;
         }
 }
-
-/* --- exchange, step, run ------------------------------------------------------------------------------------------ */
 
 static void label(const char *name) {
     printf("  %-12s ", name);

@@ -19,8 +19,6 @@ static void add_bytes_of(cleat_string *json, const char *title, int64_t bytes) {
     json_add(json, json_count(name, bytes));
 }
 
-/* --- a card ------------------------------------------------------------------------------------------------------- */
-
 static void add_device(cleat_string *json, const cleat_device_facts *facts) {
     json_add(json, json_open("device", '{'), json_some("name", facts->name), json_some("platform", facts->platform),
              json_some("driver", facts->driver), json_some("kind", cleat_device_kind_text(facts->kind)),
@@ -99,8 +97,6 @@ static void add_time(cleat_string *json, const cleat_fit_report *report) {
              plan_known("within", rates->within, 0), json_some("source", rates->source), json_close('}'));
 }
 
-/* --- learning rate ------------------------------------------------------------------------------------------------ */
-
 static void add_setting(cleat_string *json, const char *name, const cleat_profile *profile, const char *key) {
     char text[64];
     const bool known = cleat_profile_get(profile, key, text, sizeof text, NULL) == CLEAT_OK;
@@ -129,8 +125,6 @@ static void add_learning_rate(cleat_string *json, const plan_result *plan) {
     }
     json_add(json, json_close(']'), json_some("error", plan->rates.error.text), json_close('}'));
 }
-
-/* --- whole document ----------------------------------------------------------------------------------------------- */
 
 static void add_card(cleat_string *json, const plan_result *plan, const plan_card *card) {
     const cleat_fit_report *report = &card->report;

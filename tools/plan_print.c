@@ -7,8 +7,6 @@
 
 enum { COLUMNS = 110 };
 
-/* --- text helpers ------------------------------------------------------------------------------------------------- */
-
 static void spaces(int n) {
     for (int i = 0; i < n; ++i) putchar(' ');
 }
@@ -88,8 +86,6 @@ static void print_lengths_planned(const plan_result *plan) {
         printf("%22ssuch a run requires train.effective_batch_size = %lld (it is %lld)\n", "",
                (long long)plan->micro_batch_size, (long long)global_batch_size);
 }
-
-/* --- one card ----------------------------------------------------------------------------------------------------- */
 
 static void print_head(const plan_result *plan) {
     const plan_card *card = &plan->cards[0];
@@ -262,8 +258,6 @@ void plan_print_card(const plan_result *plan) {
     plan_print_rates(plan);
     print_same_everywhere(plan);
 }
-
-/* --- all cards ---------------------------------------------------------------------------------------------------- */
 
 static void print_row(const plan_card *card) {
     const cleat_fit_report *report = &card->report;

@@ -26,8 +26,6 @@ static void add_scalings(const cleat_profile *profile, plan_rates *rates) {
     if (own > last) add_scaling(profile, own, rates);
 }
 
-/* --- the schedule ------------------------------------------------------------------------------------------------- */
-
 /* The run in optimizer steps. If the data is unknown, epochs are assumed to be long enough for the warm-up,
  * and only values that do not depend on their length are shown. */
 typedef struct timeline {
@@ -88,8 +86,6 @@ plan_rates plan_find_rates(const cleat_profile *profile, int64_t steps_per_epoch
     if (rates.status) rates.n_points = 0;
     return rates;
 }
-
-/* --- as text ------------------------------------------------------------------------------------------------------ */
 
 static void print_scalings(const plan_result *plan) {
     static const char *const rules[] = {"none", "linear", "sqrt"};

@@ -54,13 +54,13 @@ test_table() {
     # No network carries the gradients of one step of this model in its time.
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Mb
     says out "t4 alone is the fastest choice"
-    says out "another one does as well"
+    says out "another device does as well"
     says out "the true times lie within a factor of 4."
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices t4,pocl_cpu --network memory
     says out "different precisions"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices pocl_cpu
     says out "board_watts is not in the card file of pocl_cpu"
-    says out "no other one could do it"
+    says out "no other device can do it"
     lacks out "gradients"
 }
 
@@ -186,7 +186,7 @@ test_wrong_lines() {
         says err "--price"
     done
     exits 2 "${plan[@]}" "${three[@]}" --network 1Gb --price t4=1
-    says err "there is no price of intel_igpu"
+    says err "the price of intel_igpu is missing"
     exits 2 "${plan[@]}" "${three[@]}"
     says err "needs --network"
     exits 2 "${plan[@]}" --network 1Gb

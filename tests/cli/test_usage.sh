@@ -58,7 +58,7 @@ test_wrong_lines() {
     exits 2 "$cleat" train one.ini reviews.csv
     says err "write data.path=reviews.csv"
     exits 2 "$cleat" train reviews.csv
-    says err "'reviews.csv' is no profile"
+    says err "'reviews.csv' is not a profile"
     exits 1 "$cleat" train tweets_sentiment epochs=3
     says err "did you mean train.epochs="
     exits 1 "$cleat" train tweets_sentiment train.learning_rate=0,001

@@ -55,7 +55,7 @@ rank_process() {
 
 # wait_for_end SUPERVISOR SINCE: waits until all ranks of the broken start have ended; sets $waited.
 wait_for_end() {
-    while kill -0 "$1" 2>/dev/null && ! grep -aq "going on with\|giving up" "$scratch/err" && is "$(now) < $2 + 150"; do sleep 0.2; done
+    while kill -0 "$1" 2>/dev/null && ! grep -aq "continuing with\|giving up" "$scratch/err" && is "$(now) < $2 + 150"; do sleep 0.2; done
     waited=$(awk "BEGIN { print $(now) - $2 }")
 }
 

@@ -226,7 +226,7 @@ test_restart() {
     tail -n 1 "$plays/call.1" | grep -qx -- --resume || complain "the second start does not resume"
     says err "rank 1 (Tesla T4) was killed by signal 9"
     says err "step 123 is saved in $scratch/run"
-    says err "going on with 3 of 3 devices"
+    says err "continuing with 3 of 3 devices"
 }
 
 # Nothing was saved: the run begins anew.
@@ -245,15 +245,15 @@ test_left_out() {
     exits 4 "${line[@]}" --devices gpu --out "$scratch/run"
     says err "rank 2 (gfx1100) has lost its device"
     says err "rank 2 (gfx1100) is left out: device-crashes"
-    says err "going on with 2 of 3 devices"
-    says err "rank 1 (Tesla T4) is left out: no driver lists it any more"
+    says err "continuing with 2 of 3 devices"
+    says err "rank 1 (Tesla T4) is left out: its driver no longer lists it"
     says err "no device is left"
     calls 2
     had 1 "CLEAT_RANKS_SELECTORS=0;1"
     make_devices
     plays "start; rm $scratch/icd/a.icd; end 0 exit 4; await USR1; end 1 exit 8" ""
     exits 0 "${line[@]}" --devices 0,3 --out "$scratch/run"
-    says err "going on with 1 of 2 devices"
+    says err "continuing with 1 of 2 devices"
     called 1 "-n 1"
     called 1 "--device 1" # its number now
     make_devices

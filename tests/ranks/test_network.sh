@@ -141,13 +141,13 @@ test_cut() {
     since=$(date +%s.%N)
     until_said "is saved in" 60
     echo "saved after $waited s"
-    until_said "going on with" 240
+    until_said "continuing with" 240
     echo "went on after $waited s"
     if [[ ! $said ]]; then kill -KILL "$run"; fi
     wait "$run" || status=$?
     checks=$((checks + 1))
     ((status == 0)) || complain "cut: exit status $status"
-    says err "going on with 1 of 2 devices"
+    says err "continuing with 1 of 2 devices"
     if ((status == 0)); then close_to_one cut 1e-2; fi # a hundred steps whose sums have another order
 }
 

@@ -15,8 +15,6 @@
 #include "core/memory.h"
 #include "exec/exec.h"
 #include "fit/estimate.h"
-#include "trace/files.h"
-#include "trace/table.h"
 #include "trace/trace.h"
 #include "train/tiny.h"
 

@@ -178,7 +178,7 @@ static void integers_out_of_range_are_named(void **state) {
         const char *array;
         int64_t value;
         const char *words;
-    } cases[] = {{"labels", 77, "labels: value 5 is 77; it must be below 5, or negative where there is no label"},
+    } cases[] = {{"labels", 77, "labels: value 5 is 77; it must be below 5, or negative without a label"},
                  {"input_ids", 40, "value 5 is 40; it must be -1 to 39"},
                  {"input_ids", INT64_C(99999999999), "input_ids: value 5 is 99999999999; it must be an id"},
                  {"token_type_ids", 2, "value 5 is 2; it must be -1 to 1"},

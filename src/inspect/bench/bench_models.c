@@ -156,7 +156,7 @@ cleat_status cleat_bench_model_open(const char *name, cleat_precision precision,
         if (status) cleat_bench_model_close(made);
         return status;
     }
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is no model of the benchmarks", name);
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "'%s' is not a benchmark model", name);
 }
 
 void cleat_bench_model_close(cleat_bench_network *made) {

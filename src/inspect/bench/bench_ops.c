@@ -31,8 +31,6 @@ typedef struct op_subject {
     cleat_tensor *(*build)(cleat_graph *graph, const op_row *row);
 } op_subject;
 
-/* --- tensors of a row ----------------------------------------------------------------------------------------- */
-
 /* Creates the input whose gradient the row may request. */
 static cleat_tensor *make_x(cleat_graph *graph, const op_row *row, int rank, const int64_t *shape) {
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, rank, shape);
@@ -45,8 +43,6 @@ static cleat_tensor *make_weight(cleat_graph *graph, const op_row *row, const ch
     if (row->phase == DX) return cleat_input(graph, name, CLEAT_F32, rank, shape);
     return cleat_param(graph, name, rank, shape, (cleat_init){CLEAT_INIT_UNIFORM, 0.5f});
 }
-
-/* --- operations ----------------------------------------------------------------------------------------------- */
 
 static cleat_tensor *build_product(cleat_graph *graph, const op_row *row) {
     const int64_t m = row->size[0], n = row->size[1], k = row->size[2];
@@ -192,8 +188,6 @@ static const op_subject lstm = {"LSTM layer, batch 256, 64 steps, 128 units", bu
 /* Moves the same number of bytes as a copy of 2^26 elements. */
 static const op_subject copy = {"z = x + y: three streams of 179 MB (no operation is a pure copy)", build_copy};
 
-/* --- the table ------------------------------------------------------------------------------------------------ */
-
 #define PRODUCTS(name, peer, m, n, k)                                                                                  \
     {"sgemm_" name, peer, &product, FORWARD, {m, n, k}}, {"sgemm_" name "_dx", "", &product, DX, {m, n, k}}, {         \
         "sgemm_" name "_dw", "", &product, DW, {                                                                       \
@@ -249,8 +243,6 @@ static const op_row rows[] = {
     {"copy", "copy", &copy, FORWARD, {44739240}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
-
-/* --- a row on a device ---------------------------------------------------------------------------------------- */
 
 static void build(cleat_graph *graph, const op_row *row) {
     cleat_tensor *y = row->subject->build(graph, row);

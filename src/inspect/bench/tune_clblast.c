@@ -41,8 +41,6 @@ typedef struct search {
     double end;             /* time at which the budget expires */
 } search;
 
-/* --- products ------------------------------------------------------------------------------------------------- */
-
 /* Number of multiplications in the variant's first GEMM by CLBlast; 0 if it has none. */
 static double multiplications_of(const cleat_variant *variant, const cleat_node *node,
                                  const cleat_device_facts *facts) {
@@ -105,8 +103,6 @@ static cleat_status find_subjects(search *all, cleat_tune_kinds *kinds, cleat_er
     cleat_free(found);
     return CLEAT_OK;
 }
-
-/* --- one set, one product ------------------------------------------------------------------------------------- */
 
 /* Returns the result of one run of candidate i on the initial values; the caller frees it. */
 static cleat_status result_of(cleat_autotune_bench *a, size_t i, float **values, cleat_error *error) {
@@ -213,8 +209,6 @@ static cleat_status time_product(const search *all, const subject *s, double *se
     return status;
 }
 
-/* --- the best combination ------------------------------------------------------------------------------------- */
-
 static bool is_direct(const cleat_clblast_times *product, int32_t min_indirect) {
     return product->multiplications < (double)min_indirect * min_indirect * min_indirect;
 }
@@ -248,8 +242,6 @@ cleat_clblast_choice cleat_clblast_choose(const cleat_clblast_times *const *prod
     }
     return best;
 }
-
-/* --- the search ----------------------------------------------------------------------------------------------- */
 
 static cleat_status time_all(const search *all, double *sum, cleat_error *error) {
     cleat_status status = CLEAT_OK;
@@ -322,8 +314,6 @@ static cleat_status search_here(cleat_tuner *t, cleat_clblast_answer *answer, cl
     cleat_tune_kinds_clear(&kinds);
     return status;
 }
-
-/* --- in a child process --------------------------------------------------------------------------------------- */
 
 typedef struct child_request {
     const cleat_profile *profile;

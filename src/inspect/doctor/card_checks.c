@@ -38,8 +38,6 @@ bool cleat_driver_serves(cleat_driver_family family, unsigned vendor) {
     }
 }
 
-/* --- which device is the card ---------------------------------------------------------------------------------- */
-
 static bool same_address(const cleat_device_facts *facts, const cleat_card_slot *card) {
     return facts->pci_domain == card->domain && facts->pci_bus == card->bus && facts->pci_device == card->slot;
 }
@@ -64,8 +62,6 @@ const cleat_doctor_device *cleat_card_device(const cleat_doctor *doctor, const c
     return NULL;
 }
 
-/* --- kernel driver --------------------------------------------------------------------------------------------- */
-
 /* Returns false if the remaining checks of the card cannot run. */
 static bool check_kernel_driver(cleat_doctor *doctor, const cleat_card_slot *card) {
     const char *driver = card->kernel_driver;
@@ -86,8 +82,6 @@ static bool check_kernel_driver(cleat_doctor *doctor, const cleat_card_slot *car
     cleat_doctor_ok(doctor, "kernel-driver", "%s", driver);
     return true;
 }
-
-/* --- device nodes ---------------------------------------------------------------------------------------------- */
 
 /* Reads name and members of a group from /etc/group: "render:x:105:anna,ben". */
 static bool read_group(const char *root, gid_t gid, char *name, size_t size, char *members, size_t members_size) {
@@ -189,8 +183,6 @@ static bool check_nodes(cleat_doctor *doctor, const cleat_card_slot *card) {
     return allowed;
 }
 
-/* --- OpenCL driver --------------------------------------------------------------------------------------------- */
-
 static bool nvidia_library_exists(const char *root) {
     static const char *const folders[] = {
         "/usr/lib/x86_64-linux-gnu",  "/usr/lib64",       "/usr/lib", "/usr/local/nvidia/lib64",
@@ -254,8 +246,6 @@ static bool check_icd(cleat_doctor *doctor, const cleat_card_slot *card) {
     cleat_doctor_ok(doctor, "icd-registered", "%s", found->file[0] ? found->file : found->library);
     return true;
 }
-
-/* --- the whole card -------------------------------------------------------------------------------------------- */
 
 static void check_listed(cleat_doctor *doctor, const cleat_card_slot *card) {
     const cleat_doctor_device *device = cleat_card_device(doctor, card);

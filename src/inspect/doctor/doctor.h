@@ -37,7 +37,7 @@ typedef struct cleat_card_slot {
     char kernel_driver[32];          /* "" if none is bound */
     char node[DOCTOR_PATH];          /* path below / of its device node; "" if the kernel made none */
     char more_nodes[2][32];          /* further nodes that its driver opens: "/dev/nvidiactl", "/dev/kfd"; "" */
-    int domain, bus, slot, function; /* bus is -1 where there is no address */
+    int domain, bus, slot, function; /* bus -1: no address */
     bool blocked;                    /* a fault before its OpenCL driver keeps it from being listed */
 } cleat_card_slot;
 

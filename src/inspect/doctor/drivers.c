@@ -35,8 +35,6 @@ static cleat_driver_family family_of(const char *library) {
     return DRIVER_OTHER;
 }
 
-/* --- in the child ---------------------------------------------------------------------------------------------- */
-
 void cleat_doctor_quiet_child(void) {
     const struct rlimit no_core = {0, 0};
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -131,8 +129,6 @@ static void try_driver(void *user, int out) {
     send_event(&sink, EVENT_DONE, "", 0, false);
 }
 
-/* --- in a process that has used OpenCL ------------------------------------------------------------------------- */
-
 typedef cl_int(CL_API_CALL *list_platforms_fn)(cl_uint count, cl_platform_id *platforms, cl_uint *n);
 
 /* The driver's function that lists its own platforms, as the loader finds it (cl_khr_icd). NULL: none. */
@@ -159,8 +155,6 @@ static void look_at_driver(cleat_driver *driver) {
     for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], &sink);
     dlclose(library);
 }
-
-/* --- in the caller --------------------------------------------------------------------------------------------- */
 
 static void collect_event(void *user, const void *data) {
     cleat_driver *driver = user;
@@ -212,8 +206,6 @@ static void run_driver(cleat_doctor *doctor, cleat_driver *driver) {
         snprintf(driver->end, sizeof driver->end, "the driver ended the process");
     }
 }
-
-/* --- the files ------------------------------------------------------------------------------------------------- */
 
 static bool is_icd(const char *name) {
     return strcmp(cleat_name_ending(name), ".icd") == 0;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ cleat_status cleat_history_text(const char *path, char **text, size_t *size, cle
     return cleat_file_exists(path) ? cleat_file_read(path, text, size, error) : CLEAT_OK;
 }
 
-/* A run holds an exclusive lock on this file; a shared lock, released at once, tells whether one does. */
+/* A run holds an exclusive lock on this file; a shared lock, released at once, fails if one does. */
 static bool is_locked(const char *folder) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/.train.lock", folder);
@@ -49,6 +50,37 @@ static cleat_status read_profile(cleat_history *history, cleat_error *error) {
     return status;
 }
 
+typedef struct collector {
+    cleat_history *history;
+    size_t capacity;
+    bool failed;
+} collector;
+
+static int add_setting(void *user, const char *section, const char *key, const char *value) {
+    collector *in = user;
+    cleat_history *history = in->history;
+    if (cleat_grow(&history->settings, history->n_settings, &in->capacity, sizeof *history->settings, NULL)) {
+        in->failed = true;
+        return 0;
+    }
+    cleat_history_setting *made = &history->settings[history->n_settings++];
+    *made = (cleat_history_setting){cleat_strdup(section), cleat_strdup(key), cleat_strdup(value ? value : "")};
+    in->failed = !made->section || !made->key || !made->value;
+    return !in->failed;
+}
+
+/* resolved.ini as sections, keys and texts, without a schema: it may be of another version. */
+static cleat_status read_settings(cleat_history *history, const char *path, cleat_error *error) {
+    char *text = NULL;
+    size_t size = 0;
+    collector in = {.history = history};
+    cleat_status status = cleat_history_text(path, &text, &size, error);
+    if (status || !text) return status;
+    ini_parse_string(text, add_setting, &in);
+    cleat_free(text);
+    return in.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path) : CLEAT_OK;
+}
+
 static cleat_status read_files(cleat_history *history, cleat_error *error) {
     char path[PATH_BYTES];
     size_t size;
@@ -57,7 +89,7 @@ static cleat_status read_files(cleat_history *history, cleat_error *error) {
     snprintf(path, sizeof path, "%s/system.jsonl", history->folder);
     if (!status) status = cleat_history_read_log(history, path, true, error);
     snprintf(path, sizeof path, "%s/resolved.ini", history->folder);
-    if (!status) status = cleat_history_read_settings(history, path, error);
+    if (!status) status = read_settings(history, path, error);
     snprintf(path, sizeof path, "%s/examples.json", history->folder);
     if (!status) status = cleat_history_text(path, &history->examples, &size, error);
     if (!status) status = cleat_history_read_checkpoints(history, error);

@@ -7,7 +7,6 @@
 /* Each adds to `history` what the file contains. A missing file is not an error: the only errors are
  * CLEAT_ERR_MEMORY and CLEAT_ERR_IO. `is_system`: system.jsonl, else metrics.jsonl. */
 cleat_status cleat_history_read_log(cleat_history *history, const char *path, bool is_system, cleat_error *error);
-cleat_status cleat_history_read_settings(cleat_history *history, const char *path, cleat_error *error);
 cleat_status cleat_history_read_checkpoints(cleat_history *history, cleat_error *error);
 
 /* Finds phase, last_start and last_end once everything else is read. Only error: CLEAT_ERR_MEMORY. */

@@ -1,33 +1,37 @@
 /* metrics.jsonl and system.jsonl: records by kind, as columns of numbers. */
 #include "history/history.h"
-#include "history/record_line.h"
 
 #include "core/files.h"
+#include "core/json_member.h"
 #include "core/memory.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-/* A table while it grows. Columns are found by their name as it stands in the file, and first looked for
- * where the previous record had them. */
+/* A table while it grows. */
 typedef struct growing_table {
     cleat_history_table table;
-    char **raw_names; /* [columns], as in the file */
-    size_t room, raw_room, row_capacity;
+    size_t room, row_capacity;
 } growing_table;
 
+/* A number of a record, NaN for null. */
+typedef struct field {
+    const char *name; /* borrowed from the record */
+    double value;
+} field;
+
 /* A record that would go beyond is damaged: in a table each new name takes a number for each row. */
-enum { MAX_KINDS = 64, MAX_COLUMNS = 1024, CELLS_A_BYTE = 4 };
+enum { MAX_KINDS = 64, MAX_FIELDS = 256, MAX_COLUMNS = 1024, CELLS_A_BYTE = 4 };
 
 typedef struct log_reader {
     cleat_history *history;
     size_t size;    /* of the file, in bytes */
     bool is_system; /* system.jsonl */
-    locale_t plain;
     growing_table *tables;
     size_t count, capacity;
-    cleat_record_line record;
+    field fields[MAX_FIELDS]; /* [n_fields] of the record in hand */
+    size_t n_fields;
 } log_reader;
 
 static void table_free(growing_table *growing) {
@@ -38,11 +42,6 @@ static void table_free(growing_table *growing) {
     cleat_free(growing->table.items);
 }
 
-static void raw_names_free(growing_table *growing) {
-    for (size_t i = 0; i < growing->table.columns; ++i) cleat_free(growing->raw_names[i]);
-    cleat_free(growing->raw_names);
-}
-
 /* *none: there are too many; else NULL: no memory. */
 static growing_table *find_table(log_reader *reader, const char *kind, bool *none) {
     for (size_t i = 0; i < reader->count; ++i)
@@ -50,26 +49,8 @@ static growing_table *find_table(log_reader *reader, const char *kind, bool *non
     if ((*none = reader->count == MAX_KINDS)) return NULL;
     if (cleat_grow(&reader->tables, reader->count, &reader->capacity, sizeof *reader->tables, NULL)) return NULL;
     growing_table *made = &reader->tables[reader->count++];
-    memcpy(made->table.kind, kind, CLEAT_RECORD_KIND);
+    snprintf(made->table.kind, sizeof made->table.kind, "%s", kind);
     return made;
-}
-
-/* The name without escapes. */
-static char *unescape(const char *name, size_t length) {
-    char *copy = cleat_alloc(length + 3, 1);
-    if (!copy) return NULL;
-    copy[0] = copy[length + 1] = '"';
-    memcpy(copy + 1, name, length);
-    cJSON *json = cJSON_Parse(copy);
-    if (json && cJSON_IsString(json)) strcpy(copy, json->valuestring); /* never longer than the escaped text */
-    cJSON_Delete(json);
-    return copy;
-}
-
-static char *copy_text(const char *text, size_t length) {
-    char *copy = cleat_alloc(length + 1, 1);
-    if (copy) memcpy(copy, text, length);
-    return copy;
 }
 
 static double *new_column(size_t capacity, size_t rows) {
@@ -78,28 +59,19 @@ static double *new_column(size_t capacity, size_t rows) {
     return values;
 }
 
-static bool is_column(const growing_table *growing, size_t i, const cleat_record_field *field) {
-    const char *raw = growing->raw_names[i];
-    return strncmp(raw, field->name, field->length) == 0 && raw[field->length] == 0;
-}
-
-/* Index of the column, which is made if it is new; -1: no memory. */
-static long find_column(growing_table *growing, size_t guess, const cleat_record_field *field) {
+/* Index of the column, which is made if it is new; -1: no memory. `guess`: where the previous record had it. */
+static long find_column(growing_table *growing, size_t guess, const char *name) {
     cleat_history_table *table = &growing->table;
     for (size_t i = 0; i < table->columns; ++i) {
-        size_t k = (guess + i) % table->columns;
-        if (is_column(growing, k, field)) return (long)k;
+        const size_t k = (guess + i) % table->columns;
+        if (strcmp(table->items[k].name, name) == 0) return (long)k;
     }
-    size_t n = table->columns;
-    if (cleat_grow(&growing->raw_names, n, &growing->raw_room, sizeof *growing->raw_names, NULL) ||
-        cleat_grow(&table->items, n, &growing->room, sizeof *table->items, NULL))
-        return -1;
-    growing->raw_names[n] = copy_text(field->name, field->length);
-    table->items[n].name = unescape(field->name, field->length);
+    const size_t n = table->columns;
+    if (cleat_grow(&table->items, n, &growing->room, sizeof *table->items, NULL)) return -1;
+    table->items[n].name = cleat_strdup(name);
     table->items[n].values = new_column(growing->row_capacity, table->rows);
     table->columns = n + 1; /* table_free also frees an incomplete column */
-    if (!growing->raw_names[n] || !table->items[n].name || !table->items[n].values) return -1;
-    return (long)n;
+    return table->items[n].name && table->items[n].values ? (long)n : -1;
 }
 
 static bool grow_rows(growing_table *growing) {
@@ -117,25 +89,17 @@ static bool grow_rows(growing_table *growing) {
     return true;
 }
 
-static double field_of(const cleat_record_line *record, const char *name) {
-    for (size_t i = 0; i < record->count; ++i)
-        if (record->fields[i].length == strlen(name) && memcmp(record->fields[i].name, name, strlen(name)) == 0)
-            return record->fields[i].value;
-    return NAN;
-}
-
 /* A resumed run that repeats steps replaces them. */
 static void drop_repeated(cleat_history_table *table, double step) {
     const double *steps = cleat_history_values(table, "step");
     while (steps && table->rows > 0 && steps[table->rows - 1] >= step) --table->rows;
 }
 
-static cleat_status add_row(log_reader *reader, cleat_error *error) {
-    const cleat_record_line *record = &reader->record;
+static cleat_status add_row(log_reader *reader, const cJSON *record, cleat_error *error) {
     bool beyond = false;
-    growing_table *growing = find_table(reader, record->kind, &beyond);
+    growing_table *growing = find_table(reader, cleat_json_text(record, "kind"), &beyond);
     if (growing) {
-        const size_t columns = growing->table.columns + record->count;
+        const size_t columns = growing->table.columns + reader->n_fields;
         beyond = columns > MAX_COLUMNS || columns * (growing->table.rows + 1) > CELLS_A_BYTE * reader->size;
     }
     if (beyond) {
@@ -143,21 +107,20 @@ static cleat_status add_row(log_reader *reader, cleat_error *error) {
         return CLEAT_OK;
     }
     if (!growing) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
-    if (!reader->is_system) drop_repeated(&growing->table, field_of(record, "step"));
+    if (!reader->is_system) drop_repeated(&growing->table, cleat_json_number(record, "step"));
     if (!grow_rows(growing)) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     size_t row = growing->table.rows;
     for (size_t i = 0; i < growing->table.columns; ++i) growing->table.items[i].values[row] = NAN;
-    for (size_t i = 0; i < record->count; ++i) {
-        long column = find_column(growing, i, &record->fields[i]);
+    for (size_t i = 0; i < reader->n_fields; ++i) {
+        long column = find_column(growing, i, reader->fields[i].name);
         if (column < 0) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
-        growing->table.items[column].values[row] = record->fields[i].value;
+        growing->table.items[column].values[row] = reader->fields[i].value;
     }
     ++growing->table.rows;
     return CLEAT_OK;
 }
 
-static cleat_history_records *text_records(log_reader *reader) {
-    const char *kind = reader->record.kind;
+static cleat_history_records *text_records(log_reader *reader, const char *kind) {
     if (!reader->is_system) return NULL;
     if (strcmp(kind, "start") == 0) return &reader->history->starts;
     if (strcmp(kind, "event") == 0) return &reader->history->events;
@@ -166,33 +129,58 @@ static cleat_history_records *text_records(log_reader *reader) {
 }
 
 static cleat_status add_text(cleat_history_records *records, const char *line, size_t length, cleat_error *error) {
-    char *copy = copy_text(line, length);
+    char *copy = cleat_alloc(length + 1, 1);
     if (!copy || cleat_grow(&records->items, records->count, &records->capacity, sizeof *records->items, NULL)) {
         cleat_free(copy);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     }
+    memcpy(copy, line, length);
     records->items[records->count++] = copy;
     return CLEAT_OK;
 }
 
+/* Numbers and nulls of the record, also those one object deeper; MAX_FIELDS at most. */
+static void collect_fields(log_reader *reader, const cJSON *object, bool is_inner) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, object) {
+        if (cJSON_IsObject(item) && !is_inner) collect_fields(reader, item, true);
+        if ((cJSON_IsNumber(item) || cJSON_IsNull(item)) && reader->n_fields < MAX_FIELDS)
+            reader->fields[reader->n_fields++] = (field){item->string, cJSON_GetNumberValue(item)};
+    }
+}
+
+/* The record of a line; NULL: the line is damaged. */
+static cJSON *parse(const char *line, const char *end) {
+    const char *stop = line;
+    cJSON *record = cJSON_ParseWithLengthOpts(line, (size_t)(end - line), &stop, false);
+    const char *kind = cleat_json_text(record, "kind");
+    while (stop < end && strchr(" \t\r", *stop)) ++stop;
+    if (stop == end && kind && *kind && strlen(kind) < sizeof(cleat_history_table){0}.kind) return record;
+    cJSON_Delete(record);
+    return NULL;
+}
+
 static cleat_status add_line(log_reader *reader, const char *line, const char *end, cleat_error *error) {
     if (end == line) return CLEAT_OK;
-    if (!cleat_record_line_scan(line, end, reader->plain, &reader->record)) {
+    cJSON *record = parse(line, end);
+    if (!record) {
         ++reader->history->damaged_lines;
         return CLEAT_OK;
     }
-    cleat_history_records *records = text_records(reader);
-    return records ? add_text(records, line, (size_t)(end - line), error) : add_row(reader, error);
+    cleat_history_records *records = text_records(reader, cleat_json_text(record, "kind"));
+    reader->n_fields = 0;
+    if (!records) collect_fields(reader, record, false);
+    cleat_status status =
+        records ? add_text(records, line, (size_t)(end - line), error) : add_row(reader, record, error);
+    cJSON_Delete(record);
+    return status;
 }
 
 /* Hands the tables over to the history. */
 static cleat_status finish_tables(log_reader *reader, cleat_error *error) {
     cleat_history *history = reader->history;
     cleat_history_table *all = cleat_alloc(history->n_tables + reader->count + 1, sizeof *all);
-    for (size_t i = 0; i < reader->count; ++i) {
-        raw_names_free(&reader->tables[i]);
-        if (!all) table_free(&reader->tables[i]);
-    }
+    for (size_t i = 0; i < reader->count && !all; ++i) table_free(&reader->tables[i]);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     if (history->n_tables) memcpy(all, history->tables, history->n_tables * sizeof *all);
     for (size_t i = 0; i < reader->count; ++i) all[history->n_tables++] = reader->tables[i].table;
@@ -207,10 +195,9 @@ cleat_status cleat_history_read_log(cleat_history *history, const char *path, bo
     cleat_status status = cleat_history_text(path, &text, &size, error);
     if (status || !text) return status;
     log_reader *reader = cleat_alloc(1, sizeof *reader);
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!reader || !plain) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
+    if (!reader) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     if (!status) {
-        *reader = (log_reader){.history = history, .size = size, .is_system = is_system, .plain = plain};
+        *reader = (log_reader){.history = history, .size = size, .is_system = is_system};
         const char *line = text, *stop;
         /* The last line may still be written: only lines with their newline count. */
         while (!status && (stop = memchr(line, '\n', size - (size_t)(line - text)))) {
@@ -221,7 +208,6 @@ cleat_status cleat_history_read_log(cleat_history *history, const char *path, bo
         if (!status) status = finished;
         cleat_free(reader->tables);
     }
-    if (plain) freelocale(plain);
     cleat_free(reader);
     cleat_free(text);
     return status;

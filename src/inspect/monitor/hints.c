@@ -8,15 +8,15 @@
 
 enum { MIN_SECONDS = 30 };
 
-typedef struct figures {
+typedef struct hint_case {
     const cleat_hint_facts *facts;
     const cleat_hint_stats *stats;
-} figures;
+} hint_case;
 
 typedef struct row {
     const char *name;
-    bool (*applies)(const figures *of); /* false for an unknown figure (NaN) */
-    void (*write)(const figures *of, char text[CLEAT_HINT_TEXT]);
+    bool (*applies)(const hint_case *of); /* false for an unknown figure (NaN) */
+    void (*write)(const hint_case *of, char text[CLEAT_HINT_TEXT]);
     const char *command;        /* write_command; "": none */
     const char *command_on_cpu; /* where the device is the CPU; NULL: the same */
 } row;
@@ -25,11 +25,11 @@ static double percent(double share) {
     return 100 * share;
 }
 
-static bool is_loader_bound(const figures *of) {
+static bool is_loader_bound(const hint_case *of) {
     return of->stats->dry_loader > 0.10;
 }
 
-static void write_loader_bound(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_loader_bound(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(text, CLEAT_HINT_TEXT,
              "the device had no work for %.0f %% of the time because it waited for the loader (%.0f threads); less "
              "than 10 %% is usual.",
@@ -37,31 +37,31 @@ static void write_loader_bound(const figures *of, char text[CLEAT_HINT_TEXT]) {
 }
 
 /* Share of a step that its kernel launches take at the measured overhead per launch. */
-static double launch_share(const figures *of) {
+static double launch_share(const hint_case *of) {
     return of->facts->launches * of->facts->launch_seconds / of->stats->step_seconds;
 }
 
 /* Share of the device's time that other processes took; 0: or unknown. */
-static double share_of_others(const figures *of) {
+static double share_of_others(const hint_case *of) {
     const double share = of->stats->busy_device - of->stats->busy_own;
     return share > 0 ? share : 0;
 }
 
 /* Below the roofline of the part of the device that other processes left to this run. */
-static bool is_slow(const figures *of, double limit) {
+static bool is_slow(const hint_case *of, double limit) {
     return of->stats->roofline_share < limit * (1 - share_of_others(of));
 }
 
-static bool has_short_kernels(const figures *of) {
+static bool has_short_kernels(const hint_case *of) {
     return is_slow(of, 0.20) && of->stats->step_seconds / of->facts->launches < 20e-6;
 }
 
 /* A slow loader alone explains a low share of the roofline. */
-static bool is_launch_bound(const figures *of) {
+static bool is_launch_bound(const hint_case *of) {
     return !is_loader_bound(of) && (has_short_kernels(of) || launch_share(of) > 0.30);
 }
 
-static void write_launch_bound(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_launch_bound(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(
         text, CLEAT_HINT_TEXT,
         "a step of %.2f ms launches %.0f kernels of %.1f us on average, and launch overhead takes about %.0f %% of "
@@ -70,12 +70,12 @@ static void write_launch_bound(const figures *of, char text[CLEAT_HINT_TEXT]) {
         percent(launch_share(of)));
 }
 
-static bool is_small_batch(const figures *of) {
+static bool is_small_batch(const hint_case *of) {
     return of->facts->larger_micro_batch > of->facts->micro_batch && !is_loader_bound(of) && !is_launch_bound(of) &&
            is_slow(of, 0.20) && of->stats->step_seconds / of->facts->launches < 100e-6;
 }
 
-static void write_small_batch(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_small_batch(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     char bytes[CLEAT_BYTES_TEXT], usable[CLEAT_BYTES_TEXT];
     const bool is_whole = of->facts->micro_batch >= of->facts->global_batch;
     snprintf(text, CLEAT_HINT_TEXT,
@@ -90,44 +90,44 @@ static void write_small_batch(const figures *of, char text[CLEAT_HINT_TEXT]) {
                  : "train.batch_size limits them.");
 }
 
-static bool is_hot(const figures *of) {
+static bool is_hot(const hint_case *of) {
     return of->stats->thermal > 0.10;
 }
 
-static void write_thermal(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_thermal(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(text, CLEAT_HINT_TEXT,
              "the driver lowered the clock because of the temperature in %.0f %% of the samples; better cooling "
              "would make the run faster.",
              percent(of->stats->thermal));
 }
 
-static bool is_power_limited(const figures *of) {
+static bool is_power_limited(const hint_case *of) {
     return of->stats->power_limit > 0.50;
 }
 
-static void write_power_limit(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_power_limit(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(text, CLEAT_HINT_TEXT,
              "the driver lowered the clock because of the power limit in %.0f %% of the samples. This is common "
              "at full load; a higher power limit, if the card allows one, would make the run faster.",
              percent(of->stats->power_limit));
 }
 
-static bool is_quota_throttled(const figures *of) {
+static bool is_quota_throttled(const hint_case *of) {
     return of->stats->quota_throttled > 0.05;
 }
 
-static void write_quota_throttled(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_quota_throttled(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(text, CLEAT_HINT_TEXT,
              "the system stopped this process in %.0f %% of its scheduling periods because its container used up its "
              "CPU quota; a larger quota, or fewer loader threads, would make the run faster.",
              percent(of->stats->quota_throttled));
 }
 
-static bool has_foreign_load(const figures *of) {
+static bool has_foreign_load(const hint_case *of) {
     return share_of_others(of) > 0.15;
 }
 
-static void write_foreign_load(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_foreign_load(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     snprintf(
         text, CLEAT_HINT_TEXT,
         "other processes take %.0f %% of the device: it is busy for %.0f %% of the time, and this run accounts for "
@@ -135,12 +135,12 @@ static void write_foreign_load(const figures *of, char text[CLEAT_HINT_TEXT]) {
         percent(share_of_others(of)), percent(of->stats->busy_device), percent(of->stats->busy_own));
 }
 
-static bool is_spilling(const figures *of) {
+static bool is_spilling(const hint_case *of) {
     const double least = 64.0 * 1048576; /* bytes; less than that are the driver's own buffers */
     return of->stats->gtt_now - of->stats->gtt_before > least && of->stats->step_now > 1.2 * of->stats->step_before;
 }
 
-static void write_spilling(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_spilling(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     char before[CLEAT_BYTES_TEXT], now[CLEAT_BYTES_TEXT];
     snprintf(text, CLEAT_HINT_TEXT,
              "the driver moves device memory to system memory (%s at the start, %s now), and a step takes %.1f ms "
@@ -151,12 +151,12 @@ static void write_spilling(const figures *of, char text[CLEAT_HINT_TEXT]) {
 }
 
 /* Only if more memory could make the run faster: the device is far from its roofline, a larger micro-batch fits. */
-static bool is_memory_unused(const figures *of) {
+static bool is_memory_unused(const hint_case *of) {
     return of->facts->is_gpu && of->facts->larger_micro_batch > of->facts->micro_batch && !is_loader_bound(of) &&
            !is_small_batch(of) && (double)of->facts->planned < 0.50 * (double)of->facts->usable && is_slow(of, 0.50);
 }
 
-static void write_memory_unused(const figures *of, char text[CLEAT_HINT_TEXT]) {
+static void write_memory_unused(const hint_case *of, char text[CLEAT_HINT_TEXT]) {
     char planned[CLEAT_BYTES_TEXT], usable[CLEAT_BYTES_TEXT], larger[CLEAT_BYTES_TEXT];
     snprintf(
         text, CLEAT_HINT_TEXT,
@@ -207,7 +207,7 @@ static void write_command(const char *form, const cleat_hint_facts *facts, char 
 }
 
 bool cleat_hint_check(size_t at, const cleat_hint_facts *facts, const cleat_hint_stats *stats, cleat_hint *hint) {
-    const figures of = {facts, stats};
+    const hint_case of = {facts, stats};
     const double least = facts->min_seconds > 0 ? facts->min_seconds : MIN_SECONDS;
     if (!(stats->seconds >= least) || !rows[at].applies(&of)) return false;
     hint->name = rows[at].name;

@@ -75,8 +75,8 @@ bool cleat_kernel_hwmon(const char *device, char *path, size_t size) {
     return found;
 }
 
-/* The kernel gives the first namespace this number on every system (PROC_PID_INIT_INO). In any other, processes
- * have other numbers, and those of drivers may be those of somebody else. */
+/* The kernel gives the first namespace this number on every system (PROC_PID_INIT_INO). In others, processes have
+ * other numbers, and a driver's number may belong to another process. */
 #define FIRST_NAMESPACE "pid:[4026531836]"
 
 bool cleat_kernel_process(const char *root, long *process) {

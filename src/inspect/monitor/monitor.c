@@ -91,7 +91,7 @@ struct cleat_monitor {
     double edge[2][EDGE_SAMPLES];
     size_t samples;
     int busy_device;           /* index of the gauge, or -1 */
-    double pegged, pegged_dry; /* seconds in which the driver says 100 %; those of them without work */
+    double pegged, pegged_dry; /* seconds in which the driver reports 100 %; those of them without work */
 };
 
 /* --- sampling ------------------------------------------------------------------------------------------------- */

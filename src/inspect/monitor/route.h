@@ -23,7 +23,7 @@ typedef struct cleat_route {
     /* Probes: fills `sources` with what it will read, and returns its state; NULL: nothing here. `place` outlives
      * the state. */
     void *(*open)(const cleat_route_place *place, cleat_route_sources sources);
-    /* Writes the figures that it knows at `now` (seconds of any steady clock) into `values`, which holds NaN.
+    /* Writes the figures known at `now` (seconds of any steady clock) into `values`, which holds NaN.
      * Called once right after open, so that differences have a beginning. ENERGY is the reading of the counter,
      * whatever it began with. */
     void (*read)(void *state, double now, double values[CLEAT_ROUTE_FIGURES]);

@@ -1,5 +1,5 @@
 /* The metrics of a run as CSV, with the time of each step. */
-#include "report/csv.h"
+#include "report/sections.h"
 
 #include "core/files.h"
 #include "core/memory.h"

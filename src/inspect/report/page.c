@@ -6,10 +6,9 @@
  * request. */
 #include "cleat/report.h"
 
+#include "core/embedded.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "report/csv.h"
-#include "report/embedded.h"
 #include "report/html.h"
 #include "report/sections.h"
 
@@ -19,6 +18,11 @@
 #include <time.h>
 
 enum { PATH_BYTES = 4096 };
+
+/* report.css, report.js, head.html, dygraphs_license.html. */
+extern const cleat_embedded_file cleat_embedded_page[];
+/* dygraph.min.js, dygraph.min.css (MIT); empty in a build without dygraphs. */
+extern const cleat_embedded_file cleat_embedded_dygraphs[];
 
 /* Without the line that names a source map, which a browser's tools would look for. */
 static void add_file(const cleat_embedded_file *files, const char *name, cleat_string *page) {

@@ -50,8 +50,6 @@ void cleat_add_beaten(const cleat_report_run *run, cleat_string *page) {
         cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
 }
 
-/* --- sentences ---------------------------------------------------------------------------------------------------- */
-
 static void add_headline(const cleat_report_run *run, cleat_string *page) {
     char best[CLEAT_SHOWN], base[CLEAT_SHOWN];
     cleat_string_add(page, "<h2 class=\"headline\">");
@@ -206,8 +204,6 @@ static void add_further_limits(const cleat_report_run *run, cleat_string *page) 
     }
     if (any) cleat_string_add(page, ". ");
 }
-
-/* --- tiles, meters, next --------------------------------------------------------------------------------------- */
 
 static void add_tile(const char *name, const char *value, const char *below, cleat_string *page) {
     cleat_html_add(page, "<div class=\"tile\"><dt>%s</dt><dd>%s</dd><dd class=\"below\">%s</dd></div>", name, value,

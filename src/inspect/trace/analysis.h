@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_TRACE_ANALYSIS_H
 #define CLEAT_SRC_TRACE_ANALYSIS_H
 
+#include "core/string.h"
 #include "graph/launch.h"
 #include "graph/memory_profile.h"
 #include "trace/recording.h"
@@ -102,5 +103,18 @@ static inline bool cleat_slice_computes(const cleat_trace_slice *slice) {
 }
 /* Name of the kernel; "upload", "copy of inputs", "read", "write" for copies. */
 const char *cleat_slice_name(const cleat_trace_slice *slice);
+
+/* The tables: text for people, CSV and JSON for programs (table_text.c, table_files.c). Each appends one document to `text`. Seconds, calls, FLOP and bytes are per step. */
+void cleat_table_text(const cleat_analysis *analysis, cleat_string *text);
+void cleat_table_csv(const cleat_analysis *analysis, cleat_string *text);
+void cleat_table_json(const cleat_analysis *analysis, cleat_string *text);
+
+static inline double cleat_per_step(const cleat_analysis *analysis, double sum) {
+    return sum / (double)analysis->active;
+}
+/* The share of the active steps' time. */
+static inline double cleat_share(const cleat_analysis *analysis, double seconds) {
+    return analysis->seconds > 0 ? seconds / analysis->seconds : 0;
+}
 
 #endif

@@ -35,4 +35,9 @@ typedef struct cleat_recording {
 int64_t cleat_recording_device_time(const cleat_recording *recording, uint64_t device);
 int64_t cleat_recording_host_time(const cleat_recording *recording, double host);
 
+enum { CLEAT_TRACER_FOLDER = 1280 };
+/* Analyses the recording and writes FOLDER/profile-SNNNNNN.txt, .csv, .json and .trace.json.gz, each atomically; logs the
+ * path and what the trace lacks (files.c). */
+cleat_status cleat_profile_files_write(const cleat_recording *recording, const char *folder, cleat_error *error);
+
 #endif

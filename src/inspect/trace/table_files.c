@@ -1,5 +1,5 @@
 /* The tables of a profile as CSV and JSON. */
-#include "trace/table.h"
+#include "trace/analysis.h"
 
 #include "core/json.h"
 

@@ -1,5 +1,5 @@
 /* The table of a profile as text. */
-#include "trace/table.h"
+#include "trace/analysis.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "trace/lanes.h"
-#include "trace/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,8 +37,6 @@ typedef struct trace {
 static int thread_of(int process, int track, int lane) {
     return (process * TRACKS_OF_A_PROCESS + track) * LANES_OF_A_TRACK + lane + 1;
 }
-
-/* --- items ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status add_item(trace *t, const trace_item *item, cleat_error *error) {
     cleat_status status = cleat_grow(&t->items, t->count, &t->capacity, sizeof *t->items, error);
@@ -144,8 +141,6 @@ static void remove_loose_arrows(trace *t) {
     }
 }
 
-/* --- events --------------------------------------------------------------------------------------------------- */
-
 static void begin_event(trace *t, char kind, int process, int thread) {
     cleat_string_add(t->text, t->counts.events++ ? ",\n" : "\n");
     json_add(t->text, json_open(NULL, '{'), json_text("ph", (char[]){kind, 0}), json_count("pid", process),
@@ -229,8 +224,6 @@ static void add_item_event(trace *t, const trace_item *item, const cleat_interva
     if (item->flow >= 0) add_arrow(t, item, at, thread);
 }
 
-/* --- tracks --------------------------------------------------------------------------------------------------- */
-
 static void add_metadata(trace *t, int process, int thread, const char *what, cleat_json_value value) {
     begin_event(t, 'M', process, thread);
     json_add(t->text, json_text("name", what), json_open("args", '{'), value, json_close('}'), json_close('}'));
@@ -279,8 +272,6 @@ static int host_tracks(const trace *t) {
     return tracks;
 }
 
-/* --- counters ------------------------------------------------------------------------------------------------- */
-
 static bool has_room(const trace *t) {
     return t->counts.events < CLEAT_TRACE_EVENTS;
 }
@@ -317,8 +308,6 @@ static void write_queue_depth(trace *t) {
                  json_count("commands", depth > 0 ? (int64_t)depth : 1), json_close('}'), json_close('}'));
     }
 }
-
-/* --- the document --------------------------------------------------------------------------------------------- */
 
 static void find_origin(trace *t) {
     t->origin = INT64_MAX;

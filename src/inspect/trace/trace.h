@@ -19,7 +19,4 @@ typedef struct cleat_trace_counts {
 cleat_status cleat_trace_write(const cleat_analysis *analysis, cleat_string *text, cleat_trace_counts *counts,
                                cleat_error *error);
 
-/* gzip.c: compresses data [size] in gzip's format; the caller frees *packed (cleat_free). */
-cleat_status cleat_gzip(const void *data, size_t size, char **packed, size_t *packed_size, cleat_error *error);
-
 #endif

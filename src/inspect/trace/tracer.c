@@ -4,7 +4,6 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "fit/estimate.h"
-#include "trace/files.h"
 #include "trace/recording.h"
 
 #include <math.h>
@@ -30,7 +29,7 @@ struct cleat_tracer {
     cleat_span_log *spans;
     cleat_recorder recorder;
     bool is_recording;
-    bool is_broken; /* the device cannot time commands: the run goes on without */
+    bool is_broken; /* the device cannot time commands: the run continues without */
     cleat_clock_pair begin_clock;
     cleat_traced_step *steps; /* [n_steps] of the cycle */
     size_t n_steps, steps_capacity;
@@ -39,8 +38,6 @@ struct cleat_tracer {
     double work_of_update;
     int64_t written;
 };
-
-/* --- opening -------------------------------------------------------------------------------------------------- */
 
 /* Steps of different lengths are compared by their estimated seconds. */
 static void estimate_work(cleat_tracer *p) {
@@ -106,8 +103,6 @@ void cleat_tracer_close(cleat_tracer *p) {
     cleat_free(p);
 }
 
-/* --- the steps before a cycle --------------------------------------------------------------------------------- */
-
 static cleat_tracer_phase phase_of(const cleat_tracer *p, int64_t step) {
     return p->is_broken ? CLEAT_TRACER_OFF : cleat_tracer_schedule_phase(&p->schedule, step);
 }
@@ -146,8 +141,6 @@ static void end_comparison(cleat_tracer *p) {
     p->compared_since = 0;
     p->compared_seconds = p->compared_steps >= 2 && p->compared_work > 0 ? seconds / p->compared_work : NAN;
 }
-
-/* --- a cycle -------------------------------------------------------------------------------------------------- */
 
 /* A failure of the tracer must not end a run. */
 static void start_recording(cleat_tracer *p) {
@@ -232,8 +225,6 @@ static cleat_status add_step(cleat_tracer *p, size_t bucket, size_t micro_batche
     return CLEAT_OK;
 }
 
-/* --- steps ---------------------------------------------------------------------------------------------------- */
-
 static bool records(cleat_tracer_phase phase) {
     return phase == CLEAT_TRACER_WARMUP || phase == CLEAT_TRACER_ACTIVE;
 }
@@ -281,8 +272,6 @@ bool cleat_tracer_is_done(const cleat_tracer *p) {
 int64_t cleat_tracer_written(const cleat_tracer *p) {
     return p ? p->written : 0;
 }
-
-/* --- spans ---------------------------------------------------------------------------------------------------- */
 
 double cleat_tracer_now(const cleat_tracer *p) {
     return p && (p->is_recording || p->compared_since > 0) ? cleat_seconds() : 0;

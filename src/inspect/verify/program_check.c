@@ -5,18 +5,19 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
+#include "device/device.h"
 #include "exec/exec.h"
 #include "fit/workload.h"
 #include "lib/shared_numbers.clh"
+#include "session/tuned_cache.h"
 #include "verify/node_check.h"
-#include "verify/passed.h"
 #include "verify/saved_state.h"
 #include "verify/verify.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 2, HASH = 33 }; /* FORMAT: incremented when definitions or samples change */
+enum { FORMAT = 2, HASH = 33, PASSED_PATH = 1024 + 64 }; /* FORMAT: incremented when definitions or samples change */
 
 /* Two nodes with one `program` run the same programs on rows of the same width; with one `all`, their attributes are
  * equal as well. */
@@ -40,7 +41,51 @@ struct cleat_program_check {
     char unchecked[160]; /* operations of the graph that are not compared: " NAME", each once, with a comma */
 };
 
-/* --- what is checked ------------------------------------------------------------------------------------------ */
+/* Path of the record of a check on this device with its driver, with these kernels and tuned parameters of CLBlast; `what`
+ * names the check. CLEAT_ERR_IO: there is no cache folder. */
+
+static cleat_status passed_path(const cleat_device *device, const char *what, char path[PASSED_PATH],
+                                cleat_error *error) {
+    const cleat_device_facts *facts = cleat_device_get_facts(device);
+    char kernels[HASH], key[HASH], folder[PASSED_PATH], text[1024];
+    cleat_status status = cleat_kernels_hash(kernels, error);
+    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
+    int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n", FORMAT, facts->platform,
+                          facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
+                          (int)facts->matrix_unit, kernels, what);
+    for (int i = 0; device->clblast_tuned && i < CLEAT_CLBLAST_COUNT; ++i)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%d ", (int)device->clblast.values[i]);
+    cleat_hash_text(text, (size_t)length, key);
+    if (snprintf(path, PASSED_PATH, "%s/checked/%s", folder, key) >= PASSED_PATH)
+        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
+    return CLEAT_OK;
+}
+
+/* Last line of the file. */
+static const char passed_line[] = "\npassed\n";
+
+/* Whether the file records a pass: an empty or truncated one does not. */
+static bool has_passed(const char *path) {
+    const size_t end = strlen(passed_line);
+    char *text = NULL;
+    size_t size = 0;
+    if (!cleat_file_exists(path) || cleat_file_read(path, &text, &size, NULL) != CLEAT_OK) return false;
+    const bool passed = size >= end && memcmp(text + size - end, passed_line, end) == 0;
+    cleat_free(text);
+    return passed;
+}
+
+/* Records a pass with a line about it. Without a cache folder, the next run repeats the check. */
+static void save_passed(const char *path, const char *summary) {
+    char folder[PASSED_PATH], text[512];
+    snprintf(text, sizeof text, "%s%s", summary, passed_line);
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = 0;
+    cleat_error error = {0};
+    if (cleat_folder_make(folder, &error) != CLEAT_OK || cleat_file_write(path, text, strlen(text), &error) != CLEAT_OK)
+        cleat_log(CLEAT_LOG_DEBUG, "self-check: result not saved: %s", error.text);
+}
 
 static void describe_tensor(cleat_string *text, const cleat_tensor *tensor) {
     if (tensor)
@@ -91,7 +136,7 @@ static bool has_launches(const cleat_exec *exec, size_t graph, size_t index) {
 }
 
 /* The record of a graph: its name is a hash of the keys of all its nodes. */
-static cleat_status graph_path(const cleat_program_check *check, size_t graph, char path[CLEAT_PASSED_PATH],
+static cleat_status graph_path(const cleat_program_check *check, size_t graph, char path[PASSED_PATH],
                                cleat_error *error) {
     const cleat_exec *exec = check->session->exec;
     cleat_string text = {0};
@@ -108,23 +153,21 @@ static cleat_status graph_path(const cleat_program_check *check, size_t graph, c
     cleat_string_free(&text);
     if (status) return status;
     snprintf(what, sizeof what, "programs %s", hash);
-    return cleat_passed_path(check->session->device, FORMAT, what, path, error);
+    return passed_path(check->session->device, what, path, error);
 }
 
 /* The record of a model type. */
 static cleat_status type_path(const cleat_device *device, const char *model, cleat_dtype storage,
-                              char path[CLEAT_PASSED_PATH]) {
+                              char path[PASSED_PATH]) {
     char what[128];
     snprintf(what, sizeof what, "programs of %s in %s", model, cleat_dtype_name(storage));
-    return cleat_passed_path(device, FORMAT, what, path, NULL);
+    return passed_path(device, what, path, NULL);
 }
 
 bool cleat_program_check_has_passed(const cleat_device *device, const char *model, cleat_dtype storage) {
-    char path[CLEAT_PASSED_PATH];
-    return type_path(device, model, storage, path) == CLEAT_OK && cleat_has_passed(path);
+    char path[PASSED_PATH];
+    return type_path(device, model, storage, path) == CLEAT_OK && has_passed(path);
 }
-
-/* --- life ----------------------------------------------------------------------------------------------------- */
 
 static bool is_update(const cleat_program_check *check, size_t graph) {
     const cleat_work_graph *update = &check->session->work->update;
@@ -154,10 +197,10 @@ cleat_status cleat_program_check_create(cleat_session *session, cleat_program_ch
     }
     made->session = session;
     for (size_t g = 0; g < plan->layout_count; ++g) {
-        char path[CLEAT_PASSED_PATH];
+        char path[PASSED_PATH];
         made->due[g] = is_update(made, g) ? 2 : is_pass(session->work, g);
         if (policy == CLEAT_SELF_CHECK_ONCE && made->due[g] && graph_path(made, g, path, NULL) == CLEAT_OK &&
-            cleat_has_passed(path))
+            has_passed(path))
             made->due[g] = 0;
     }
     *check = made;
@@ -174,8 +217,6 @@ void cleat_program_check_destroy(cleat_program_check *check) {
 bool cleat_program_check_is_due(const cleat_program_check *check, size_t graph) {
     return check && check->due[graph] > 0;
 }
-
-/* --- checking ------------------------------------------------------------------------------------------------- */
 
 static void name_unchecked(cleat_program_check *check, const cleat_op *op) {
     char item[CLEAT_NAME];
@@ -233,7 +274,7 @@ static cleat_status run(cleat_program_check *check, size_t graph, cleat_error *e
 /* The record of the type is what `cleat doctor` shows. */
 static void save_records(cleat_program_check *check, size_t graph, double seconds) {
     const bool all = !*check->unchecked;
-    char summary[384], path[CLEAT_PASSED_PATH], model[64];
+    char summary[384], path[PASSED_PATH], model[64];
     snprintf(summary, sizeof summary, "%lld elements of %lld operations: the worst at %.2g of its limit;%s%s %.2f s",
              (long long)check->result.elements, (long long)check->result.nodes, check->result.worst,
              all ? "" : " without a definition, or too large to be compared:", check->unchecked, seconds);
@@ -242,11 +283,11 @@ static void save_records(cleat_program_check *check, size_t graph, double second
     check->reported = true;
     check->incomplete |= !all;
     if (check->due[graph]) return;
-    if (graph_path(check, graph, path, NULL) == CLEAT_OK) cleat_save_passed(path, summary);
+    if (graph_path(check, graph, path, NULL) == CLEAT_OK) save_passed(path, summary);
     if (!is_update(check, graph) || check->incomplete) return;
     if (cleat_profile_get(check->session->profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
         type_path(check->session->device, model, check->session->work->storage, path) == CLEAT_OK)
-        cleat_save_passed(path, summary);
+        save_passed(path, summary);
 }
 
 /* The rate of a first step may be 0, and the weight decay of a run. */

@@ -343,7 +343,7 @@ static cleat_status add_labels(converter *c, cleat_error *error) {
         const int64_t label = integer_at(c->labels, i);
         if (label >= c->classes && !(label == NO_CLASS && c->labels->rank == 3)) {
             char range[64];
-            snprintf(range, sizeof range, "below %lld, or negative where there is no label", (long long)c->classes);
+            snprintf(range, sizeof range, "below %lld, or negative without a label", (long long)c->classes);
             return not_this(c, c->labels, i, range, error);
         }
         labels[i] = label >= 0 && label < c->classes ? (int32_t)label : field->field.pad;

@@ -287,7 +287,8 @@ static cleat_status compare_update(verifier *v, cleat_error *error) {
     return status;
 }
 
-cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden *golden, cleat_error *error) {
+/* Opens the subject's model in its precision and with its dropout. */
+static cleat_status open_golden(const cleat_verify_subject *subject, cleat_golden *golden, cleat_error *error) {
     static const char *const precisions[] = {[CLEAT_PRECISION_AUTO] = "train.precision=auto",
                                              [CLEAT_PRECISION_F32] = "train.precision=f32",
                                              [CLEAT_PRECISION_F16] = "train.precision=f16",
@@ -300,7 +301,7 @@ cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden
 /* Creates the session and writes the file's batch and parameters to the device. */
 static cleat_status prepare(verifier *v, const cleat_verify_subject *subject, bool *more, cleat_error *error) {
     const cleat_golden *golden = &v->golden;
-    cleat_status status = cleat_verify_open(subject, &v->golden, error);
+    cleat_status status = open_golden(subject, &v->golden, error);
     if (status) return status;
     v->run.profile = golden->profile;
     v->run.model = golden->model;

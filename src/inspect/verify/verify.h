@@ -22,8 +22,6 @@ typedef struct cleat_verify_subject {
     int rank;
 } cleat_verify_subject;
 
-/* Opens the subject's model in its precision and with its dropout. */
-cleat_status cleat_verify_open(const cleat_verify_subject *subject, cleat_golden *golden, cleat_error *error);
 /* CLEAT_ERR_NOT_SUPPORTED if a run of this precision would compute in f32 (tf32 without a matrix unit for it). */
 cleat_status cleat_verify_possible(const cleat_device *device, cleat_precision precision, cleat_error *error);
 /* cleat_verify for one subject. *more (may be NULL): some node has variants of a higher rank. */
