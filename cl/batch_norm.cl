@@ -1,11 +1,11 @@
 /* Batch normalization over all rows of x [rows, channels]: forward and backward.
  *
  * Forward: each group processes one part of the rows and writes its mean and sum of squared deviations
- * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979), and the running
- * averages follow them (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward likewise: partial
- * sums of d and d xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the gradient
- * (batch_norm_grad_apply). d is dy where relu passed y, else 0. LAST_GROUP: the last group of a chunk of channels joins
- * its parts, in the same order, and no launch does; counters: one for each chunk.
+ * (batch_norm_part); these are merged pairwise by the formula of Chan, Golub & LeVeque (1979), and the
+ * running averages follow them (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward
+ * likewise: partial sums of d and d xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the
+ * gradient (batch_norm_grad_apply). d is dy where relu passed y, else 0. LAST_GROUP: the last group of a
+ * chunk of channels joins its parts, in the same order, and no launch does; counters: one for each chunk.
  *
  * The first `samples[0] * sample_rows` rows are valid; all rows if there is no `samples`. Rows past them are
  * normalized too, but their dy is taken as 0. The statistics are mean and biased variance, f32
@@ -48,8 +48,9 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, GROUP
     }
 }
 
-/* Running averages, [channels] each: (1 - momentum) average + momentum value, if that is finite: a step that is skipped
- * because of non-finite values must not affect them. A momentum below 0: the value itself. NULL: not wanted. */
+/* Running averages, [channels] each: (1 - momentum) average + momentum value, if that is finite: a step that
+ * is skipped because of non-finite values must not affect them. A momentum below 0: the value itself. NULL:
+ * not wanted. */
 typedef struct averages {
     __global float *means, *variances;
     float momentum;
@@ -195,7 +196,8 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), T
     }
 }
 
-/* means, variances f32 [channels] follow statistics f32 [2, channels] as `averages` do: where a graph keeps the statistics. */
+/* means, variances f32 [channels] follow statistics f32 [2, channels] as `averages` do: where a graph keeps
+ * the statistics. */
 __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, means), TENSOR(float, variances),
                                 const float momentum, const int channels) {
     for (int i = get_global_id(0); i < 2 * channels; i += (int)get_global_size(0)) {
@@ -226,8 +228,8 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
 }
 #endif
 
-/* d: dy where relu passed the result. It is y if there is a y, else computed from x - mean as by batch_norm_apply, which
- * costs less than reading it; no relu if there is neither y nor beta. */
+/* d: dy where relu passed the result. It is y if there is a y, else computed from x - mean as by
+ * batch_norm_apply, which costs less than reading it; no relu if there is neither y nor beta. */
 #define PASSED(dy, centred, at, c, scale, bias)                                                                        \
     (HAS(y)      ? relu_pass(dy, channels_load(AT(y) + (at), c, channels))                                             \
      : HAS(beta) ? relu_pass(dy, fma(centred, scale, bias))                                                            \

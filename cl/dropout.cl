@@ -2,8 +2,9 @@
  *
  * random(i) is word i % 4 of Philox at counter (c in two words, stream, step), where c = i / 4 + first *
  * per_sample and `first` is the number of samples of the global batch in earlier micro-batches. The backward
- * pass draws the same numbers. A work-item processes CHUNK = 4 VEC elements with VEC counters: on a CPU adjacent ones,
- * on a GPU four vectors that are SIDE vectors apart, so that neighbouring work-items have neighbouring vectors. */
+ * pass draws the same numbers. A work-item processes CHUNK = 4 VEC elements with VEC counters: on a CPU
+ * adjacent ones, on a GPU four vectors that are SIDE vectors apart, so that neighbouring work-items have
+ * neighbouring vectors. */
 #include "lib/common.clh"
 
 #define CHUNK (4 * VEC)
@@ -61,8 +62,8 @@ static inline void philox_lanes(ulong first, uint stream, uint step, uint2 key, 
     words[3] = w;
 }
 
-/* factor: 0 or `scale` for each of CHUNK elements, in four vectors. Element 4 k + j uses word j of the counter that is
- * COUNTER(k) after `counter`. */
+/* factor: 0 or `scale` for each of CHUNK elements, in four vectors. Element 4 k + j uses word j of the
+ * counter that is COUNTER(k) after `counter`. */
 static inline void dropout_factors(ulong counter, uint stream, __global const uint *rng, uint threshold, float scale,
                                    floatv factor[4]) {
     uintv words[4];

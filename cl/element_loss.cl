@@ -15,8 +15,8 @@
 #define LOSS ELEMENT_LOSS_MSE
 #endif
 
-/* plus_loss: sum + f(x, t); slope_of: f'(x, t). TARGET_PAST_END: the target of elements past the end of a row, whose x
- * is 0, for which both are 0. */
+/* plus_loss: sum + f(x, t); slope_of: f'(x, t). TARGET_PAST_END: the target of elements past the end of a
+ * row, whose x is 0, for which both are 0. */
 #if LOSS == ELEMENT_LOSS_MSE
 #define TARGET_PAST_END 0.0f
 static inline floatv plus_loss(floatv x, floatv t, float positive_weight, floatv sum) {

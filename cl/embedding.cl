@@ -128,8 +128,8 @@ __kernel void embedding_gather(TENSOR(const int, tokens), TENSOR(const T, dy), T
 #ifndef VOCABULARY
 #define VOCABULARY 4
 #endif
-/* dtable [VOCABULARY, width] += the sum of partial [parts, VOCABULARY, width] over the parts, in order; units: vectors of
- * dtable. */
+/* dtable [VOCABULARY, width] += the sum of partial [parts, VOCABULARY, width] over the parts, in order;
+ * units: vectors of dtable. */
 static inline void add_parts(__global const float *partial, __global float *dtable, uint parts, uint width, uint3 own) {
     uint vectors = (width + VEC - 1) / VEC;
     for (uint unit = own.x; unit < own.y; unit += own.z) {

@@ -15,7 +15,8 @@ __kernel void layer_scale_forward(TENSOR(const T, x), TENSOR(const float, scale)
     }
 }
 
-/* dx = accum + scale dy (dx may be absent), and partial f32 [groups, WIDTH]: sums of dy x over the rows of each group. */
+/* dx = accum + scale dy (dx may be absent), and partial f32 [groups, WIDTH]: sums of dy x over the rows of
+ * each group. */
 WIDE_ROWS __kernel void layer_scale_backward(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const float, scale),
                                              TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),
                                              const int rows) {

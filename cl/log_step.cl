@@ -1,5 +1,5 @@
-/* Logs a step: ring[slot % rows] = (terms [n], norm, loss_scale if not NULL); terms <- 0. If there are clean_steps, the loss
- * scale of the next step follows. */
+/* Logs a step: ring[slot % rows] = (terms [n], norm, loss_scale if not NULL); terms <- 0. If there are
+ * clean_steps, the loss scale of the next step follows. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
 

@@ -1,8 +1,8 @@
 /* Learned position embeddings: rows of a table, from one on, added to the positions of every sample; and the table's
  * gradient, the sum over the samples in a fixed order.
  *
- * The rows that are used have the layout of one sample: `sample` = L D elements, of which the first `used` have a row in
- * the table. */
+ * The rows that are used have the layout of one sample: `sample` = L D elements, of which the first `used`
+ * have a row in the table. */
 #include "lib/common.clh"
 #include "lib/column_sum.clh"
 #include "lib/runs.clh"
@@ -14,8 +14,8 @@
 #define PIECE 1
 #endif
 
-/* This work-item's pieces of `elements` (begin, end, step); with several parts, pieces of all parts, one part after the
- * other. */
+/* This work-item's pieces of `elements` (begin, end, step); with several parts, pieces of all parts, one part
+ * after the other. */
 static inline uint3 own_pieces(uint elements, uint parts) {
     const uint size = PIECE * VEC, pieces = (elements + size - 1) / size * parts;
     const uint item = get_global_id(0), items = get_global_size(0);
@@ -60,8 +60,8 @@ __kernel void position_embedding_forward(TENSOR(const T, x), TENSOR(const float,
 #endif
 }
 
-/* dy T [batch, sample]. Part p sums `each` samples from p * each on: sums f32 [parts, used] = accum + these, where accum
- * f32 [used], or none, is for one part only. */
+/* dy T [batch, sample]. Part p sums `each` samples from p * each on: sums f32 [parts, used] = accum + these,
+ * where accum f32 [used], or none, is for one part only. */
 __kernel void position_embedding_backward(TENSOR(const T, dy), TENSOR(const float, accum), TENSOR(float, sums),
                                           const uint batch, const uint sample, const uint used, const uint parts,
                                           const uint each) {

@@ -1,5 +1,5 @@
-/* Sinusoidal positional encoding: y = x + encoding. EMBEDDED 1: x are rows of a table (table_rows.clh), which an embedding
- * would only copy.
+/* Sinusoidal positional encoding: y = x + encoding. EMBEDDED 1: x are rows of a table (table_rows.clh), which
+ * an embedding would only copy.
  *
  * Column c of position l gets sin(l w) for even c and cos(l w) for odd c, w = 10000^(-2 (c/2) / D). With
  * lengths each half of the columns is such a table; the second one counts positions from the sample's end.
@@ -92,10 +92,11 @@ static inline floatv column_position(uint at, uint half_width, float l, float ba
 #define SOURCE_VECTOR(position, at) run_load(AT(x) + (ulong)(position)*width, at, width)
 #endif
 
-/* x, y T [batch, length, width], or tokens i32 [batch, length]; lengths i32 [batch] or NULL. half_width: width without lengths, else width /
- * 2; columns from there on count l from the end of their sample. Values that depend on l alone are computed
- * once for the whole batch, on a GPU for a share of it. TILE vectors of a row are processed together: long contiguous ranges
- * for a CPU, one vector per work-item on a GPU. VEC is even. */
+/* x, y T [batch, length, width], or tokens i32 [batch, length]; lengths i32 [batch] or NULL. half_width:
+ * width without lengths, else width / 2; columns from there on count l from the end of their sample. Values
+ * that depend on l alone are computed once for the whole batch, on a GPU for a share of it. TILE vectors of a
+ * row are processed together: long contiguous ranges for a CPU, one vector per work-item on a GPU. VEC is
+ * even. */
 #if WG == 1
 #define TILE 16
 #else

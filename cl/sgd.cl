@@ -1,12 +1,13 @@
-/* One step of stochastic gradient descent over flat f32 buffers, in place (PyTorch's torch.optim.SGD with dampening 0):
+/* One step of stochastic gradient descent over flat f32 buffers, in place (PyTorch's torch.optim.SGD with
+ * dampening 0):
  *
  *   g <- clip g / loss_scale + wd p;  m <- momentum m + g;  p <- p - lr (nesterov ? g + momentum m : m);  g <- 0
  *   copy <- p
  *
- * Without momentum the host passes no m: p <- p - lr g. m starts at 0. clip, norm, loss_scale, copy and n are those of
- * adamw.cl: clip = min(1, max_norm / (norm + 1e-6)), or 1 if max_norm is 0; if norm is not finite, only g <- 0 is
- * done. hyper f32 [8]: lr, momentum, nesterov (0 or 1), -, wd, max_norm, -, -. The factors are those of lr and wd for
- * this group of parameters. */
+ * Without momentum the host passes no m: p <- p - lr g. m starts at 0. clip, norm, loss_scale, copy and n are
+ * those of adamw.cl: clip = min(1, max_norm / (norm + 1e-6)), or 1 if max_norm is 0; if norm is not finite,
+ * only g <- 0 is done. hyper f32 [8]: lr, momentum, nesterov (0 or 1), -, wd, max_norm, -, -. The factors are
+ * those of lr and wd for this group of parameters. */
 #include "lib/optimizer_step.clh"
 
 __kernel void sgd_step(TENSOR(float, p), TENSOR(float, g), TENSOR(float, m), TENSOR(const float, hyper),

@@ -4,9 +4,10 @@
  *
  * All of them except COORDINATE are invariant to the position and orientation of the trace. All values are
  * f32. x [B, L, 3] predicted, ref [B, L, 3] reference, mask [B, L] 1 where the reference is known, lengths
- * [B], partner [B, L] or -1. Row kernels write sum and count of the items anchored at a residue to rows
- * [2, B, L]; structure_total sums them in a fixed order, or for chain items the last group (last_group.clh). The gradient kernels gather, so that no two
- * work-items write the same element. Up to four terms of chain items are one launch (TERMS); each has its own rows and counts.
+ * [B], partner [B, L] or -1. Row kernels write sum and count of the items anchored at a residue to rows [2,
+ * B, L]; structure_total sums them in a fixed order, or for chain items the last group (last_group.clh). The
+ * gradient kernels gather, so that no two work-items write the same element. Up to four terms of chain items
+ * are one launch (TERMS); each has its own rows and counts.
  *
  * Pair items, i < j, d = sqrt(|xi - xj|^2 + 1e-4), e = d - d_ref:
  *   DISTANCE    huber_1(e)                                              both known

@@ -1,8 +1,9 @@
-/* Caches the contexts of devices, and the programs that a test program builds, until it exits. Op tests bind some hundred
- * small graphs, tests of training open a device for each of some fifty runs; they would build the same few programs for
- * each: even if the driver has the kernels in its cache, its preprocessor runs for every build (PoCL: 30 ms). Linked with
- * --wrap=cleat_program_build and --wrap=clCreateContext, this file intercepts the calls of the program queue to the
- * builder, and those that create a context: a device that is opened again gets the context it had. */
+/* Caches the contexts of devices, and the programs that a test program builds, until it exits. Op tests bind
+ * some hundred small graphs, tests of training open a device for each of some fifty runs; they would build
+ * the same few programs for each: even if the driver has the kernels in its cache, its preprocessor runs for
+ * every build (PoCL: 30 ms). Linked with --wrap=cleat_program_build and --wrap=clCreateContext, this file
+ * intercepts the calls of the program queue to the builder, and those that create a context: a device that is
+ * opened again gets the context it had. */
 #include "kept_programs.h"
 
 #include "core/files.h"

@@ -1,5 +1,6 @@
-/* Compares the names of scalar arguments with those of the kernel's parameters, so that two swapped integers, which compile
- * and run, fail. Linked with --wrap=cleat_exec_bind. Only PoCL's programs have the names, after kept_programs_keep_names. */
+/* Compares the names of scalar arguments with those of the kernel's parameters, so that two swapped integers,
+ * which compile and run, fail. Linked with --wrap=cleat_exec_bind. Only PoCL's programs have the names, after
+ * kept_programs_keep_names. */
 #include "exec/exec.h"
 
 #include <string.h>

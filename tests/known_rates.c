@@ -1,5 +1,6 @@
-/* For tests that also run on a device made of software, whose speed says nothing and takes minutes to measure: an answer without a
- * measurement. The linker puts it in the place of cleat_rates_measure (--wrap). */
+/* For tests that also run on a device made of software, whose speed says nothing and takes minutes to
+ * measure: an answer without a measurement. The linker puts it in the place of cleat_rates_measure
+ * (--wrap). */
 #include "session/rates.h"
 
 CLEAT_API cleat_status __wrap_cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks that every source file begins with a comment that says what the file is.
+# Checks that every source file begins with a comment that says what the file is, and that comments are not wide.
 #   tests/opening_lines.sh [FOLDER]      FOLDER: another source tree than this one
 # The comment is the first line of the file, or the first line after #! of a script. It has at least three
-# words, and is more than "See plan.h.".
+# words, and is more than "See plan.h.". A line of a comment of C has at most 120 columns, except in a table.
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"
@@ -41,5 +41,10 @@ while IFS= read -r -d '' path; do
     faults=$((faults + 1))
     printf '%s: the opening line %s: %s\n' "$path" "$why" "$line"
 done < <(find "${rooms[@]}" -type f -regextype egrep -regex '.*\.(c|h|cl|clh|sh|py)' -print0 | sort -z)
+while IFS= read -r wide; do
+    faults=$((faults + 1))
+    printf '%s: a comment line of more than 120 columns\n' "${wide:0:80}"
+done < <(grep -rnE '^ *(/\*|\*).{116}' --include='*.[ch]' --include='*.cl' --include='*.clh' "${rooms[@]}" |
+    grep -E '^[^:]*:[0-9]*:.{121}' | grep -vE '^[^:]*:[0-9]*: *\* .*   ' || true)
 printf '%d files, %d without a good opening line\n' "$files" "$faults"
 ((files > 0 && faults == 0))

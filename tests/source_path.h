@@ -1,4 +1,5 @@
-/* Paths of files that tests read: the environment names their folders, so that a test program also runs where it was not built. */
+/* Paths of files that tests read: the environment names their folders, so that a test program also runs where
+ * it was not built. */
 #ifndef CLEAT_TESTS_SOURCE_PATH_H
 #define CLEAT_TESTS_SOURCE_PATH_H
 

@@ -180,7 +180,8 @@ cleat_status cli_profile_as_given(const char *name, const cli_list *assignments,
     return status ? status : cleat_profile_load(path, all.items, all.count, profile, error);
 }
 
-/* With the settings that the weights of model.init determine, or those of the checkpoint of `run` unless it is NULL or "". */
+/* With the settings that the weights of model.init determine, or those of the checkpoint of `run` unless it
+ * is NULL or "". */
 static cleat_status profile_of_run(const char *name, const cli_list *assignments, const char *device, const char *run,
                                    cleat_profile **profile, cleat_error *error) {
     cleat_profile *made = NULL;

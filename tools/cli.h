@@ -76,14 +76,15 @@ bool cli_is_terminal(int file);
 /* Whether to write colours to it: a terminal, and NO_COLOR is unset or empty (https://no-color.org). */
 bool cli_has_colors(int file);
 
-/* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into `words`. --log
- * and --quiet belong to every command and are applied. If the command has --set, words "section.key=value" that do not
- * name a file are its arguments. Returns false if the command must exit at once with *exit_code: help was requested and
- * printed, or the command line is invalid and a message was printed. */
+/* Parses argv[0 .. argc): options (terminated by a NULL name) into their targets, other arguments into
+ * `words`. --log and --quiet belong to every command and are applied. If the command has --set, words
+ * "section.key=value" that do not name a file are its arguments. Returns false if the command must exit at
+ * once with *exit_code: help was requested and printed, or the command line is invalid and a message was
+ * printed. */
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv, cli_list *words,
                int *exit_code);
-/* The same, but stops at the first argument that is not an option; *parsed is its index. --help is an ordinary option
- * here. */
+/* The same, but stops at the first argument that is not an option; *parsed is its index. --help is an
+ * ordinary option here. */
 bool cli_parse_front(const cli_command *command, const cli_option *options, int argc, char **argv, int *parsed,
                      int *exit_code);
 /* Prints a table of options as a help text shows it; a cli_visit. */
@@ -95,8 +96,8 @@ int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(
 bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code);
 /* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
-/* Adds an assignment of `setting`, unless `value` is NULL; `text` [size] holds it. Returns 0, or the exit code of the
- * usage message printed because there are too many. */
+/* Adds an assignment of `setting`, unless `value` is NULL; `text` [size] holds it. Returns 0, or the exit
+ * code of the usage message printed because there are too many. */
 int cli_assign(const cli_command *command, cli_list *assignments, const char *setting, const char *value, char *text,
                size_t size);
 typedef struct cli_precision_name {
@@ -127,10 +128,10 @@ enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 /* Formats a duration as "12.3 ms", "12.3 s", "12.3 min" or "12.3 h" to `text`, which is returned. */
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
-/* From now on a signal stops the run of `options` after its step, with a checkpoint (cli_signals.c): SIGINT, SIGTERM,
- * SIGHUP unless nohup ignores it, SIGPIPE (nobody reads the output) and SIGXFSZ (a file has reached its limit). Before
- * the first step, the program ends within a second. A repeated signal ends the program at once, except within a second
- * of the first. Sets `stop` and `began`. */
+/* From now on a signal stops the run of `options` after its step, with a checkpoint (cli_signals.c): SIGINT,
+ * SIGTERM, SIGHUP unless nohup ignores it, SIGPIPE (nobody reads the output) and SIGXFSZ (a file has reached
+ * its limit). Before the first step, the program ends within a second. A repeated signal ends the program at
+ * once, except within a second of the first. Sets `stop` and `began`. */
 void cli_stop_on_signals(cleat_train_options *options);
 /* For all commands: a file that has reached its limit is an error of that file, and does not kill the program. */
 void cli_survive_file_limit(void);
@@ -169,8 +170,8 @@ cleat_status cli_profile(const char *name, const cli_list *assignments, const ch
 cleat_status cli_profile_as_given(const char *name, const cli_list *assignments, const char *device,
                                   cleat_profile **profile, cleat_error *error);
 
-/* The profile of a command that uses a checkpoint: the one in `words`, as for cli_profile, or else that of the checkpoint.
- * More words, or no checkpoint, are a usage error: false, with its exit code. */
+/* The profile of a command that uses a checkpoint: the one in `words`, as for cli_profile, or else that of
+ * the checkpoint. More words, or no checkpoint, are a usage error: false, with its exit code. */
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code);
 cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
                                        const char *device, cleat_profile **profile, cleat_error *error);
@@ -184,15 +185,15 @@ void cli_print_json(cleat_string *json);
 
 enum { CLI_HINT = 512, CLI_NAME = 64 };
 
-/* Writes what an unknown option probably means: "; did you mean --device?", "; it is a setting: --set train.epochs=3";
- * "" if nothing is near. `word` is the argument, `value` its value or NULL. */
+/* Writes what an unknown option probably means: "; did you mean --device?", "; it is a setting: --set
+ * train.epochs=3"; "" if nothing is near. `word` is the argument, `value` its value or NULL. */
 void cli_hint_option(const cli_command *command, const cli_option *options, const char *word, const char *value,
                      char text[CLI_HINT]);
 /* The same for an unknown command: "; did you mean 'train'?" */
 void cli_hint_command(const char *word, char text[CLI_HINT]);
 
-/* Reads the next setting from the text of `cleat train --help-profile`. Returns the rest of the text, or NULL after the
- * last setting. `section` keeps its value from call to call. */
+/* Reads the next setting from the text of `cleat train --help-profile`. Returns the rest of the text, or NULL
+ * after the last setting. `section` keeps its value from call to call. */
 const char *cli_next_setting(const char *help, char section[CLI_NAME], char name[CLI_NAME]);
 
 /* The helpers of this process; $CLEAT_COMPILERS limits their number. */

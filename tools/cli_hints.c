@@ -81,8 +81,8 @@ static bool hint_near_setting(const settings *all, const char *name, const char 
     return near != NULL;
 }
 
-/* Names of other programs; `meant` is an option, with its value if that is fixed, or a setting. The first row whose option
- * the command has is shown. */
+/* Names of other programs; `meant` is an option, with its value if that is fixed, or a setting. The first row
+ * whose option the command has is shown. */
 static const struct {
     const char *meant, *names;
 } synonyms[] = {

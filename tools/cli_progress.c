@@ -7,7 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* In a notebook of Jupyter, Kaggle or Colab `!cleat` gets a terminal, but each redrawing is kept as output. Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
+/* In a notebook of Jupyter, Kaggle or Colab `!cleat` gets a terminal, but each redrawing is kept as output.
+ * Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
 static const char *const notebook_variables[] = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "KAGGLE_KERNEL_RUN_TYPE",
                                                  "COLAB_RELEASE_TAG", "COLAB_GPU"};
 

@@ -33,8 +33,8 @@ static void request_stop(void) {
     if (!has_begun) alarm(PATIENCE);
 }
 
-/* Whether PATIENCE has passed since the first request. `timeout` and shells send a signal twice within milliseconds: to
- * the program and to its process group. */
+/* Whether PATIENCE has passed since the first request. `timeout` and shells send a signal twice within
+ * milliseconds: to the program and to its process group. */
 static bool is_impatient(void) {
     const double now = cleat_seconds();
     const bool later = has_asked && now - asked >= PATIENCE;

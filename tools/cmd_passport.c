@@ -28,8 +28,8 @@ static const char *const tuned_models[] = {"series_dense", "text_classifier", "r
 /* Part of the time at whose end no further item of a stage is begun. */
 static const double check_share = 0.65, bench_share = 0.85, tune_share = 0.95;
 
-/* Limits in seconds for a child: the minimum, the doctor, a question to a driver; and the time of a benchmark, and of a
- * candidate of the tuner. */
+/* Limits in seconds for a child: the minimum, the doctor, a question to a driver; and the time of a
+ * benchmark, and of a candidate of the tuner. */
 #define MIN_SECONDS 10.0
 #define DOCTOR_SECONDS 30.0
 #define DRIVER_SECONDS 30.0
@@ -184,8 +184,8 @@ static const char *string_of(const cJSON *object, const char *name) {
     return text ? text : "";
 }
 
-/* A check: its number, since a code can occur twice, code, result, evidence and cause; in several lines if it failed,
- * since a compiler's log may follow. */
+/* A check: its number, since a code can occur twice, code, result, evidence and cause; in several lines if it
+ * failed, since a compiler's log may follow. */
 static void write_doctor_check(passport *p, int number, const cJSON *check) {
     const char *cause = string_of(check, "cause"), *result = string_of(check, "result");
     const bool passed = strcmp(result, "ok") == 0 || strcmp(result, "skipped") == 0;

@@ -1,6 +1,6 @@
-/* cleat plan: plans a profile for a present device, for a card that is not present, for all cards, or for several
- * together (plan_devices.c), and prints the learning rate as a table. Does not train. With --card no device is opened; a present device is
- * opened, and its speeds are measured if they are not yet known. */
+/* cleat plan: plans a profile for a present device, for a card that is not present, for all cards, or for
+ * several together (plan_devices.c), and prints the learning rate as a table. Does not train. With --card no
+ * device is opened; a present device is opened, and its speeds are measured if they are not yet known. */
 #include "plan.h"
 #include "plan_devices.h"
 

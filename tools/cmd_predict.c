@@ -1,5 +1,5 @@
-/* cleat predict: writes a checkpoint's predictions for data without targets. "-" as data is the standard input, as output
- * folder the standard output; both are files in a temporary folder for the library. */
+/* cleat predict: writes a checkpoint's predictions for data without targets. "-" as data is the standard
+ * input, as output folder the standard output; both are files in a temporary folder for the library. */
 #include "cli.h"
 #include "launch.h"
 

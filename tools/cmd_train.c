@@ -108,8 +108,8 @@ static bool is_bare_setting(char **argv, int at, const cli_list *assignments) {
     return false;
 }
 
-/* "cleat train ARGUMENTS", with quotes where a shell needs them and --set before every setting, for the records of the
- * run; cut after the last word that fits. */
+/* "cleat train ARGUMENTS", with quotes where a shell needs them and --set before every setting, for the
+ * records of the run; cut after the last word that fits. */
 static void join_command(int argc, char **argv, const cli_list *assignments, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "cleat train");
     for (int i = 0; i < argc && used + 8 < size; ++i) {
@@ -129,8 +129,8 @@ typedef struct device_options {
     double restarts;
 } device_options;
 
-/* The command line of each rank, with the supervisor's folder. A rank writes to a pipe, so it is told whether to print a
- * bar. */
+/* The command line of each rank, with the supervisor's folder. A rank writes to a pipe, so it is told whether
+ * to print a bar. */
 static cleat_status write_words(const cli_command *command, int argc, char **argv, const device_options *options,
                                 const char *folder, bool given_folder, launch_words *words, cleat_error *error) {
     char columns[16];

@@ -1,5 +1,5 @@
-/* cleat verify: verifies against reference trajectories that a device trains correctly: those built into the library,
- * files, or folders of published checkpoints with expected results. */
+/* cleat verify: verifies against reference trajectories that a device trains correctly: those built into the
+ * library, files, or folders of published checkpoints with expected results. */
 #include "cli.h"
 #include "core/clock.h"
 

@@ -1,5 +1,5 @@
-/* The supervisor of a run on several devices: starts all ranks and, after a loss, starts the remaining ones again from the
- * saved step. */
+/* The supervisor of a run on several devices: starts all ranks and, after a loss, starts the remaining ones
+ * again from the saved step. */
 #include "launch.h"
 #include "core/clock.h"
 
@@ -27,7 +27,8 @@ static launch_rank *find_rank(launch_ranks *ranks, size_t number) {
     return NULL;
 }
 
-/* The name of the run's last checkpoint, "ckpt-E005-S000123"; false: it has none, or its folder is on another machine. */
+/* The name of the run's last checkpoint, "ckpt-E005-S000123"; false: it has none, or its folder is on another
+ * machine. */
 static bool find_checkpoint(const char *folder, char name[64]) {
     char path[CLEAT_PATH + 8];
     snprintf(path, sizeof path, "%s/last", folder);
@@ -56,8 +57,8 @@ static void write_shares(const launch_request *request, launch_words *words) {
     launch_add(words, "distribute.shares=%s", text);
 }
 
-/* A restart continues in the run's folder; --resume starts from scratch if nothing was saved. A run that begins with the
- * checkpoint of another one begins with it again if it has none yet. */
+/* A restart continues in the run's folder; --resume starts from scratch if nothing was saved. A run that
+ * begins with the checkpoint of another one begins with it again if it has none yet. */
 static void write_words(const supervisor *s, bool again, launch_words *words) {
     const launch_words *given = s->request->words;
     char checkpoint[64];

@@ -1,11 +1,12 @@
-/* Parts of `cleat train --devices`: one process for each device, started by MPI's launcher, and started again with the
- * remaining ones when one is lost.
+/* Parts of `cleat train --devices`: one process for each device, started by MPI's launcher, and started again
+ * with the remaining ones when one is lost.
  *
- * Three processes belong to each device. The supervisor is the command that the user started; it starts the launcher
- * (mpirun). The launcher starts a guard for each device, and the guard forks the rank, which trains. Guards exist because a
- * launcher kills all processes of a job within a second or two once one of them ends badly (Open MPI 4.1 sleeps
- * odls_base_sigkill_timeout before SIGTERM and again before SIGKILL, whichever has ended meanwhile), and names it only at
- * the end: ranks would have no time to save their step. A guard outlives its rank and reports how it ended. */
+ * Three processes belong to each device. The supervisor is the command that the user started; it starts the
+ * launcher (mpirun). The launcher starts a guard for each device, and the guard forks the rank, which trains.
+ * Guards exist because a launcher kills all processes of a job within a second or two once one of them ends
+ * badly (Open MPI 4.1 sleeps odls_base_sigkill_timeout before SIGTERM and again before SIGKILL, whichever has
+ * ended meanwhile), and names it only at the end: ranks would have no time to save their step. A guard
+ * outlives its rank and reports how it ended. */
 #ifndef CLEAT_TOOLS_LAUNCH_H
 #define CLEAT_TOOLS_LAUNCH_H
 
@@ -48,8 +49,8 @@ typedef struct launch_options {
             "the machines of these devices, each with its number of devices, e.g. a:2,b:1"                             \
     }
 
-/* Whether --devices or --hosts is given, and `device` (--device) is not; else false, with *exit_code other than 0 if this is a
- * mistake, whose message was printed. */
+/* Whether --devices or --hosts is given, and `device` (--device) is not; else false, with *exit_code other
+ * than 0 if this is a mistake, whose message was printed. */
 bool launch_is_asked(const cli_command *command, const launch_options *options, const char *device, int *exit_code);
 
 /* The command line of each rank: `argv` [argc] of `command` without the options of the supervisor. */
@@ -57,9 +58,10 @@ cleat_status launch_rank_words(const cli_command *command, int argc, char **argv
                                cleat_error *error);
 bool launch_has_option(int argc, char *const *argv, const char *name);
 
-/* For commands that leave no checkpoints, after cli_parse. True: the command exits with *exit_code, because the ranks have run,
- * this process was a guard of one, or the options are a mistake. False: it continues in this process; if --devices names
- * one device, *device (that of --device, or NULL) becomes its selector, which lies in `options`. */
+/* For commands that leave no checkpoints, after cli_parse. True: the command exits with *exit_code, because
+ * the ranks have run, this process was a guard of one, or the options are a mistake. False: it continues in
+ * this process; if --devices names one device, *device (that of --device, or NULL) becomes its selector,
+ * which lies in `options`. */
 bool launch_elsewhere(const cli_command *command, launch_options *options, int argc, char **argv, const char **device,
                       int *exit_code);
 
@@ -79,9 +81,10 @@ typedef struct launch_ranks {
     size_t count;
 } launch_ranks;
 
-/* Finds the ranks of --devices and --hosts, of which one may be NULL; the caller frees *ranks. Words of `devices`, separated by commas: a number of
- * `cleat devices`, "gpu" (all), "cpu", "all", "auto" (all GPUs, or else a CPU), part of a name, and N*WORD. Drivers are asked
- * in child processes, but not for a single number: whether there is such a device shows when it is opened. */
+/* Finds the ranks of --devices and --hosts, of which one may be NULL; the caller frees *ranks. Words of
+ * `devices`, separated by commas: a number of `cleat devices`, "gpu" (all), "cpu", "all", "auto" (all GPUs,
+ * or else a CPU), part of a name, and N*WORD. Drivers are asked in child processes, but not for a single
+ * number: whether there is such a device shows when it is opened. */
 cleat_status launch_find_ranks(const launch_options *options, launch_ranks **ranks, cleat_error *error);
 
 /* The number of those that take part. */
@@ -97,8 +100,8 @@ typedef struct launch_mpi {
     launch_kind kind;
 } launch_mpi;
 
-/* Finds CLEAT_MPIRUN, or else mpirun or mpiexec in PATH, and asks for its version. CLEAT_ERR_NOT_SUPPORTED: there is none;
- * the error says what to install. */
+/* Finds CLEAT_MPIRUN, or else mpirun or mpiexec in PATH, and asks for its version. CLEAT_ERR_NOT_SUPPORTED:
+ * there is none; the error says what to install. */
 cleat_status launch_find_mpi(launch_mpi *mpi, cleat_error *error);
 
 /* Writes the command line that starts `program` [words] once for each rank that takes part. Other hosts receive the
@@ -111,9 +114,9 @@ void launch_command(const launch_mpi *mpi, const launch_ranks *ranks, const laun
 #define LAUNCH_SELECTORS_VARIABLE "CLEAT_RANKS_SELECTORS" /* selectors of all ranks, separated by ';' */
 enum { LAUNCH_MARK = 0x1e };                              /* begins a line of a guard on stderr */
 
-/* If the supervisor asks for a guard, becomes one: forks the rank, which returns false, watches it, and returns true with
- * the exit code of the guard once the supervisor has released it. Returns false in all other processes. To be called before
- * threads exist and OpenCL is used. */
+/* If the supervisor asks for a guard, becomes one: forks the rank, which returns false, watches it, and
+ * returns true with the exit code of the guard once the supervisor has released it. Returns false in all
+ * other processes. To be called before threads exist and OpenCL is used. */
 bool launch_guard(int *exit_code);
 
 /* The state of a process of this machine as /proc shows it: 'R', 'T' (stopped), 'Z'; 0: there is no such process. */
@@ -133,8 +136,8 @@ typedef struct launch_report {
 
 enum { LAUNCH_HELD = 8192, LAUNCH_MARKED = 320 };
 
-/* Passes on what ranks print, takes out the lines of guards, and drops the launcher's own messages about ends that the
- * supervisor explains better. */
+/* Passes on what ranks print, takes out the lines of guards, and drops the launcher's own messages about ends
+ * that the supervisor explains better. */
 typedef struct launch_output {
     void (*write)(void *user, const char *text, size_t size);
     void (*report)(void *user, const launch_report *report);
@@ -186,8 +189,8 @@ int launch_all(const launch_request *request);
 
 /* --- launch_check.c: after a loss ------------------------------------------------------------------------------ */
 
-/* Tries the devices of all ranks that still take part, in child processes with a time limit. Those that fail have `failure`
- * set; selectors follow a changed numbering. `program`: cleat on every host. */
+/* Tries the devices of all ranks that still take part, in child processes with a time limit. Those that fail
+ * have `failure` set; selectors follow a changed numbering. `program`: cleat on every host. */
 cleat_status launch_check_devices(const launch_mpi *mpi, const char *program, launch_ranks *ranks, cleat_error *error);
 
 #endif

@@ -67,8 +67,8 @@ static int count_usable(const cJSON *devices, const char *selector) {
     return count;
 }
 
-/* Sets `failure` of the ranks of `host` whose devices do not answer. A rank that chooses among the devices of its host needs
- * as many of them as there are such ranks before it. */
+/* Sets `failure` of the ranks of `host` whose devices do not answer. A rank that chooses among the devices of
+ * its host needs as many of them as there are such ranks before it. */
 static void apply_answer(launch_ranks *ranks, const char *host, const cJSON *devices, const char *failure) {
     int automatic = 0;
     for (size_t i = 0; i < ranks->count; ++i) {

@@ -202,8 +202,8 @@ static cleat_status find_here(const char *devices, launch_ranks *ranks, cleat_er
     return status;
 }
 
-/* A single number needs no list: the device is opened in this process, which lists all devices anyway. With one driver the
- * additional list took 30 to 60 ms of CPU time. */
+/* A single number needs no list: the device is opened in this process, which lists all devices anyway. With
+ * one driver the additional list took 30 to 60 ms of CPU time. */
 static bool find_number(const char *devices, launch_ranks *ranks) {
     const size_t length = strlen(devices);
     if (length == 0 || length >= LAUNCH_SELECTOR || strspn(devices, "0123456789") != length) return false;

@@ -1,6 +1,6 @@
-/* The guard of a rank: forks it, reports on stderr how it started and ended, and passes on the signals of the supervisor,
- * which the launcher delivers to all guards: SIGUSR2: stop the training in order, or, once the rank has ended, leave; SIGUSR1:
- * another rank is lost, so save and end soon. */
+/* The guard of a rank: forks it, reports on stderr how it started and ended, and passes on the signals of the
+ * supervisor, which the launcher delivers to all guards: SIGUSR2: stop the training in order, or, once the
+ * rank has ended, leave; SIGUSR1: another rank is lost, so save and end soon. */
 #include "core/clock.h"
 #include "launch.h"
 
@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The time in which a rank saves its parameters and ends after the loss of another one; the time after which a stopped rank
- * (SIGSTOP) is lost. */
+/* The time in which a rank saves its parameters and ends after the loss of another one; the time after which
+ * a stopped rank (SIGSTOP) is lost. */
 static const double seconds_to_save = 30, seconds_stopped = 20;
 
 typedef struct guard {
@@ -47,8 +47,8 @@ static void send(const guard *g, const char *event, int number) {
     while (write(STDERR_FILENO, line, (size_t)length) < 0 && errno == EINTR) continue;
 }
 
-/* CLEAT_RANK_DEVICES has an entry for each local rank. The supervisor has only the rank's number in the whole run, so every
- * entry is the same selector. */
+/* CLEAT_RANK_DEVICES has an entry for each local rank. The supervisor has only the rank's number in the whole
+ * run, so every entry is the same selector. */
 static void set_device(int rank) {
     const char *selectors = getenv(LAUNCH_SELECTORS_VARIABLE);
     char list[LAUNCH_RANKS * (LAUNCH_SELECTOR + 1)] = "";
@@ -136,8 +136,8 @@ static void watch(guard *g) {
     }
 }
 
-/* The rank has a separate process group, so that a signal of the launcher to the guard's group reaches it once, through
- * the guard. If the guard is killed, it gets SIGHUP: it saves and ends. */
+/* The rank has a separate process group, so that a signal of the launcher to the guard's group reaches it
+ * once, through the guard. If the guard is killed, it gets SIGHUP: it saves and ends. */
 static void prepare_rank(const guard *g, pid_t parent, const sigset_t *before) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGHUP);

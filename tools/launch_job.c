@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Seconds after which the other ranks are told that one has failed, if they have not ended by themselves; for the launcher
- * to end after its guards; for all guards to have started, before a signal of the user ends the job at once; for ranks of
- * this machine to end after their guards; for all guards to report the end of their ranks, which they kill earlier: those of a
- * host that does not answer never do. */
+/* Seconds after which the other ranks are told that one has failed, if they have not ended by themselves; for
+ * the launcher to end after its guards; for all guards to have started, before a signal of the user ends the
+ * job at once; for ranks of this machine to end after their guards; for all guards to report the end of their
+ * ranks, which they kill earlier: those of a host that does not answer never do. */
 static const double seconds_after_failure = 10, seconds_to_leave = 5, seconds_to_start = 20, seconds_to_save = 35,
                     seconds_to_report = 40;
 
@@ -87,7 +87,8 @@ static bool have_all(const runner *r, bool ended) {
     return true;
 }
 
-/* The first signal of the user stops the training in order, once all guards are there to pass it on; the second ends the job. */
+/* The first signal of the user stops the training in order, once all guards are there to pass it on; the
+ * second ends the job. */
 static void pass_stops(runner *r, double now) {
     r->job->stops = stops;
     if (stops > r->stops_sent && !have_all(r, false) && now < r->started + seconds_to_start && stops < 2) return;
@@ -175,7 +176,8 @@ static bool is_alive(pid_t process) {
     return state && state != 'Z' && state != 'X';
 }
 
-/* Ranks of this machine whose guards were killed still save their step; a hung one must not write to the folder later. */
+/* Ranks of this machine whose guards were killed still save their step; a hung one must not write to the
+ * folder later. */
 static void wait_for_ranks(const launch_job *job) {
     const double end = cleat_seconds() + seconds_to_save;
     char own[LAUNCH_HOST] = "";

@@ -124,8 +124,9 @@ static void join_hosts(const launch_ranks *ranks, char *text, size_t size) {
     }
 }
 
-/* Without a binding, or else one or two ranks would be bound to a core each; more ranks than slots are allowed, since a slot
- * is a core; and bridges of containers and virtual machines have the same address on every host. */
+/* Without a binding, or else one or two ranks would be bound to a core each; more ranks than slots are
+ * allowed, since a slot is a core; and bridges of containers and virtual machines have the same address on
+ * every host. */
 static void add_open_mpi(const launch_mpi *mpi, const char *hosts, launch_words *words) {
     launch_add(words, "--bind-to");
     launch_add(words, "none");

@@ -1,5 +1,5 @@
-/* What comes from the launcher's stderr: lines of guards, messages of the launcher, and everything that ranks print, which is
- * passed on at once, unfinished lines (a bar of progress) included. */
+/* What comes from the launcher's stderr: lines of guards, messages of the launcher, and everything that ranks
+ * print, which is passed on at once, unfinished lines (a bar of progress) included. */
 #include "launch.h"
 
 #include <stdio.h>

@@ -105,8 +105,9 @@ static void open_standard_streams(void) {
         if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) _exit(EXIT_FAILURE);
 }
 
-/* glibc raises the size from which memory goes straight back to the system, up to 32 MiB, with every large block that is
- * freed. What compilers and buffers leave would then stay in the arenas of their threads, 10 MB in each. */
+/* glibc raises the size from which memory goes straight back to the system, up to 32 MiB, with every large
+ * block that is freed. What compilers and buffers leave would then stay in the arenas of their threads, 10 MB
+ * in each. */
 static void return_large_blocks(void) {
 #ifdef __GLIBC__
     enum { LARGE = 1 << 20 };

@@ -1,10 +1,10 @@
-/* Interface between the files of `cleat monitor`: the state of a run (monitor_state.c) and its text (monitor_print.c).
- * cmd_monitor.c has the command line and the terminal. */
+/* Interface between the files of `cleat monitor`: the state of a run (monitor_state.c) and its text
+ * (monitor_print.c). cmd_monitor.c has the command line and the terminal. */
 #ifndef CLEAT_TOOLS_MONITOR_H
 #define CLEAT_TOOLS_MONITOR_H
 
 #include "cli.h"
-#include "core/json_member.h"
+#include "json/member.h"
 
 #include <cleat/history.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define CLEAT_TOOLS_PASSPORT_H
 
 #include "cli_child.h"
-#include "core/json_member.h"
+#include "json/member.h"
 
 #include <stdio.h>
 

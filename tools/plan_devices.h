@@ -1,5 +1,5 @@
-/* Interface between the files of `cleat plan --devices`: the devices and their network (plan_devices.c), and output as
- * text and JSON (plan_devices_print.c). */
+/* Interface between the files of `cleat plan --devices`: the devices and their network (plan_devices.c), and
+ * output as text and JSON (plan_devices_print.c). */
 #ifndef CLEAT_TOOLS_PLAN_DEVICES_H
 #define CLEAT_TOOLS_PLAN_DEVICES_H
 

@@ -56,8 +56,8 @@ static void print_device(const plan_devices *plan, int d, int count) {
            bytes, part, seconds, alone);
 }
 
-/* The number of devices from d on that are alike: of one name, and with the same share, or else all with or all without
- * one. */
+/* The number of devices from d on that are alike: of one name, and with the same share, or else all with or
+ * all without one. */
 static int count_alike(const plan_devices *plan, int d, bool same_share) {
     const int64_t share = plan->report.ranks[d].share;
     int n = 1;

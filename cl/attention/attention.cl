@@ -4,7 +4,8 @@
  * attention.clh. */
 #include "attention/attention.clh"
 
-/* delta[b, h, i] = sum over d of dy * y [B, heads, lq]; 0 for i >= q_lengths[b]. The kernels for dQ compute it themselves. */
+/* delta[b, h, i] = sum over d of dy * y [B, heads, lq]; 0 for i >= q_lengths[b]. The kernels for dQ compute
+ * it themselves. */
 __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(const int, q_lengths),
                               TENSOR(float, delta), const int batch, const int heads, const int lq) {
     for (int at = get_global_id(0); at < batch * lq * heads; at += get_global_size(0)) {

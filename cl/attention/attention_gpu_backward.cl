@@ -7,8 +7,8 @@
  * from attention_delta. attention_gpu_gradients does the work of both kernels in one launch. */
 
 /* Intel's compiler estimates how many registers a kernel needs, and keeps arrays in memory if the estimate is
- * too high. As found with ocloc for head sizes 8 to 128 (acm-g10, pvc), half as many columns avoid that; for heads of 32
- * elements the estimate is good. */
+ * too high. As found with ocloc for head sizes 8 to 128 (acm-g10, pvc), half as many columns avoid that; for
+ * heads of 32 elements the estimate is good. */
 #if defined(SUB_GROUP) && DH != 32
 #define FEW_COLS 1
 #else
@@ -16,9 +16,9 @@
 #endif
 
 /* Rows of a tile. Local memory is at most 30 KiB with 32 of heads of up to 64 elements and with 16 of larger
- * heads. Two streamed tiles of those, with as many columns as rows, would not fit: they take turns in one (TURNS), and one
- * of them is loaded twice where it is needed twice. Half as many columns in two tiles cost more: every float4 from local
- * memory would serve half as many products. */
+ * heads. Two streamed tiles of those, with as many columns as rows, would not fit: they take turns in one
+ * (TURNS), and one of them is loaded twice where it is needed twice. Half as many columns in two tiles cost
+ * more: every float4 from local memory would serve half as many products. */
 #ifndef ROWS
 #define ROWS 16
 #endif
@@ -60,8 +60,8 @@ typedef struct tiles_of_group {
 #define PASS_INPUTS(y_pair)                                                                                            \
     PASS(q), PASS(k), PASS(v), q_row, kv_row, PASS(q_lengths), PASS(k_lengths), PASS(lse), y_pair, PASS(dy)
 
-/* A work-group processes a tile of queries; its index `item` is (b * heads + h) * tiles + tile. delta: NULL if nobody
- * else needs it. */
+/* A work-group processes a tile of queries; its index `item` is (b * heads + h) * tiles + tile. delta: NULL
+ * if nobody else needs it. */
 INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float, delta), TENSOR(const T, accum),
                         TENSOR(T, dq), int heads, int lq, int lk, float softmax_scale) {
     __local float4 *const queries = t->held[0], *const douts = t->held[1];
@@ -136,7 +136,8 @@ static inline void clear_rows(sums *o, int n) {
             if (own_row(i) >= n) o->at[i][c] = (float4)(0.0f);
 }
 
-/* As load_rows, of dy; parts of delta = dy * y, too: each of the TX work-items of a row sums the elements that it loads. */
+/* As load_rows, of dy; parts of delta = dy * y, too: each of the TX work-items of a row sums the elements
+ * that it loads. */
 static inline void load_douts_and_parts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row,
                                         int n, bool whole) {
     const int lane = own_column(0);
@@ -256,8 +257,8 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
                  PASS(dv), heads, lq, lk, softmax_scale, PASS(shares), parts, part_queries);
 }
 
-/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y once more, so that
- * neither waits for the other. */
+/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y once
+ * more, so that neither waits for the other. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                         TENSOR(T, dq), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,

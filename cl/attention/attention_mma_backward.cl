@@ -3,8 +3,8 @@
  * The weights and their gradients are rounded to T for the products that follow. The dQ kernel holds queries
  * and streams keys; the dK and dV kernel holds keys and streams queries. If there are too few keys to fill
  * the GPU, several groups share a tile of keys and process a part of the queries each, and
- * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; tiles: attention_mma.clh; delta [B, heads, lq]
- * comes from the dQ kernel, or without one from attention_delta.
+ * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; tiles:
+ * attention_mma.clh; delta [B, heads, lq] comes from the dQ kernel, or without one from attention_delta.
  *
  * SUM_KINDS is 1 for dQ, and 2 for dK and dV, which are computed by different subgroups. */
 #include "attention/attention_mma.clh"

@@ -1,12 +1,12 @@
 /* Backward pass of attention with weights in registers (attention_mma_rows.clh); they are recomputed from the
  * log-sum-exps.
  *
- * The dQ kernel holds queries and streams keys; the dK and dV kernel holds keys and streams queries, so that its scores
- * are transposed. Both weights and their gradients are rounded to T for the products that follow. There are two tiles of
- * each streamed tensor: one arrives while the other one is multiplied, and a tile needs one barrier. If there are too few
- * keys to fill the GPU, several groups share a tile of keys and process a part of the queries each, and
- * attention_mma_sum_keys sums the parts, in order. Layout and lengths: attention.clh; delta [B, heads, lq] comes from
- * the dQ kernel, or without one from attention_delta.
+ * The dQ kernel holds queries and streams keys; the dK and dV kernel holds keys and streams queries, so that
+ * its scores are transposed. Both weights and their gradients are rounded to T for the products that follow.
+ * There are two tiles of each streamed tensor: one arrives while the other one is multiplied, and a tile
+ * needs one barrier. If there are too few keys to fill the GPU, several groups share a tile of keys and
+ * process a part of the queries each, and attention_mma_sum_keys sums the parts, in order. Layout and
+ * lengths: attention.clh; delta [B, heads, lq] comes from the dQ kernel, or without one from attention_delta.
  *
  * KEYS_KERNEL: 0 the kernel for dQ, 1 the one for dK and dV. */
 #include "attention/attention_mma_rows.clh"
@@ -171,9 +171,9 @@ static inline void own_keys_of(own_keys *own, int group, __global const int *k_l
     own->n = clamp((k_lengths ? k_lengths[own->b] : lk) - own->j0, 0, own->in_tile);
 }
 
-/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles + tile) * parts
- * + part. A part has part_queries queries. Writes dK and dV if there is one part, else the part's shares of them, without
- * accums. */
+/* A work-group processes a tile of keys and a part of the queries; its index is ((b * heads + h) * tiles +
+ * tile) * parts + part. A part has part_queries queries. Writes dK and dV if there is one part, else the
+ * part's shares of them, without accums. */
 __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_mma_rows_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row, const int kv_row,
                         TENSOR(const int, q_lengths), TENSOR(const int, k_lengths), TENSOR(const float, lse),

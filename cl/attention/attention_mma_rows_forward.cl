@@ -1,8 +1,8 @@
 /* Forward pass of attention with the softmax in registers (attention_mma_rows.clh).
  *
- * A work-group holds ROWS queries. Keys and values have one tile each: the values arrive while the scores are computed,
- * the next keys while the values are multiplied. Scores and sums are f32; weights are rounded to T for their product
- * with the values. Layout and lengths: attention.clh. */
+ * A work-group holds ROWS queries. Keys and values have one tile each: the values arrive while the scores are
+ * computed, the next keys while the values are multiplied. Scores and sums are f32; weights are rounded to T
+ * for their product with the values. Layout and lengths: attention.clh. */
 #include "attention/attention_mma_rows.clh"
 
 /* Of each row of this lane: the largest score, the same in base 2 and scaled, and the sum of this lane's weights. */
@@ -14,8 +14,8 @@ typedef struct scores {
     matrix_c at[COL_FRAGMENTS][ROW_BLOCKS];
 } scores;
 
-/* A weight is 2^(score * scale - bias) in one fused operation, exact up to the rounding of a small result, as long as a
- * bias is this precise; of larger ones the difference is taken before it is scaled. */
+/* A weight is 2^(score * scale - bias) in one fused operation, exact up to the rounding of a small result, as
+ * long as a bias is this precise; of larger ones the difference is taken before it is scaled. */
 #define PRECISE_BIAS 65536.0f
 
 /* Scores relative to the largest of their row become the scores of rows with a large bias. */

@@ -39,9 +39,9 @@ static inline int first_row(int bucket, int lq, int front, int span, int mid, fl
     return ROW_OF(low);
 }
 
-/* The gradients of position keys and queries = accum + scale * the sum of dtables over the distances of a bucket and
- * over the parts, in order. dtables f32 [parts, 2, heads, rows, pitch]. A row of a head is split into pieces, one for each
- * work-item. */
+/* The gradients of position keys and queries = accum + scale * the sum of dtables over the distances of a
+ * bucket and over the parts, in order. dtables f32 [parts, 2, heads, rows, pitch]. A row of a head is split
+ * into pieces, one for each work-item. */
 __kernel void disentangled_reduce(TENSOR(const float, dtables), TENSOR(const T, accum_k), TENSOR(const T, accum_q),
                                   TENSOR(T, dpos_k), TENSOR(T, dpos_q), const int heads, const int lq, const int front,
                                   const int rows, const int pitch, const int span, const int mid, const float slope,

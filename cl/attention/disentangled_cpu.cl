@@ -1,8 +1,8 @@
 /* Disentangled attention on a CPU: one work-item with wide vectors and no barriers.
  *
- * As in attention_cpu.cl, a group has two vectors of queries, one query per vector element. The scores of a tile of
- * keys read the tables by distance transposed, `columns` f32 [2, heads, DH, column_pitch]: for one key and one element
- * of a head, the distances of consecutive queries are consecutive.
+ * As in attention_cpu.cl, a group has two vectors of queries, one query per vector element. The scores of a
+ * tile of keys read the tables by distance transposed, `columns` f32 [2, heads, DH, column_pitch]: for one
+ * key and one element of a head, the distances of consecutive queries are consecutive.
  *
  * Sums over the pairs of a distance are matrix products whose left operand is dscore [KEYS, QUERIES] read along its
  * diagonals: `multiply` takes its scalars with any two steps. Zeros around dscore stand for the pairs that a tile of
@@ -208,8 +208,8 @@ static inline void differentiate(const known *g, block *s, __global const float 
     clear(dscore + (m + TILE - 1) / TILE * TILE * SCORE_VECTORS, TILE * SCORE_VECTORS);
 }
 
-/* Adds the pairs of the block to dq [QUERIES, PITCH], and to dk and dv [m, PITCH] of its keys; `whole` is m rounded up
- * to tiles. */
+/* Adds the pairs of the block to dq [QUERIES, PITCH], and to dk and dv [m, PITCH] of its keys; `whole` is m
+ * rounded up to tiles. */
 static inline void add_to_rows(const known *g, const block *s, floatv *dq, __global float *dk, __global float *dv,
                                int m, int whole) {
     const float *dscore = (const float *)(s->padded + TILE * SCORE_VECTORS);
@@ -254,10 +254,10 @@ static inline void write_rows(__global T *rows, __global const T *accum, int row
     unpack_nothing(rows + (ulong)n * row, accum ? accum + (ulong)n * row : 0, row, all - n);
 }
 
-/* A work-item processes one head of part_samples samples, one after the other; its index is part * heads + h. Writes
- * dq, dk and dv (if requested), and the part's sums of the gradients of the tables, f32 [parts, 2, heads, rows, pitch],
- * without softmax_scale for the position queries. scratch f32 [items, 2, key_rows, PITCH]: dk and dv of a sample. The
- * rows of C in `tables` are multiplied by softmax_scale. */
+/* A work-item processes one head of part_samples samples, one after the other; its index is part * heads + h.
+ * Writes dq, dk and dv (if requested), and the part's sums of the gradients of the tables, f32 [parts, 2,
+ * heads, rows, pitch], without softmax_scale for the position queries. scratch f32 [items, 2, key_rows,
+ * PITCH]: dk and dv of a sample. The rows of C in `tables` are multiplied by softmax_scale. */
 OUTLINED void disentangled_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                 TENSOR(const int, lengths), TENSOR(const float, columns), TENSOR(const float, tables),
                                 TENSOR(const T, y), TENSOR(const float, lse), TENSOR(const T, dy),

@@ -1,9 +1,10 @@
 /* Disentangled attention on a GPU: tiles of attention_gpu.clh, and windows of the tables by distance.
  *
- * A tile of ROWS by COLS pairs has ROWS + COLS - 1 distances. Their rows are in local memory like those of keys and
- * queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 where distances fall along the
- * rows. Weights are recomputed from the log-sum-exps in the backward kernels. Those hold queries (dq), keys (dk, dv) or
- * distances (the gradients of the tables) and stream the rest. Layouts: disentangled.clh. */
+ * A tile of ROWS by COLS pairs has ROWS + COLS - 1 distances. Their rows are in local memory like those of
+ * keys and queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 where
+ * distances fall along the rows. Weights are recomputed from the log-sum-exps in the backward kernels. Those
+ * hold queries (dq), keys (dk, dv) or distances (the gradients of the tables) and stream the rest. Layouts:
+ * disentangled.clh. */
 
 /* Rows and columns of a tile. Local memory is at most 30 KiB. */
 #ifndef ROWS
@@ -230,8 +231,8 @@ static inline void store_table(sums o, __global float *rows, int pitch, int n) {
                 vstore4(o.at[i][c], 0, rows + (ulong)own_row(i) * pitch + own_column(c) * 4);
 }
 
-/* The gradients of the tables without softmax_scale, f32 [parts, 2, heads, rows, pitch]. A work-group processes a tile
- * of distances in part_samples samples; its index is (part * heads + h) * tiles + tile. */
+/* The gradients of the tables without softmax_scale, f32 [parts, 2, heads, rows, pitch]. A work-group
+ * processes a tile of distances in part_samples samples; its index is (part * heads + h) * tiles + tile. */
 MANY_REGISTERS GROUP __kernel void
 disentangled_gpu_positions(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                            TENSOR(const int, lengths), TENSOR(const float, tables), TENSOR(const float, lse),

@@ -26,8 +26,9 @@
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
 
-/* 1: final sums are stored directly from the registers, which must hold a whole tile. Where pixels are rounded to halves first,
- * this takes enough additional registers that PoCL 3.1 keeps the sums of the innermost loop in memory. */
+/* 1: final sums are stored directly from the registers, which must hold a whole tile. Where pixels are
+ * rounded to halves first, this takes enough additional registers that PoCL 3.1 keeps the sums of the
+ * innermost loop in memory. */
 #if !MANY_SUMS || (!TRANS_A && (defined(STORAGE_F16) || defined(STORAGE_BF16)))
 #define FROM_REGISTERS 0
 #else
@@ -49,8 +50,8 @@ static inline patch patch_at(grid g, int b, int u, int v) {
     return p;
 }
 
-/* Finds the patches of results m .. m + count of a grid: numbered image after image, or at one position in all images after
- * another. */
+/* Finds the patches of results m .. m + count of a grid: numbered image after image, or at one position in
+ * all images after another. */
 static inline void patches_find(grid g, int images, int m, int count, patch *found) {
     for (int i = 0; BY_POSITION && i < count; ++i)
         found[i] = patch_at(g, (m + i) % images, (m + i) / images / g.columns, (m + i) / images % g.columns);
@@ -128,8 +129,9 @@ static inline void patches_load(__global const T *source, grid g, int images, co
 
 /* --- tiles ---------------------------------------------------------------------------------------------- */
 
-/* Where the results of a tile are stored (write_sum), and how many of its rows and columns exist. Row i begins at pixel `to` of
- * its patch (y, dx) or at element `at` + i * ld (dw), where ld is the length of the result's rows; n: column of the bias. */
+/* Where the results of a tile are stored (write_sum), and how many of its rows and columns exist. Row i
+ * begins at pixel `to` of its patch (y, dx) or at element `at` + i * ld (dw), where ld is the length of the
+ * result's rows; n: column of the bias. */
 typedef struct tile_results {
     __global float *part;
     __global const float *bias;
@@ -220,9 +222,10 @@ static inline void filters_prefetch(__global const T *weight, grid g, int down, 
     }
 }
 
-/* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with most taps last: their
- * work is unequal (a kernel of 1 x 1 has one phase with taps), and a thread takes half of the work-items that are left at once, so
- * each gets its share of all phases. Columns come next, so that neighbours read the same patches. */
+/* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with
+ * most taps last: their work is unequal (a kernel of 1 x 1 has one phase with taps), and a thread takes half
+ * of the work-items that are left at once, so each gets its share of all phases. Columns come next, so that
+ * neighbours read the same patches. */
 OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                            TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,
                            const int block_panels, const int group) {

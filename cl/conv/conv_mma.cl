@@ -1,7 +1,8 @@
-/* Convolution and its gradients as GEMMs (conv_gemm.clh) on matrix units, of f16 or bf16, or of f32 as products of TF32.
+/* Convolution and its gradients as GEMMs (conv_gemm.clh) on matrix units, of f16 or bf16, or of f32 as
+ * products of TF32.
  *
- * C of x, and for DX and DW also N, are multiples of 8 (f32: 4), so that a vec8 of halves is within one pixel: it is one load,
- * or zeros. */
+ * C of x, and for DX and DW also N, are multiples of 8 (f32: 4), so that a vec8 of halves is within one
+ * pixel: it is one load, or zeros. */
 #include "lib/common.clh"
 #include "conv/conv.clh"
 #include "lib/result.clh"
@@ -37,9 +38,9 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch_vec8(&chunk, source);
 }
 
-/* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group, and the pixels
- * of the lines. With pixels 16 bytes more are taken, but of 32 KiB, so that four groups do not fit an SM of 64 KiB:
- * where they do, ptxas 13.0 aims at 128 registers, and spills. */
+/* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group,
+ * and the pixels of the lines. With pixels 16 bytes more are taken, but of 32 KiB, so that four groups do not
+ * fit an SM of 64 KiB: where they do, ptxas 13.0 aims at 128 registers, and spills. */
 #define BEHIND (8 + 2 * TILE_M)
 #define NEEDED (STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND)
 #define MEMORY (NEEDED + (NEEDED < 16384 ? 8 * LINES_KEPT : 0))

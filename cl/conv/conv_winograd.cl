@@ -1,6 +1,6 @@
-/* y or dx of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG == 1). dx is the
- * convolution of dy with the kernel turned round. With stride 2, x is an image of blocks: for y, K is four times its
- * channels; for dx, N is.
+/* y or dx of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG ==
+ * 1). dx is the convolution of dy with the kernel turned round. With stride 2, x is an image of blocks: for
+ * y, K is four times its channels; for dx, N is.
  *
  *   conv_winograd_weights  the kernel's points, once a launch: U [panel of columns][points][pitch], a
  *                          point is [K][TILE_COLS], f32
@@ -35,8 +35,8 @@ typedef float *weight_points;
 #define SOURCE_STRIDE (TURNED ? 1 : WINOGRAD_STRIDE)
 #define RESULT_STRIDE (TURNED ? WINOGRAD_STRIDE : 1)
 
-/* u = the points of rows [k0, k0 + rows) and columns [n0, n0 + cols) of weight [N, side, side, C], within a phase; rows is at
- * most WINOGRAD_WEIGHT_ROWS. Columns past `cols` are 0. */
+/* u = the points of rows [k0, k0 + rows) and columns [n0, n0 + cols) of weight [N, side, side, C], within a
+ * phase; rows is at most WINOGRAD_WEIGHT_ROWS. Columns past `cols` are 0. */
 #define KERNEL_PIXELS (KERNEL_SIDE * KERNEL_SIDE)
 #define TAP_FLOATS (WINOGRAD_WEIGHT_ROWS * TILE_COLS)
 static inline void points_of_weights(__global const T *weight, int C, int k0, int rows, int n0, int cols,
@@ -67,7 +67,8 @@ static inline int weight_rows(int C, int k, int K) {
     return min(min(WINOGRAD_WEIGHT_ROWS, K - k), left);
 }
 
-/* Prefetches part `i` of `parts` of what points_of_weights reads: lines too far apart for the hardware to anticipate. */
+/* Prefetches part `i` of `parts` of what points_of_weights reads: lines too far apart for the hardware to
+ * anticipate. */
 static inline void weights_prefetch(__global const T *weight, int C, int k0, int rows, int n0, int cols, int i,
                                     int parts) {
     const int kernels = TURNED ? rows : cols, length = TURNED ? cols : rows, taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
@@ -93,7 +94,8 @@ __kernel void conv_winograd_weights(TENSOR(const T, weight), TENSOR(float, resul
 }
 #endif
 
-/* Column n of the result at a tile's corner: its pixel, of a block where they are blocks, and its index in the tensor. */
+/* Column n of the result at a tile's corner: its pixel, of a block where they are blocks, and its index in
+ * the tensor. */
 typedef struct result_corner {
     int h, w;
     long at;
@@ -112,8 +114,8 @@ static inline bool result_exists(const result_corner corner, int i, int j, int r
 }
 #define RESULT_AT(i, j) (((long)(i)*columns + (j)) * (RESULT_STRIDE * features))
 
-/* Prefetches part `i` of `parts` of the results of `tiles` tiles that will be stored, columns [n, n + cols): all of them are
- * stored at once, after the products. */
+/* Prefetches part `i` of `parts` of the results of `tiles` tiles that will be stored, columns [n, n + cols):
+ * all of them are stored at once, after the products. */
 static inline void results_prefetch(__global T *result, int rows, int columns, int features, int origin,
                                     const tile_place *places, int tiles, int n, int cols, int i, int parts) {
     const int blocks = tiles * (WINOGRAD_SIDE * WINOGRAD_SIDE);
@@ -126,8 +128,8 @@ static inline void results_prefetch(__global T *result, int rows, int columns, i
         }
 }
 
-/* A work-item's block: of tiles and of columns; next: the tiles of the next block where that reads other patches. `origin`: of
- * the blocks of the result. */
+/* A work-item's block: of tiles and of columns; next: the tiles of the next block where that reads other
+ * patches. `origin`: of the blocks of the result. */
 typedef struct block {
     block_images x;
     __global const T *weight;
@@ -139,8 +141,8 @@ typedef struct block {
     const tile_place *places, *next_places;
 } block;
 
-/* The points of the kernel's rows [k, k + depth) and columns [n, n + cols): those of conv_winograd_weights, or u, which are
- * computed here. */
+/* The points of the kernel's rows [k, k + depth) and columns [n, n + cols): those of conv_winograd_weights,
+ * or u, which are computed here. */
 #if GLOBAL_PANELS
 #define U_FLOATS VEC
 INLINED panel_pointer panel_points(const block *b, int k, int depth, int n, int cols, float *u) {

@@ -1,9 +1,10 @@
-/* dw of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG == 1): a sum over tiles
- * of dy and their patches of x. With stride 2, x is an image of blocks, which have K = 4 C channels; with stride 1, K = C.
+/* dw of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG == 1):
+ * a sum over tiles of dy and their patches of x. With stride 2, x is an image of blocks, which have K = 4 C
+ * channels; with stride 1, K = C.
  *
- * A work-item processes a split of the tiles, CHUNK tiles at a time: the points of dy Y [points][tiles][N] and of x
- * X [points][tiles][K] are multiplied, M [points][N][K] += Y^T X; at the end the results are interpolated. All are in private
- * memory, which fits a second-level cache.
+ * A work-item processes a split of the tiles, CHUNK tiles at a time: the points of dy Y [points][tiles][N]
+ * and of x X [points][tiles][K] are multiplied, M [points][N][K] += Y^T X; at the end the results are
+ * interpolated. All are in private memory, which fits a second-level cache.
  *
  * Everything else is as in gemm_cpu.clh. */
 #define TRANS_A 1
@@ -46,9 +47,9 @@ static inline void points_of_gradients(const block_images dy, const tile_place *
         }
 }
 
-/* A work-item processes (split of the tiles, block of filters, block of K), K innermost. If there are splits, each writes its
- * own part of `partial` [splits, N, side, side, C] and of `sums` [splits, N]. The patch of a tile begins `to` blocks from it;
- * `origin`: of the blocks of x. */
+/* A work-item processes (split of the tiles, block of filters, block of K), K innermost. If there are splits,
+ * each writes its own part of `partial` [splits, N, side, side, C] and of `sums` [splits, N]. The patch of a
+ * tile begins `to` blocks from it; `origin`: of the blocks of x. */
 OUTLINED void filters_block(TENSOR(const T, dy), TENSOR(const T, x), TENSOR(const TC, accum), TENSOR(TC, dw),
                             TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int B,
                             const int H, const int W, const int C, const int P, const int Q, const int N, const int to,

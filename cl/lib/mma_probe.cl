@@ -26,9 +26,9 @@ enum { LD = 24 }; /* not 16, to detect a load that ignores ld */
             out[((MMA_SUBGROUP * MATRIX_PROBE_FORMS + form) * 16 + C_ROW(i)) * 16 + C_COLUMN(i)] = z.x[i];             \
     } while (0)
 
-/* C = C0 + A B in five ways: A and B loaded as they are, A from its transpose, B from its transpose, both, and A and B
- * as slabs. a [16 (m), 16 (k)], b [16 (k), 16 (n)]: bits of f16 or bf16; start: C0 [16, 16]; out [subgroups, 5,
- * 16, 16]. */
+/* C = C0 + A B in five ways: A and B loaded as they are, A from its transpose, B from its transpose, both,
+ * and A and B as slabs. a [16 (m), 16 (k)], b [16 (k), 16 (n)]: bits of f16 or bf16; start: C0 [16, 16]; out
+ * [subgroups, 5, 16, 16]. */
 MATRIX_KERNEL __kernel void mma_probe(__global const ushort *a, __global const ushort *b, __global const float *start,
                                       __global float *out) {
     __local ushort __attribute__((aligned(16))) tiles[4][16 * LD]; /* A, its transpose, B, its transpose */

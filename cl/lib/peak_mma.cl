@@ -19,15 +19,16 @@ static inline float matrix_total(const matrix_c *c) {
     return sum;
 }
 
-/* rounds[0] rounds of PEAK_MATRIX_PRODUCTS products, two tiles A by two tiles B, in each subgroup. The tiles are full of
- * numbers from 0.25 to 0.5 of both signs, f16: zeros would draw less power than the values of a training step.
- * out [work-items]: the sum of all elements that the lane has. */
+/* rounds[0] rounds of PEAK_MATRIX_PRODUCTS products, two tiles A by two tiles B, in each subgroup. The tiles
+ * are full of numbers from 0.25 to 0.5 of both signs, f16: zeros would draw less power than the values of a
+ * training step. out [work-items]: the sum of all elements that the lane has. */
 MATRIX_KERNEL __kernel void peak_matrix(TENSOR(const int, rounds), TENSOR(float, out)) {
     __local ushort __attribute__((aligned(16))) tiles[4][256];
     MATRIX_SCRATCH(scratch);
     const int count = AT(rounds)[0];
-    /* Not from get_local_id(0) on in steps of WG: of that loop clang 19 makes code for RDNA that writes nothing (it compares a
-     * counter with 7 by v_cmpx_ge with exchanged operands), as the virtual cards show. */
+    /* Not from get_local_id(0) on in steps of WG: of that loop clang 19 makes code for RDNA that writes
+     * nothing (it compares a counter with 7 by v_cmpx_ge with exchanged operands), as the virtual cards
+     * show. */
 #pragma unroll
     for (int k = 0; k < 4 * 256 / WG; ++k) {
         const int i = k * WG + get_local_id(0);

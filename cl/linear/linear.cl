@@ -10,9 +10,10 @@
  *
  * C and accum have the operands' type, or are f32 beside half operands (result.clh). bias, accum and sums are
  * optional. C may overwrite accum in place, because each element is read and written by the same work-item.
- * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and the last group of a
- * tile or linear_reduce sums the parts in order; on GPUs the first tiles may be whole (split.clh). A following activation, or
- * its gradient, is applied when C is stored (epilogue.clh, with `saved` [M, N]). */
+ * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and the
+ * last group of a tile or linear_reduce sums the parts in order; on GPUs the first tiles may be whole
+ * (split.clh). A following activation, or its gradient, is applied when C is stored (epilogue.clh, with
+ * `saved` [M, N]). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 
@@ -248,8 +249,8 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     __global float *part = in_parts ? AT(partial) + place.split * parts.size - parts.begin : 0;
     __global float *line_parts = splits ? AT(partial) + splits * parts.size : OR_NULL(sums);
 #if SUMS_WAIT
-    /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies are not unrolled any more, so
-     * that all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
+    /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies are not
+     * unrolled any more, so that all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float4 *own_sums = steps + lid;
 #pragma unroll

@@ -1,7 +1,8 @@
-/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units, and in f32 as products of TF32 (TF32_PRODUCTS).
+/* GEMMs of the linear layer (linear.cl) in f16 or bf16 on matrix units, and in f32 as products of TF32
+ * (TF32_PRODUCTS).
  *
- * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of a tile, or
- * linear_reduce of linear.cl, sums the parts (split.clh). */
+ * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of
+ * a tile, or linear_reduce of linear.cl, sums the parts (split.clh). */
 #include "lib/common.clh"
 #include "lib/epilogue.clh"
 #include "lib/mma.clh"
@@ -16,8 +17,8 @@ struct operands {
     int depth; /* of this part, from the next step on */
 };
 
-/* Element at which vec8 i of a step begins; the matrix is stored [lines, ld] if along_k, else [depth, ld]. Lines past
- * the last one are computed, but not stored: the last one is read in their place. */
+/* Element at which vec8 i of a step begins; the matrix is stored [lines, ld] if along_k, else [depth, ld].
+ * Lines past the last one are computed, but not stored: the last one is read in their place. */
 static inline long vec8_begin(int i, int tile, int along_k, int line0, int lines, int k0, long ld) {
     const int q = VEC8_NUMBER(i), k = k0 + DEPTH_OF(q, tile, along_k);
     int line = line0 + LINE_OF(q, tile, along_k);

@@ -23,8 +23,9 @@
 #define INPUT_VECS ((INPUTS + VEC - 1) / VEC)
 #define INPUT_DEPTH (INPUT_VECS * VEC)
 
-/* Tiles of the backward pass have COLUMNS or WEIGHT_COLUMNS vectors, 1 to 4: those of (dh[t - 1], dx[t]), where the latter
- * is left out if DX is 0, and those of the gradients of both weights, for which rows (h[t - 1], x[t]) are multiplied. */
+/* Tiles of the backward pass have COLUMNS or WEIGHT_COLUMNS vectors, 1 to 4: those of (dh[t - 1], dx[t]),
+ * where the latter is left out if DX is 0, and those of the gradients of both weights, for which rows (h[t -
+ * 1], x[t]) are multiplied. */
 #ifndef DX
 #define DX 0
 #endif
@@ -38,14 +39,15 @@
 #define WEIGHT_PANELS ((UNITS + INPUT_VECS + WEIGHT_COLUMNS - 1) / WEIGHT_COLUMNS)
 #define WEIGHT_VECS (WEIGHT_PANELS * WEIGHT_COLUMNS)
 
-/* 1: gates and cells are [length, batch, ...], so that what a step writes or reads is contiguous; 0: [batch, length, ...]. */
+/* 1: gates and cells are [length, batch, ...], so that what a step writes or reads is contiguous; 0: [batch,
+ * length, ...]. */
 #ifndef TIME_MAJOR
 #define TIME_MAJOR 0
 #endif
 
-/* Distance between samples, in vectors, of units, of gates and of rows of both, each padded: (x[t], h[t - 1]) in the forward
- * pass, (h[t - 1], x[t]) in the backward pass. The host passes odd numbers, so that samples do not share
- * a cache set. */
+/* Distance between samples, in vectors, of units, of gates and of rows of both, each padded: (x[t], h[t - 1])
+ * in the forward pass, (h[t - 1], x[t]) in the backward pass. The host passes odd numbers, so that samples do
+ * not share a cache set. */
 #ifndef UNIT_PITCH
 #define UNIT_PITCH UNITS
 #endif
@@ -126,8 +128,8 @@ static inline void tile_store(floatv c[TILE][4], int width, vectors to, int pitc
     FOR_TILE(width) to[i * pitch + w * step] = c[i][w];
 }
 
-/* Stores past the caches where the compiler can: what a step writes is not read before all steps are done, and its lines
- * need not be read to be overwritten. */
+/* Stores past the caches where the compiler can: what a step writes is not read before all steps are done,
+ * and its lines need not be read to be overwritten. */
 static inline void stream(floatv v, __global T *row, int at) {
 #if STREAMS && WHOLE && defined(STORAGE_F32) && __clang_major__ >= 13
     __builtin_nontemporal_store(v, (__global floatv *)(row + at));
@@ -184,8 +186,8 @@ __kernel void lstm_cpu_pack_layer(TENSOR(const T, weight_ih), TENSOR(const T, we
 }
 #endif
 
-/* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of (weight_hh, weight_ih), padded, for each panel of columns. weight_hh T
- * [4 WIDTH, WIDTH], weight_ih T [4 WIDTH, INPUTS] (not read without DX). */
+/* packed [PANELS][GATE_ROWS][COLUMNS]: the rows of (weight_hh, weight_ih), padded, for each panel of columns.
+ * weight_hh T [4 WIDTH, WIDTH], weight_ih T [4 WIDTH, INPUTS] (not read without DX). */
 __kernel void lstm_cpu_pack_rows(TENSOR(const T, weight_hh), TENSOR(const T, weight_ih), TENSOR(float, packed)) {
     for (int i = get_global_id(0); i < PANELS * GATE_ROWS * COLUMNS; i += get_global_size(0)) {
         const int column = (i / COLUMNS / GATE_ROWS * COLUMNS + i % COLUMNS) * VEC, row = i / COLUMNS % GATE_ROWS;
@@ -259,8 +261,8 @@ static inline void cells_store(floatv z[TILE][4], const_vectors c, const_vectors
     }
 }
 
-/* The pre-activations of a tile before the product: those of the other kernel that has multiplied the inputs, while the
- * next tile's are prefetched; or the biases. */
+/* The pre-activations of a tile before the product: those of the other kernel that has multiplied the inputs,
+ * while the next tile's are prefetched; or the biases. */
 static inline void tile_begin(floatv z[TILE][4], const step_rows *s, const_vectors bias, int first, int u, int n) {
     if (bias) {
         FOR_TILE(4) z[i][w] = bias[u * 4 + w];
@@ -273,9 +275,9 @@ static inline void tile_begin(floatv z[TILE][4], const step_rows *s, const_vecto
         products_prefetch(s, 0, (u + 1) * VEC, n);
 }
 
-/* One step of n samples: updates c in place, and computes h in `next` from the first `depth` elements of each row of
- * `now`. Gates are written tile by tile, so that memory is busy while the next tile is multiplied. sums: 4 vectors for
- * each sample. bias [UNITS][4] or NULL. */
+/* One step of n samples: updates c in place, and computes h in `next` from the first `depth` elements of each
+ * row of `now`. Gates are written tile by tile, so that memory is busy while the next tile is multiplied.
+ * sums: 4 vectors for each sample. bias [UNITS][4] or NULL. */
 static inline void step_forward(const_vectors packed, const_vectors bias, const step_rows *s, vectors sums, vectors c,
                                 const_vectors now, vectors next, int n, int depth) {
     for (int u = 0; u < UNITS; ++u)
@@ -380,8 +382,8 @@ __kernel void lstm_cpu_layer(TENSOR(const T, x), TENSOR(const float, packed), TE
 /* Rows of the gradient of the weights: whole tiles. */
 #define WEIGHT_ROWS ((GATE_ROWS + TILE - 1) / TILE * TILE)
 
-/* Step t of a block's samples: the first sample's row of each tensor, and the distances between samples. `before`: step
- * t - 1, or step 0 again if `first`. dproducts, x and dx may be NULL. */
+/* Step t of a block's samples: the first sample's row of each tensor, and the distances between samples.
+ * `before`: step t - 1, or step 0 again if `first`. dproducts, x and dx may be NULL. */
 typedef struct back_rows {
     __global const T *dy, *gates, *cells, *cells_before, *h_before, *x, *accum;
     __global T *dproducts, *dx;
@@ -389,8 +391,8 @@ typedef struct back_rows {
     bool first;
 } back_rows;
 
-/* One step of sample r: the gradients of the gates' pre-activations, stored to dproducts and to d [4][UNITS]. dh holds
- * the gradient from the next step; dc is updated for the previous step. bias [4][UNITS] sums d. */
+/* One step of sample r: the gradients of the gates' pre-activations, stored to dproducts and to d [4][UNITS].
+ * dh holds the gradient from the next step; dc is updated for the previous step. bias [4][UNITS] sums d. */
 static inline void cell_backward(const back_rows *s, int r, const_vectors dh, vectors dc, vectors d, vectors bias) {
     __global const T *gates = s->gates + 4 * r * s->cell_row;
     for (int u = 0; u < UNITS; ++u) {
@@ -425,8 +427,9 @@ static inline void row_prefetch(__global const T *row, int width) {
     for (int at = 0; at < width; at += LINE) PREFETCH_L2(row + at);
 }
 
-/* Prefetches part `i` of `parts` of what a step of n samples reads. A quarter of a sample's rows at a time, so that memory is
- * busy all the time while another step is multiplied, and never too busy for the multiplication. */
+/* Prefetches part `i` of `parts` of what a step of n samples reads. A quarter of a sample's rows at a time,
+ * so that memory is busy all the time while another step is multiplied, and never too busy for the
+ * multiplication. */
 static inline void step_prefetch(const back_rows *s, int n, int i, int parts) {
     for (int q = 4 * n * i / parts; q < 4 * n * (i + 1) / parts; ++q) {
         const long row = q / 4 * s->unit_row, saved = q / 4 * s->cell_row;
@@ -438,7 +441,8 @@ static inline void step_prefetch(const back_rows *s, int n, int i, int parts) {
     }
 }
 
-/* (dh, dx) = d (weight_hh, weight_ih): the panels from `from` on, while the rows of the next step arrive (NULL: none). */
+/* (dh, dx) = d (weight_hh, weight_ih): the panels from `from` on, while the rows of the next step arrive
+ * (NULL: none). */
 static inline void step_backward(const_vectors packed, const_vectors d, vectors drows, int n, int from,
                                  const back_rows *next) {
     const int tiles = (n + TILE - 1) / TILE, chunks = (GATE_ROWS + CHUNK - 1) / CHUNK;
@@ -509,10 +513,11 @@ static inline backward_state backward_begin(vectors scratch, int rows) {
     return y;
 }
 
-/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. parts (may be NULL) receives, for each
- * work-item, its part of the gradients of the weights and the biases, [WEIGHT_ROWS][WEIGHT_VECS] and [4][UNITS], summed
- * while d and the rows are in the caches. Of a whole layer: x, accum, dx T [batch, length, INPUTS] (the last two may be
- * NULL, dx if DX is 0). A work-item processes blocks of `rows` samples, strided by the number of work-items. */
+/* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. parts (may be NULL)
+ * receives, for each work-item, its part of the gradients of the weights and the biases,
+ * [WEIGHT_ROWS][WEIGHT_VECS] and [4][UNITS], summed while d and the rows are in the caches. Of a whole layer:
+ * x, accum, dx T [batch, length, INPUTS] (the last two may be NULL, dx if DX is 0). A work-item processes
+ * blocks of `rows` samples, strided by the number of work-items. */
 __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, h), TENSOR(const T, cells),
                                 TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
                                 TENSOR(float, parts),

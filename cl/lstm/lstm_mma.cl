@@ -1,4 +1,5 @@
-/* The recurrent part of an LSTM layer on matrix units whose products can have eight columns (HAS_HALVES), f16 and bf16.
+/* The recurrent part of an LSTM layer on matrix units whose products can have eight columns (HAS_HALVES), f16
+ * and bf16.
  *
  *   HIDDEN    units, a multiple of 16, at most 128
  *   SAMPLES   samples of a group: 8, or 4, of which each has two of the eight columns
@@ -9,9 +10,9 @@
  * pre-activations in the backward pass, goes through local memory, rounded to T as it is in its tensor. It has two
  * buffers, so that a step has one barrier. c, its gradient and all sums are f32.
  *
- * A lane has the sums of all gates of the same cells, so that cells need no exchange: a product has the rows of one gate.
- * Rows r and r + 8 of a product, which a lane has both, are units 2 r and 2 r + 1 of the subgroup's 16: a pair that is
- * loaded and stored as a uint. What a step reads is loaded one step ahead. */
+ * A lane has the sums of all gates of the same cells, so that cells need no exchange: a product has the rows
+ * of one gate. Rows r and r + 8 of a product, which a lane has both, are units 2 r and 2 r + 1 of the
+ * subgroup's 16: a pair that is loaded and stored as a uint. What a step reads is loaded one step ahead. */
 #include "lib/common.clh"
 #include "lib/mma.clh"
 #include "lib/mma_rows.clh"
@@ -72,12 +73,14 @@ INLINED void store_gates(const uint *x, __global T *p, long at) {
     for (int gate = 0; gate < 4; ++gate) store_pair(x[gate], p, (at * 4 + gate) * HIDDEN + UNIT);
 }
 
-/* Rows of a panel: of 16 columns of all units, padded. Where units are rows or columns of a product they are in its order. */
+/* Rows of a panel: of 16 columns of all units, padded. Where units are rows or columns of a product they are
+ * in its order. */
 #define LINE (HIDDEN + 8)
 #define IN_ORDER(unit) ((unit) / 16 * 16 + (unit) % 16 / 2 + (unit) % 2 * 8)
 
-/* The weight [4 HIDDEN, HIDDEN] as operands A: w[gate][block] has the subgroup's units of the gate as rows, and the units of
- * the block as columns; if `across`, the subgroup's units of h as rows, and the block's units of the gate as columns. */
+/* The weight [4 HIDDEN, HIDDEN] as operands A: w[gate][block] has the subgroup's units of the gate as rows,
+ * and the units of the block as columns; if `across`, the subgroup's units of h as rows, and the block's
+ * units of the gate as columns. */
 INLINED void load_weight(matrix_a (*w)[BLOCKS], __global const ushort *weight, __local ushort *panel, bool across) {
     UNROLLED
     for (int block = 0; block < BLOCKS; ++block) {
@@ -106,8 +109,8 @@ INLINED void load_weight(matrix_a (*w)[BLOCKS], __global const ushort *weight, _
     }
 }
 
-/* The operand B of a step in local memory: columns are rows. Two blocks of 16 k, which a load brings together, are rows 0 to 7
- * and 8 to 15 of the same places. */
+/* The operand B of a step in local memory: columns are rows. Two blocks of 16 k, which a load brings
+ * together, are rows 0 to 7 and 8 to 15 of the same places. */
 #define B_LINE(pairs) (16 * (pairs) + 8)
 #define OPERAND(pairs) (16 * B_LINE(pairs))
 
@@ -264,8 +267,8 @@ static inline ushort8 load_row(__global const T *p, long row, int width, int end
     return there ? *(__global const ushort8 *)p : (ushort8)(0);
 }
 
-/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, of which a subgroup has 16,
- * and sums 16 steps at a time. */
+/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, of which
+ * a subgroup has 16, and sums 16 steps at a time. */
 MATRIX_KERNEL __kernel void lstm_mma_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
                                             const int steps, const int length, const int split_steps) {
     MATRIX_SCRATCH(scratch);

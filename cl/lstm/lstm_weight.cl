@@ -2,8 +2,9 @@
 #include "lib/common.clh"
 #include "lib/runs.clh"
 
-/* out T [4, height, width] = accum + the sum of the parts, in order; out may overwrite accum in place. parts f32: `count`
- * times [4, rows, pitch], of which the first `height` rows and `width` columns are valid, `part` elements apart. */
+/* out T [4, height, width] = accum + the sum of the parts, in order; out may overwrite accum in place. parts
+ * f32: `count` times [4, rows, pitch], of which the first `height` rows and `width` columns are valid, `part`
+ * elements apart. */
 __kernel void lstm_weight_total(TENSOR(const float, parts), TENSOR(const T, accum), TENSOR(T, out), const int count,
                                 const int part, const int height, const int rows, const int width, const int pitch) {
     FOR_RUNS(r, 4 * height, width) {

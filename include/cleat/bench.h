@@ -55,12 +55,13 @@ typedef struct cleat_bench_result {
     /* Nominal work of the operations (arithmetic; inputs and outputs counted once each) divided by the median
      * time. */
     double gflops, gbytes_per_second;
-    /* Ratio of the roofline time to the median. The roofline time of an operation is the longer of its arithmetic at the
-     * peak of the unit that computes it and its memory traffic at the memory's rate. Above 1 if data stay in
-     * a cache, or if a kernel does less arithmetic than is counted (cleat_bench_warning). */
+    /* Ratio of the roofline time to the median. The roofline time of an operation is the longer of its
+     * arithmetic at the peak of the unit that computes it and its memory traffic at the memory's rate. Above
+     * 1 if data stay in a cache, or if a kernel does less arithmetic than is counted
+     * (cleat_bench_warning). */
     double share_of_peak;
-    /* The estimate of `cleat plan` for one run, at the sustained rates in the card file of the device; without one (and on
-     * CPUs) at `peak`. */
+    /* The estimate of `cleat plan` for one run, at the sustained rates in the card file of the device;
+     * without one (and on CPUs) at `peak`. */
     double predicted_ms;
     bool memory_bound;     /* memory traffic dominates the roofline time */
     cleat_rates peak;      /* of the device (cleat_peaks_measure) */
@@ -81,8 +82,8 @@ typedef struct cleat_bench_result {
  * this name; the message gives the nearest one. */
 CLEAT_API cleat_status cleat_bench(const cleat_bench_request *request, cleat_bench_result *result, cleat_error *error);
 
-/* Writes warning number `i` about a result (its share is above 1; a measured peak is below half of the card file's) to `text`
- * [size], cut if too long; false past the last. */
+/* Writes warning number `i` about a result (its share is above 1; a measured peak is below half of the card
+ * file's) to `text` [size], cut if too long; false past the last. */
 CLEAT_API bool cleat_bench_warning(const cleat_bench_result *result, size_t i, char *text, size_t size);
 
 typedef struct cleat_spread {
@@ -169,9 +170,9 @@ typedef struct cleat_allreduce_bench {
     double worst;          /* largest relative difference between its times and those measured */
 } cleat_allreduce_bench;
 
-/* Times the sum of gradients over all ranks, without devices, about `seconds` for each size; a size whose runs would take
- * much longer ends the series. All ranks call it and receive the same points. CLEAT_ERR_ARGUMENT: there is one rank only;
- * CLEAT_ERR_RANK_LOST. `bench` is written on success only. */
+/* Times the sum of gradients over all ranks, without devices, about `seconds` for each size; a size whose
+ * runs would take much longer ends the series. All ranks call it and receive the same points.
+ * CLEAT_ERR_ARGUMENT: there is one rank only; CLEAT_ERR_RANK_LOST. `bench` is written on success only. */
 CLEAT_API cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_allreduce_bench *bench,
                                              cleat_error *error);
 

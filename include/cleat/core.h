@@ -83,17 +83,17 @@ CLEAT_API void cleat_log(cleat_log_level level, const char *format, ...) CLEAT_P
 enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 
-/* Writes `word` as one word of a shell command: in quotes if a shell would otherwise change or split it. False, with an
- * empty text, if it does not fit. */
+/* Writes `word` as one word of a shell command: in quotes if a shell would otherwise change or split it.
+ * False, with an empty text, if it does not fit. */
 CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
 
-/* Replaces control characters but tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F in UTF-8. Names
- * and cells of files are parts of messages, and must not steer the terminal that shows them; the texts of errors and of
- * the log are already clean. */
+/* Replaces control characters but tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F in
+ * UTF-8. Names and cells of files are parts of messages, and must not steer the terminal that shows them; the
+ * texts of errors and of the log are already clean. */
 CLEAT_API void cleat_clean_text(char *text);
 
-/* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you mean"; NULL
- * if none is near. Points into `names`. */
+/* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you
+ * mean"; NULL if none is near. Points into `names`. */
 CLEAT_API const char *cleat_nearest_name(const char *name, const char *const *names, size_t count);
 
 /* The version of the running library, "0.2.0", which may be newer than this header. Static string. */

@@ -88,8 +88,8 @@ typedef struct cleat_rates {
     double matrix_flops;
     double bytes;          /* bytes read and written per second */
     double launch_seconds; /* overhead of a kernel launch, seconds */
-    /* Seconds of a launch of products that do not depend on their sizes, in f32 and on the matrix unit: the launch itself,
-     * prologues of tiles, the addition of parts of a sum. 0: launch_seconds */
+    /* Seconds of a launch of products that do not depend on their sizes, in f32 and on the matrix unit: the
+     * launch itself, prologues of tiles, the addition of parts of a sum. 0: launch_seconds */
     double product_seconds, matrix_product_seconds;
     double recurrent_flops; /* f32 operations per second of products that wait for each other (LSTM); 0: flops */
     double within;          /* true times lie between estimates / within and * within; 0: unknown, or measured here */
@@ -118,13 +118,14 @@ CLEAT_API const cleat_device_facts *cleat_device_get_facts(const cleat_device *d
 CLEAT_API int64_t cleat_device_allocated(const cleat_device *device);
 CLEAT_API int64_t cleat_device_peak(const cleat_device *device);
 
-/* Whether the device has finished every graph that was enqueued by cleat_exec_run; true before the first one. Does not wait.
- * May be called from any thread while the device is open. */
+/* Whether the device has finished every graph that was enqueued by cleat_exec_run; true before the first one.
+ * Does not wait. May be called from any thread while the device is open. */
 CLEAT_API bool cleat_device_is_idle(cleat_device *device);
 
-/* Gives a number to all graphs that cleat_exec_run has enqueued so far. Numbers ascend from 1. cleat_device_marked returns the
- * largest number whose graphs the device has finished, 0 before the first; it does not wait. The first is called by the thread
- * that uses the device, the second by any thread while the device is open. */
+/* Gives a number to all graphs that cleat_exec_run has enqueued so far. Numbers ascend from 1.
+ * cleat_device_marked returns the largest number whose graphs the device has finished, 0 before the first; it
+ * does not wait. The first is called by the thread that uses the device, the second by any thread while the
+ * device is open. */
 CLEAT_API void cleat_device_mark(cleat_device *device, int64_t number);
 CLEAT_API int64_t cleat_device_marked(cleat_device *device);
 

@@ -1,5 +1,5 @@
-/* Data-parallel training over several devices, as a model on paper: shares of the global batch, the all-reduce of the
- * gradient, the step, and which devices pay. No device and no MPI is needed. */
+/* Data-parallel training over several devices, as a model on paper: shares of the global batch, the
+ * all-reduce of the gradient, the step, and which devices pay. No device and no MPI is needed. */
 #ifndef CLEAT_DISTRIBUTED_PLAN_H
 #define CLEAT_DISTRIBUTED_PLAN_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* What connects the devices: each sends and receives at once with the same bandwidth, all of them at the same time (a
- * switch). */
+/* What connects the devices: each sends and receives at once with the same bandwidth, all of them at the same
+ * time (a switch). */
 typedef struct cleat_network {
     char name[48];           /* as it was given: "10Gb,30us" */
     double bytes_per_second; /* that an all-reduce reaches, the sums of the host included */
@@ -19,9 +19,9 @@ typedef struct cleat_network {
     double host_bytes_per_second;
 } cleat_network;
 
-/* Reads "RATE[,LATENCY]": RATE is a number of kb, Mb, Gb (bits), kB, MB or GB (bytes) a second, or the name of one of
- * the links below; LATENCY a number of ns, us, ms or s. A rate alone has the latency of TCP, 50 us; each name has its
- * own. CLEAT_ERR_ARGUMENT: another text; the message lists what is possible.
+/* Reads "RATE[,LATENCY]": RATE is a number of kb, Mb, Gb (bits), kB, MB or GB (bytes) a second, or the name
+ * of one of the links below; LATENCY a number of ns, us, ms or s. A rate alone has the latency of TCP, 50 us;
+ * each name has its own. CLEAT_ERR_ARGUMENT: another text; the message lists what is possible.
  *     memory                several devices that share the memory of one machine (CPUs, integrated GPUs)
  *     pcie3, pcie4, pcie5   cards with 16 lanes in one machine, whose gradients are summed in its memory */
 CLEAT_API cleat_status cleat_network_parse(const char *text, cleat_network *network, cleat_error *error);
@@ -38,8 +38,8 @@ typedef enum cleat_allreduce {
 /* "ring", "tree", "recursive doubling", "recursive halving"; "" if out of range. */
 CLEAT_API const char *cleat_allreduce_name(cleat_allreduce way);
 
-/* Estimates the seconds of one all-reduce of `bytes` bytes over `ranks` ranks; 0 for one rank. (Copies between devices
- * and their hosts are not included.) */
+/* Estimates the seconds of one all-reduce of `bytes` bytes over `ranks` ranks; 0 for one rank. (Copies
+ * between devices and their hosts are not included.) */
 CLEAT_API double cleat_allreduce_seconds(cleat_allreduce way, int ranks, int64_t bytes, const cleat_network *network);
 
 /* The fastest way; of equal ones the first of the list. */
@@ -51,9 +51,10 @@ typedef struct cleat_allreduce_time {
     double seconds;
 } cleat_allreduce_time;
 
-/* Finds the latency and bandwidth with which the model above is nearest to measured times [count] of `ranks` ranks, in
- * relative differences; *worst: the largest of these. network->name is what cleat_network_parse reads, to three digits;
- * host_bytes_per_second is 0. CLEAT_ERR_ARGUMENT: fewer than two ranks or sizes, or times that no network has. */
+/* Finds the latency and bandwidth with which the model above is nearest to measured times [count] of `ranks`
+ * ranks, in relative differences; *worst: the largest of these. network->name is what cleat_network_parse
+ * reads, to three digits; host_bytes_per_second is 0. CLEAT_ERR_ARGUMENT: fewer than two ranks or sizes, or
+ * times that no network has. */
 CLEAT_API cleat_status cleat_network_fit(int ranks, size_t count, const cleat_allreduce_time *measured,
                                          cleat_network *network, double *worst, cleat_error *error);
 
@@ -88,9 +89,9 @@ typedef struct cleat_distributed_rank {
 
 enum { CLEAT_PLAN_TABLES = 4, CLEAT_PLAN_NAME = 64 };
 
-/* A parameter of which a step changes only some rows, such as an embedding: devices exchange these. Its rows are not known before
- * the texts are read, so all row numbers of a batch (samples times positions, padding included) count as different ones; a step of
- * training exchanges at most as much. */
+/* A parameter of which a step changes only some rows, such as an embedding: devices exchange these. Its rows
+ * are not known before the texts are read, so all row numbers of a batch (samples times positions, padding
+ * included) count as different ones; a step of training exchanges at most as much. */
 typedef struct cleat_distributed_table {
     char name[CLEAT_PLAN_NAME]; /* of the parameter, cut if it is longer */
     int64_t rows, width;
@@ -122,7 +123,8 @@ typedef struct cleat_distributed_report {
     bool data_known;                                  /* false: one global batch of the longest length is planned */
     int64_t length; /* of the largest global batch, the longest of equal ones: the one that is shown */
     int64_t global_batch_size;
-    /* If one device alone is the fastest, this is the exchange of the fastest choice of several, and not part of the step. */
+    /* If one device alone is the fastest, this is the exchange of the fastest choice of several, and not part
+     * of the step. */
     cleat_distributed_exchange exchange;
     /* Estimates: */
     double step_seconds;               /* of the slowest device, and the exposed exchange of several */
@@ -135,9 +137,10 @@ typedef struct cleat_distributed_report {
 } cleat_distributed_report;
 
 /* Plans `profile` for data-parallel training over devices [count] that a network connects. Each device plans
- * micro-batches for its memory; a device that would make the step slower is left out. Samples are counted as by
- * cleat_fit_describe. CLEAT_OK is returned even if the model fits no device: see report->used. CLEAT_ERR_ARGUMENT: no
- * devices or more than CLEAT_PLAN_DEVICES, more devices than samples in a global batch. */
+ * micro-batches for its memory; a device that would make the step slower is left out. Samples are counted as
+ * by cleat_fit_describe. CLEAT_OK is returned even if the model fits no device: see report->used.
+ * CLEAT_ERR_ARGUMENT: no devices or more than CLEAT_PLAN_DEVICES, more devices than samples in a global
+ * batch. */
 CLEAT_API cleat_status cleat_fit_distributed(const cleat_profile *profile, int count,
                                              const cleat_distributed_device *devices, const cleat_network *network,
                                              cleat_distributed_report *report, cleat_error *error);

@@ -1,9 +1,10 @@
-/* Checks of a machine: installed cards, drivers, permissions, whether a kernel computes correct results, and the limits
- * of the host. `cleat doctor` prints the report. The checks install and change nothing, except that the cache folder is
- * created.
+/* Checks of a machine: installed cards, drivers, permissions, whether a kernel computes correct results, and
+ * the limits of the host. `cleat doctor` prints the report. The checks install and change nothing, except
+ * that the cache folder is created.
  *
- * Everything that cleat_doctor_run asks of a driver runs in a child process with a timeout, because drivers hang and crash.
- * As for any fork, the calling process must be single-threaded and must not have used OpenCL before. */
+ * Everything that cleat_doctor_run asks of a driver runs in a child process with a timeout, because drivers
+ * hang and crash. As for any fork, the calling process must be single-threaded and must not have used OpenCL
+ * before. */
 #ifndef CLEAT_DOCTOR_H
 #define CLEAT_DOCTOR_H
 
@@ -82,9 +83,9 @@ CLEAT_API cleat_status cleat_doctor_run(const cleat_doctor_request *request, cle
 /* NULL is allowed. */
 CLEAT_API void cleat_doctor_free(cleat_doctor_report *report);
 
-/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the log gets
- * one warning with the card and what keeps it from being used; where no device fits, the error's text gets it. Starts
- * no process and loads nothing that the OpenCL loader has not tried. */
+/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the
+ * log gets one warning with the card and what keeps it from being used; where no device fits, the error's
+ * text gets it. Starts no process and loads nothing that the OpenCL loader has not tried. */
 CLEAT_API cleat_status cleat_doctor_open_device(const char *selector, cleat_device **device, cleat_error *error);
 
 /* Appends a check of the caller to the section `name`, which is created with `title` if the report has no
@@ -95,8 +96,8 @@ CLEAT_API cleat_status cleat_doctor_add(cleat_doctor_report *report, const char 
 /* The first check with this code; NULL: none. */
 CLEAT_API const cleat_doctor_check *cleat_doctor_find(const cleat_doctor_report *report, const char *code);
 
-/* Fills severity, cause and commands of a fault that the caller found, for this distribution. `code` is one of the codes
- * of the doctor. */
+/* Fills severity, cause and commands of a fault that the caller found, for this distribution. `code` is one
+ * of the codes of the doctor. */
 CLEAT_API void cleat_doctor_describe(const char *code, cleat_doctor_check *check);
 
 /* Receives a piece of a text; `user` as given. */

@@ -51,8 +51,9 @@ CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_erro
 /* Enqueues only the nodes [first, last) by index: for tests, benchmarks and profiling. */
 CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
                                             cleat_error *error);
-/* Waits until all enqueued work is done. A failed kernel is reported here or by the next cleat_exec_read, with the name
- * of its graph; with its own where CLEAT_LAUNCH_BLOCKING is set in the environment (each launch is then waited for). */
+/* Waits until all enqueued work is done. A failed kernel is reported here or by the next cleat_exec_read,
+ * with the name of its graph; with its own where CLEAT_LAUNCH_BLOCKING is set in the environment (each launch
+ * is then waited for). */
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype. `graph` is the graph whose layout contains the
@@ -78,8 +79,8 @@ CLEAT_API cleat_status cleat_exec_initialise(cleat_exec *exec, uint64_t seed, cl
 CLEAT_API cleat_status cleat_exec_save(cleat_exec *exec, const char *path, cleat_error *error);
 /* Reads the file of cleat_exec_save, or model.safetensors of a checkpoint of a network without running
  * statistics (a checkpoint stores the mean and variance of a layer as one tensor, NAME [2, C]). The file must
- * hold exactly the tensors of the store, with their shapes: CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE names the tensor that
- * differs, and nothing is changed. */
+ * hold exactly the tensors of the store, with their shapes: CLEAT_ERR_FORMAT or CLEAT_ERR_SHAPE names the
+ * tensor that differs, and nothing is changed. */
 CLEAT_API cleat_status cleat_exec_load(cleat_exec *exec, const char *path, cleat_error *error);
 
 /* A batch of inputs in host memory (pinned on request), in the layout of the inputs on the device, so that

@@ -101,11 +101,11 @@ CLEAT_API cleat_running_stats cleat_running_statistics(cleat_graph *graph, const
  * the plan is made. NULL is ignored. */
 CLEAT_API void cleat_retain(cleat_graph *graph, cleat_tensor *tensor);
 
-/* Appends the nodes that compute the gradient of `loss` (f32, one element) with respect to every parameter and every
- * input marked by cleat_require_grad. Parameter gradients accumulate in the store's gradient buffer, which the
- * optimizer zeroes; each gradient of an activation is a separate tensor. `seed` (f32 [1]) is the gradient of the loss
- * itself; NULL: 1, or with f16 weights (cleat_autocast) the loss scale, which an optimizer (cleat/optimizer.h)
- * adjusts. */
+/* Appends the nodes that compute the gradient of `loss` (f32, one element) with respect to every parameter
+ * and every input marked by cleat_require_grad. Parameter gradients accumulate in the store's gradient
+ * buffer, which the optimizer zeroes; each gradient of an activation is a separate tensor. `seed` (f32 [1])
+ * is the gradient of the loss itself; NULL: 1, or with f16 weights (cleat_autocast) the loss scale, which an
+ * optimizer (cleat/optimizer.h) adjusts. */
 CLEAT_API void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed);
 /* Requests the gradient of an input from cleat_backward; calling it after an operation has used the input is an
  * error. */

@@ -32,8 +32,8 @@ typedef struct cleat_image_options {
     /* Masks: number of classes, 2 to 255, whose ids are the values of the mask files; 0: that of the names in
      * `classes`, or without them two, black and white. */
     int64_t mask_classes;
-    /* Masks with classes: JSON file with an object id2label ({"0": "wall", ...}) that names them where `classes` and the
-     * data do not, if it exists and has as many; NULL or "": none. */
+    /* Masks with classes: JSON file with an object id2label ({"0": "wall", ...}) that names them where
+     * `classes` and the data do not, if it exists and has as many; NULL or "": none. */
     const char *names;
     bool reduce_labels; /* masks with classes: 0 is unlabelled, and k is class k - 1 */
     /* Folder of an earlier cleat_dataset_save, from which channels, means, standard deviations and classes
@@ -108,9 +108,9 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
  * image; masks are not read then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
-/* With options->mask_classes or names, the values of a mask are classes: greys, or indices of a palette; 255, and with
- * reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value that is
- * not a class is an error of cleat_dataset_fill (or of opening, for the samples from which means are
+/* With options->mask_classes or names, the values of a mask are classes: greys, or indices of a palette; 255,
+ * and with reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value
+ * that is not a class is an error of cleat_dataset_fill (or of opening, for the samples from which means are
  * computed) with file, row and column. Names come from options->classes, else from labels.txt in the folder,
  * one per line, else from options->names. */
 

@@ -5,8 +5,8 @@
  *
  * Threads: batches are immutable after creation; any number of threads may read them. A loader has one
  * consumer: only one thread at a time may call its functions. Of the callbacks in the setup, slot_wait and
- * filled are called by the thread that fills the slot (one of the loader's threads if it has any); the others are called
- * by the thread that creates the loader. */
+ * filled are called by the thread that fills the slot (one of the loader's threads if it has any); the others
+ * are called by the thread that creates the loader. */
 #ifndef CLEAT_LOADER_H
 #define CLEAT_LOADER_H
 
@@ -72,11 +72,11 @@ typedef struct cleat_batches_spec {
     const cleat_bucket *buckets;  /* [n_buckets] ascending lengths */
     size_t n_buckets;             /* >= 1 */
     const cleat_rng_key *rng_key; /* key of the permutation; NULL: evaluation, in the given order */
-    /* Training on several devices: [n_buckets] samples of a global batch on all of them; NULL: global_batch_size of the
-     * buckets, which are otherwise those of this device's part. */
+    /* Training on several devices: [n_buckets] samples of a global batch on all of them; NULL:
+     * global_batch_size of the buckets, which are otherwise those of this device's part. */
     const int64_t *global_batch_sizes;
-    /* The part of a global batch of `samples` samples that this device computes: *count samples from *first on. NULL: all
-     * of them. Must be a pure function. */
+    /* The part of a global batch of `samples` samples that this device computes: *count samples from *first
+     * on. NULL: all of them. Must be a pure function. */
     void (*part)(void *user, int64_t samples, int64_t *first, int64_t *count);
     void *user;
 } cleat_batches_spec;

@@ -25,9 +25,9 @@ typedef enum cleat_mode {
 
 enum { CLEAT_LORA_LAYERS = 64 };
 
-/* How parameters are trained: settings of [train] in a profile. A parameter has a depth in its network: 0 the embeddings
- * or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. All zero: all are trained alike,
- * without decay_norm_bias. */
+/* How parameters are trained: settings of [train] in a profile. A parameter has a depth in its network: 0 the
+ * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. All zero: all
+ * are trained alike, without decay_norm_bias. */
 typedef struct cleat_param_options {
     double learning_rate;          /* the run's, for backbone_learning_rate */
     double backbone_learning_rate; /* of the backbone; 0: learning_rate */

@@ -39,8 +39,8 @@ typedef struct cleat_onnx_report {
  * metadata describe how to prepare inputs and interpret outputs: labels, means and deviations, and the small
  * files of the fitted preprocessing as they are in the checkpoint.
  *
- * `checkpoint` as for cleat_evaluate; `options` and `report` may be NULL. No device is used. CLEAT_ERR_NOT_SUPPORTED:
- * an operation of the model has no translation. */
+ * `checkpoint` as for cleat_evaluate; `options` and `report` may be NULL. No device is used.
+ * CLEAT_ERR_NOT_SUPPORTED: an operation of the model has no translation. */
 CLEAT_API cleat_status cleat_export_onnx(const cleat_profile *profile, const char *checkpoint,
                                          const cleat_onnx_options *options, const char *path, cleat_onnx_report *report,
                                          cleat_error *error);

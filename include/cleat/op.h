@@ -111,18 +111,20 @@ typedef struct cleat_expected_value {
 #define CLEAT_IN(i) (UINT32_C(1) << (i))
 #define CLEAT_EVERY_INPUT UINT32_MAX
 
-/* How an op does the work of its neighbours (cleat_graph_fuse). Each function changes `node` (op, attributes, inputs, outputs)
- * into a node that does both and returns true, if its kernels can. NULL: never. `wide`: the graph is for devices with
- * work-groups of one work-item (cleat_graph_set_wide). */
+/* How an op does the work of its neighbours (cleat_graph_fuse). Each function changes `node` (op, attributes,
+ * inputs, outputs) into a node that does both and returns true, if its kernels can. NULL: never. `wide`: the
+ * graph is for devices with work-groups of one work-item (cleat_graph_set_wide). */
 typedef struct cleat_fusion {
-    /* `consumer` reads out[0] of `node` and otherwise nothing that `node` or a later node produces, and it writes one tensor.
-     * out[0] is then the output of `consumer`. The former out[0] becomes another output, or is dropped if `sole_consumer` is
-     * true, which means that nothing else reads it. */
+    /* `consumer` reads out[0] of `node` and otherwise nothing that `node` or a later node produces, and it
+     * writes one tensor. out[0] is then the output of `consumer`. The former out[0] becomes another output,
+     * or is dropped if `sole_consumer` is true, which means that nothing else reads it. */
     bool (*consumer)(cleat_node *node, const cleat_node *consumer, bool sole_consumer);
-    /* `producer` has one output, which `node` alone reads, and no other effect. It is removed; its inputs exist until then. */
+    /* `producer` has one output, which `node` alone reads, and no other effect. It is removed; its inputs
+     * exist until then. */
     bool (*producer)(cleat_node *node, const cleat_node *producer, bool wide);
-    /* `consumers` [count] are all that read out[output] of `node`, follow it immediately and otherwise read nothing that it or
-     * they produce. They and the former out[output] are removed; their outputs exist until then. */
+    /* `consumers` [count] are all that read out[output] of `node`, follow it immediately and otherwise read
+     * nothing that it or they produce. They and the former out[output] are removed; their outputs exist until
+     * then. */
     bool (*consumers)(cleat_node *node, cleat_node *const *consumers, int count, bool wide);
     int output;
 } cleat_fusion;
@@ -167,17 +169,17 @@ struct cleat_op {
     const cleat_fusion *fusion; /* NULL: the op never does the work of its neighbours */
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
-    /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing = selective):
-     * they take one pass over the inputs, which the gradient reads, while it does not read out[0], and every kernel of
-     * the node, a fused one too, gives the same bits. NULL: no. */
+    /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing =
+     * selective): they take one pass over the inputs, which the gradient reads, while it does not read
+     * out[0], and every kernel of the node, a fused one too, gives the same bits. NULL: no. */
     bool (*cheap)(const cleat_node *node);
     /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
      * the way the kernels take. A device is checked against it before it trains
      * (src/inspect/verify/program_check.h). An op without it is not checked; the log names it. */
     cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
-    /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient of an
-     * embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none. Several devices then
-     * exchange these rows only. 0: the node may change any row. */
+    /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient
+     * of an embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none.
+     * Several devices then exchange these rows only. 0: the node may change any row. */
     uint32_t row_inputs;
 };
 
@@ -270,8 +272,9 @@ CLEAT_API void cleat_launch_tensor(cleat_binder *binder, const cleat_tensor *ten
 CLEAT_API void cleat_launch_tensor_at(cleat_binder *binder, const cleat_tensor *tensor, int64_t elements);
 /* The node's workspace from byte `offset` on (a multiple of element_size), also as two arguments. */
 CLEAT_API void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_size);
-/* A scalar argument. `name` is that of the kernel's parameter, a static string. Arguments are set in the order of these calls;
- * the tests compare each name with the kernel's own, so that two swapped integers fail. */
+/* A scalar argument. `name` is that of the kernel's parameter, a static string. Arguments are set in the
+ * order of these calls; the tests compare each name with the kernel's own, so that two swapped integers
+ * fail. */
 CLEAT_API void cleat_launch_i32(cleat_binder *binder, const char *name, int32_t value);
 CLEAT_API void cleat_launch_f32(cleat_binder *binder, const char *name, float value);
 CLEAT_API void cleat_launch_i64(cleat_binder *binder, const char *name, int64_t value);

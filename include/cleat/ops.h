@@ -24,8 +24,9 @@ CLEAT_API cleat_tensor *cleat_cast(cleat_graph *graph, cleat_tensor *x, cleat_dt
  * their gradients remain f32. Call it before the first operation, and again to change the type (for example a
  * head in f32). A graph without this call has no automatic casts.
  *
- * CLEAT_TF32 is f32, but linear layers and convolutions may round the operands of their products to TF32, in forward and
- * backward, on matrix units that have it (NVIDIA's from 8.0 on): what PyTorch calls allow_tf32. */
+ * CLEAT_TF32 is f32, but linear layers and convolutions may round the operands of their products to TF32, in
+ * forward and backward, on matrix units that have it (NVIDIA's from 8.0 on): what PyTorch calls
+ * allow_tf32. */
 CLEAT_API void cleat_autocast(cleat_graph *graph, cleat_dtype storage);
 /* Current storage type of autocast; f32 with CLEAT_TF32, and without autocast. */
 CLEAT_API cleat_dtype cleat_autocast_storage(const cleat_graph *graph);
@@ -53,8 +54,8 @@ CLEAT_API cleat_tensor *cleat_permute(cleat_graph *graph, cleat_tensor *x, const
  * order. */
 CLEAT_API cleat_tensor *cleat_embedding(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
                                         cleat_dtype storage);
-/* The same, but row `padding` of the table gets no gradient, as with padding_idx of torch.nn.Embedding; -1: every row
- * has one. */
+/* The same, but row `padding` of the table gets no gradient, as with padding_idx of torch.nn.Embedding; -1:
+ * every row has one. */
 CLEAT_API cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table,
                                                int64_t padding, cleat_dtype storage);
 
@@ -64,9 +65,9 @@ CLEAT_API cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor 
  * chain. D is even; with lengths, a multiple of 4. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
-/* x + learned position embeddings: position l of every sample gets row first + l of the table, or nothing if the table
- * has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter if there are rows that no
- * position gets -> T [..., L, D]. The gradient of the table is summed in a fixed order. */
+/* x + learned position embeddings: position l of every sample gets row first + l of the table, or nothing if
+ * the table has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter if there are rows
+ * that no position gets -> T [..., L, D]. The gradient of the table is summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_position_embedding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table,
                                                  int64_t first);
 
@@ -80,13 +81,13 @@ CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
 
-/* Layer scale (Touvron et al. 2021): y = residual + scale x, with a factor for each channel of a residual branch. x T
- * [..., D], scale f32 [D], residual T [..., D] or NULL -> T [..., D]. */
+/* Layer scale (Touvron et al. 2021): y = residual + scale x, with a factor for each channel of a residual
+ * branch. x T [..., D], scale f32 [D], residual T [..., D] or NULL -> T [..., D]. */
 CLEAT_API cleat_tensor *cleat_layer_scale(cleat_graph *graph, cleat_tensor *x, cleat_tensor *scale,
                                           cleat_tensor *residual);
 
-/* A learned token, such as the class token of a vision transformer, in front of each sample's sequence. x T [B, L, D],
- * token f32 [D] -> T [B, L + 1, D]. */
+/* A learned token, such as the class token of a vision transformer, in front of each sample's sequence. x T
+ * [B, L, D], token f32 [D] -> T [B, L + 1, D]. */
 CLEAT_API cleat_tensor *cleat_prepend_token(cleat_graph *graph, cleat_tensor *x, cleat_tensor *token);
 
 /* GELU with the error function (Hendrycks & Gimpel 2016): x * 0.5 * (1 + erf(x / sqrt(2))). [...] -> [...] */
@@ -110,8 +111,8 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 /* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor is stored
  * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys and values side by side, each [H, D/H]. lengths i32 [B]
  * or NULL: keys at lengths[b] and later are masked; output rows at lengths[b] and later are 0 and pass no
- * gradient. D/H <= 128 -> T [B, L, D].
- * Scores Q K^T / sqrt(D/H) are f32, and the backward pass computes them again: a weight has a relative error of about
+ * gradient. D/H <= 128 -> T [B, L, D]. Scores Q K^T / sqrt(D/H) are f32, and the backward pass computes them
+ * again: a weight has a relative error of about
  * |score| / 2^23. From 1e9 on (operands of 65000) rounding alone exceeds what exp can hold: outputs stay finite, but
  * gradients are meaningless, and may be infinite or NaN. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
@@ -130,12 +131,12 @@ typedef struct cleat_disentangled_spec {
     int max_relative_positions; /* longer distances count as this one */
 } cleat_disentangled_spec;
 
-/* Multi-head self-attention with relative positions, as in DeBERTa (He et al. 2021): the score of query i and key j is
- * (q_i . k_j + q_i . pos_keys[r] + k_j . pos_queries[r]) / sqrt(D/H n), where r is the row of the distance i - j, and n
- * is 3, or 2 if pos_keys or pos_queries is NULL. Computed block by block: no L x L tensor is stored. qkv and lengths as
- * in cleat_attention. pos_keys, pos_queries T [2S, D]: row S + r belongs to the distance or bucket r, limited to -S and
- * S - 1; S is spec->buckets, or max_relative_positions without buckets. spec is borrowed, during the call.
- * -> T [B, L, D] */
+/* Multi-head self-attention with relative positions, as in DeBERTa (He et al. 2021): the score of query i and
+ * key j is (q_i . k_j + q_i . pos_keys[r] + k_j . pos_queries[r]) / sqrt(D/H n), where r is the row of the
+ * distance i - j, and n is 3, or 2 if pos_keys or pos_queries is NULL. Computed block by block: no L x L
+ * tensor is stored. qkv and lengths as in cleat_attention. pos_keys, pos_queries T [2S, D]: row S + r belongs
+ * to the distance or bucket r, limited to -S and S - 1; S is spec->buckets, or max_relative_positions without
+ * buckets. spec is borrowed, during the call. -> T [B, L, D] */
 CLEAT_API cleat_tensor *cleat_disentangled_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *pos_keys,
                                                      cleat_tensor *pos_queries, cleat_tensor *lengths,
                                                      const cleat_disentangled_spec *spec);
@@ -177,8 +178,8 @@ CLEAT_API cleat_tensor *cleat_select_marked(cleat_graph *graph, cleat_tensor *x,
  * sample is a multiple of 4, the mask of the sample does not depend on how its global batch is divided into
  * micro-batches. Otherwise it does, but masks still differ between samples. */
 CLEAT_API cleat_tensor *cleat_dropout(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
-/* As cleat_dropout, for a tensor that does not belong to single samples (position embeddings): all micro-batches of a
- * global batch get the same mask. x [...] -> [...] */
+/* As cleat_dropout, for a tensor that does not belong to single samples (position embeddings): all
+ * micro-batches of a global batch get the same mask. x [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_dropout_shared(cleat_graph *graph, cleat_tensor *x, cleat_tensor *rng, float rate);
 
 /* Cross-entropy loss for classification: sum over rows of sample_weight[row] * -(sum over c of q[c] log
@@ -212,8 +213,8 @@ CLEAT_API void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar,
 /* The same for several scalars [count <= 10] and the elements `indices` [count] of one state, in one launch. */
 CLEAT_API void cleat_accumulate_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices, int count,
                                         cleat_tensor *state);
-/* The same, and the sum of the scalars, in their order -> f32 [1], in the same launch: state[total] += sum. The sum is
- * differentiable: each scalar gets its gradient. */
+/* The same, and the sum of the scalars, in their order -> f32 [1], in the same launch: state[total] += sum.
+ * The sum is differentiable: each scalar gets its gradient. */
 CLEAT_API cleat_tensor *cleat_sum_metrics(cleat_graph *graph, cleat_tensor *const *scalars, const int *indices,
                                           int count, int total, cleat_tensor *state);
 
@@ -240,9 +241,9 @@ CLEAT_API cleat_tensor *cleat_depthwise_conv2d(cleat_graph *graph, cleat_tensor 
 CLEAT_API cleat_tensor *cleat_max_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
                                        int64_t padding);
 
-/* Average pooling: the mean over windows of size x size at distance `stride`. Positions outside the image count as
- * zeros of the mean (PyTorch's default, count_include_pad=True). Sizes as of cleat_max_pool. x T [B, H, W, C] -> T [B,
- * P, Q, C] */
+/* Average pooling: the mean over windows of size x size at distance `stride`. Positions outside the image
+ * count as zeros of the mean (PyTorch's default, count_include_pad=True). Sizes as of cleat_max_pool. x T [B,
+ * H, W, C] -> T [B, P, Q, C] */
 CLEAT_API cleat_tensor *cleat_average_pool(cleat_graph *graph, cleat_tensor *x, int64_t size, int64_t stride,
                                            int64_t padding);
 
@@ -267,9 +268,9 @@ typedef struct cleat_block_diagonal_spec {
     float factor;        /* multiplies the blocks */
     cleat_dtype storage; /* of the result: T */
 } cleat_block_diagonal_spec;
-/* Puts the blocks of x on the diagonal of a matrix that is 0 elsewhere: with P bits set in `used`, block q of x goes to
- * rows s side to (s + 1) side of y, where s is the place of the q-th bit, and to columns q rank to (q + 1) rank.
- * x f32 [P side, rank] -> T [S side, P rank] */
+/* Puts the blocks of x on the diagonal of a matrix that is 0 elsewhere: with P bits set in `used`, block q of
+ * x goes to rows s side to (s + 1) side of y, where s is the place of the q-th bit, and to columns q rank to
+ * (q + 1) rank. x f32 [P side, rank] -> T [S side, P rank] */
 CLEAT_API cleat_tensor *cleat_block_diagonal(cleat_graph *graph, cleat_tensor *x,
                                              const cleat_block_diagonal_spec *spec);
 
@@ -364,8 +365,9 @@ typedef struct cleat_structure {
  * ...). x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32 [1]. No L x L tensor is stored. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                              const cleat_structure *target, cleat_tensor *sample_weight);
-/* Several at once: values[i], i < count, is the loss of specs[i]. Neighbouring specs that are not of pairs (COORDINATE to
- * BASE_PAIR) share their launches, up to four of them. On an error of the graph, values are NULL. */
+/* Several at once: values[i], i < count, is the loss of specs[i]. Neighbouring specs that are not of pairs
+ * (COORDINATE to BASE_PAIR) share their launches, up to four of them. On an error of the graph, values are
+ * NULL. */
 CLEAT_API void cleat_structure_losses(cleat_graph *graph, const cleat_structure_loss_spec *specs, int count,
                                       cleat_tensor *x, const cleat_structure *target, cleat_tensor *sample_weight,
                                       cleat_tensor **values);

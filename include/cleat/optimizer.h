@@ -46,9 +46,10 @@ typedef struct cleat_sgd_spec {
     float max_norm;     /* maximum 2-norm of the gradient, which is clipped to it; 0: no clipping */
 } cleat_sgd_spec;
 
-/* The same for SGD, by the formulas of torch.optim.SGD with dampening 0: g += weight_decay p, m = momentum m + g (m
- * begins at 0), p -= learning rate * m, or with `nesterov` * (g + momentum m). It keeps one moment, AdamW two. `spec`
- * NULL: PyTorch's defaults, which are zeros. CLEAT_ERR_ARGUMENT also: `nesterov` without momentum. */
+/* The same for SGD, by the formulas of torch.optim.SGD with dampening 0: g += weight_decay p, m = momentum m
+ * + g (m begins at 0), p -= learning rate * m, or with `nesterov` * (g + momentum m). It keeps one moment,
+ * AdamW two. `spec` NULL: PyTorch's defaults, which are zeros. CLEAT_ERR_ARGUMENT also: `nesterov` without
+ * momentum. */
 CLEAT_API cleat_status cleat_optimizer_create_sgd(cleat_store *store, const cleat_sgd_spec *spec,
                                                   cleat_optimizer **optimizer, cleat_error *error);
 /* Destroys an optimizer of either kind; accepts NULL. */

@@ -46,7 +46,8 @@ typedef struct cleat_time_budget {
     int64_t session; /* of each process */
 } cleat_time_budget;
 
-/* When a training, an evaluation or a prediction checks on its first batches that the device computes correct results. */
+/* When a training, an evaluation or a prediction checks on its first batches that the device computes correct
+ * results. */
 typedef enum cleat_self_check_policy {
     CLEAT_SELF_CHECK_ONCE, /* once for each device, driver and program */
     CLEAT_SELF_CHECK_ALWAYS,
@@ -128,17 +129,17 @@ CLEAT_API cleat_status cleat_profile_clone(const cleat_profile *profile, cleat_p
 CLEAT_API void cleat_profile_destroy(cleat_profile *profile);
 
 /* Reads `path`, applies assignments [count] ("section.key=value") in order, and checks the whole profile.
- * Most programs need only this function. With model.init the check is left to cleat_profile_apply_init (cleat/train.h),
- * since the weights determine settings. The caller destroys the profile. */
+ * Most programs need only this function. With model.init the check is left to cleat_profile_apply_init
+ * (cleat/train.h), since the weights determine settings. The caller destroys the profile. */
 CLEAT_API cleat_status cleat_profile_load(const char *path, const char *const *assignments, size_t count,
                                           cleat_profile **profile, cleat_error *error);
 
-/* Finds the profile that a user named: `name` itself if that file exists, else NAME.ini, else NAME or NAME.ini in the
- * profile folders, where a leading "profiles/" of the name is ignored. The profile folders are ./profiles,
- * ../share/cleat/profiles and ../../share/cleat/profiles of the folder of this library or program, the one of the
- * installation, and, in the build folder of the source tree, that of the source tree. Writes its path to `path` [size].
- * CLEAT_ERR_NOT_FOUND: the message lists the folders searched and the nearest names. CLEAT_ERR_ARGUMENT: the
- * path is longer than `size`. */
+/* Finds the profile that a user named: `name` itself if that file exists, else NAME.ini, else NAME or
+ * NAME.ini in the profile folders, where a leading "profiles/" of the name is ignored. The profile folders
+ * are ./profiles, ../share/cleat/profiles and ../../share/cleat/profiles of the folder of this library or
+ * program, the one of the installation, and, in the build folder of the source tree, that of the source tree.
+ * Writes its path to `path` [size]. CLEAT_ERR_NOT_FOUND: the message lists the folders searched and the
+ * nearest names. CLEAT_ERR_ARGUMENT: the path is longer than `size`. */
 CLEAT_API cleat_status cleat_profile_find(const char *name, char *path, size_t size, cleat_error *error);
 
 /* A profile in one of the profile folders. */
@@ -148,8 +149,8 @@ typedef struct cleat_profile_entry {
     char about[256];               /* first line of the file if that is a comment; "": it is not */
 } cleat_profile_entry;
 
-/* Lists the profiles of the profile folders, in the order of the folders and by name in each; of profiles with one name
- * the first. The caller frees *entries [*count] with free(). */
+/* Lists the profiles of the profile folders, in the order of the folders and by name in each; of profiles
+ * with one name the first. The caller frees *entries [*count] with free(). */
 CLEAT_API cleat_status cleat_profile_list(cleat_profile_entry **entries, size_t *count, cleat_error *error);
 
 /* The separate steps of cleat_profile_load. Reading and setting check each value by itself. A failed

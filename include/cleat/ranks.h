@@ -22,11 +22,11 @@ CLEAT_API cleat_status cleat_ranks_check(cleat_error *error);
 /* Seconds in which all ranks of a run must have started: CLEAT_RANKS_START, or else 120. */
 CLEAT_API double cleat_ranks_start_seconds(void);
 
-/* Joins the run: loads libcleat-mpi.so, which lies beside the library or in the folder `cleat` beside it, unless
- * CLEAT_RANKS_LIBRARY names another file, and initialises MPI; waits until all ranks do, for
- * cleat_ranks_start_seconds. Call it before the first OpenCL call: a rank that shares its machine with others keeps to
- * its part of the CPUs (its affinity, and the environment that PoCL reads). CLEAT_ERR_NOT_SUPPORTED: the
- * plug-in or MPI is missing; the message names the package to install. CLEAT_ERR_RANK_LOST: not all ranks
+/* Joins the run: loads libcleat-mpi.so, which lies beside the library or in the folder `cleat` beside it,
+ * unless CLEAT_RANKS_LIBRARY names another file, and initialises MPI; waits until all ranks do, for
+ * cleat_ranks_start_seconds. Call it before the first OpenCL call: a rank that shares its machine with others
+ * keeps to its part of the CPUs (its affinity, and the environment that PoCL reads). CLEAT_ERR_NOT_SUPPORTED:
+ * the plug-in or MPI is missing; the message names the package to install. CLEAT_ERR_RANK_LOST: not all ranks
  * joined in time; the process should leave with _exit. The caller closes *ranks. */
 CLEAT_API cleat_status cleat_ranks_open(cleat_ranks **ranks, cleat_error *error);
 /* Leaves the run: waits until the other ranks have left, unless one is lost. MPI cannot be initialised again

@@ -98,11 +98,11 @@ typedef struct cleat_series_options {
 CLEAT_API cleat_series_options cleat_series_defaults(void);
 
 /* Opens `path`, a CSV file (RFC 4180, UTF-8) or a folder that contains one. Times are YYYY-MM-DD, YYYY-MM,
- * YYYY-MM-DD HH:MM[:SS] (or with a T), the same with Z or +hh:mm, or Unix seconds; all rows use the same kind. `options`
- * NULL: the defaults. The file is read in parts; the dataset takes 4 bytes per used cell and resolution, 9
- * bytes per row and 24 bytes per sample. CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed input.
- * CLEAT_ERR_ARGUMENT: options that are invalid or do not match the file. The numbers of filled and omitted
- * rows, cells and windows are logged as a warning. */
+ * YYYY-MM-DD HH:MM[:SS] (or with a T), the same with Z or +hh:mm, or Unix seconds; all rows use the same
+ * kind. `options` NULL: the defaults. The file is read in parts; the dataset takes 4 bytes per used cell and
+ * resolution, 9 bytes per row and 24 bytes per sample. CLEAT_ERR_FORMAT, with file:line, cause and remedy:
+ * malformed input. CLEAT_ERR_ARGUMENT: options that are invalid or do not match the file. The numbers of
+ * filled and omitted rows, cells and windows are logged as a warning. */
 CLEAT_API cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
                                          cleat_error *error);
 /* Sizes and counts of a series dataset. */
@@ -129,9 +129,10 @@ CLEAT_API double cleat_series_std(const cleat_dataset *dataset, size_t target);
 /* Seconds per step of a resolution; 0 is that of the file. Returns 0 past the last resolution. */
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* Time, in Unix seconds, of the row `ahead` rows after the sample's last known row (0: that row; 1 .. H: its
- * targets). Rows past the end of the file are one step apart: seconds, or calendar months if the first two rows
- * are. With CLEAT_GAPS_ROWS the step is what gives most times of the file: seconds, calendar months, or the next time
- * of the week at which rows occur (business days, trading hours); INT64_MIN (unknown) if that is less than half. */
+ * targets). Rows past the end of the file are one step apart: seconds, or calendar months if the first two
+ * rows are. With CLEAT_GAPS_ROWS the step is what gives most times of the file: seconds, calendar months, or
+ * the next time of the week at which rows occur (business days, trading hours); INT64_MIN (unknown) if that
+ * is less than half. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
 /* Number of rows of the sample's `target` that the file contains: H, or fewer at the end of a forecast. */
 CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample);

@@ -19,12 +19,13 @@ extern "C" {
  *                     for the first text and 1 for the second of BERT; padded with 0
  * or for tags:
  *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL at all other positions
- * cleat_dataset_length is the number of tokens, at most max_length: a longer text loses its last tokens, of a pair the
- * longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words that have a tag.
+ * cleat_dataset_length is the number of tokens, at most max_length: a longer text loses its last tokens, of a
+ * pair the longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words
+ * that have a tag.
  *
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
- * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) is left out, as transformers
- * does, and its prediction is O; with a vocabulary that was learned here it becomes [UNK]. */
+ * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) is left out, as
+ * transformers does, and its prediction is O; with a vocabulary that was learned here it becomes [UNK]. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
@@ -46,8 +47,8 @@ typedef struct cleat_text_options {
     const char *id_column;
     /* File names in the folder; "": found by name, see cleat_text_open. */
     const char *train_file, *val_file, *test_file;
-    /* Path of a tokenizer: a folder, a tokenizer.json or a vocab.txt (cleat_tokenizer_load); "": trained on the texts
-     * of the training part */
+    /* Path of a tokenizer: a folder, a tokenizer.json or a vocab.txt (cleat_tokenizer_load); "": trained on
+     * the texts of the training part */
     const char *vocabulary;
     int64_t vocabulary_size; /* maximum number of pieces of a trained vocabulary */
     int64_t max_length;      /* maximum number of tokens per sample, at least 3 */
@@ -111,12 +112,13 @@ CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_opti
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */
 CLEAT_API const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset);
-/* The text of a sample, borrowed, NULL for another kind of dataset; and the number of mask tokens that it has itself,
- * among the tokens that are kept. */
+/* The text of a sample, borrowed, NULL for another kind of dataset; and the number of mask tokens that it has
+ * itself, among the tokens that are kept. */
 CLEAT_API const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample);
 CLEAT_API int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample);
-/* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer; labels.txt
- * (one label per line, in order) and label_samples.txt (number of training samples of each label). */
+/* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer;
+ * labels.txt (one label per line, in order) and label_samples.txt (number of training samples of each
+ * label). */
 CLEAT_API cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, cleat_error *error);
 
 /* The functions below return 0, NULL or CLEAT_TEXT_NO_LABEL for a dataset of another kind. Returned pointers

@@ -61,12 +61,12 @@ typedef struct cleat_token {
  *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it is that of
  *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above
  * `lowercase` is for a vocab.txt without a tokenizer_config.json that says it. The caller owns the tokenizer
- * (cleat_tokenizer_destroy). What tokenizer_config.json beside them changes of BERT's rules and of RoBERTa's first space
- * counts, as in transformers, where it or config.json names their class; ignored settings are logged.
- * CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the message
- * names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part
- * of an unknown type (the message lists the known types); older files than tokenizer.json of another class
- * than theirs. */
+ * (cleat_tokenizer_destroy). What tokenizer_config.json beside them changes of BERT's rules and of RoBERTa's
+ * first space counts, as in transformers, where it or config.json names their class; ignored settings are
+ * logged. CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the
+ * message names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED:
+ * a part of an unknown type (the message lists the known types); older files than tokenizer.json of another
+ * class than theirs. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
@@ -95,25 +95,25 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
 
 /* Writes vocab.txt, or the tokenizer.json as it was loaded, atomically: to a temporary file, which is then renamed. */
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
-/* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them. Loaded
- * files (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json, merges.txt, ...) are
- * written as they were, tokenizer.json with what tokenizer_config.json changes; missing ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary
- * or a vocab.txt. */
+/* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them.
+ * Loaded files (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json,
+ * merges.txt, ...) are written as they were, tokenizer.json with what tokenizer_config.json changes; missing
+ * ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary or a vocab.txt. */
 CLEAT_API cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder,
                                                    cleat_error *error);
 CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts NULL */
 
 /* --- using ---------------------------------------------------------------------------------------------------- */
 
-/* Encodes a text without special tokens around it into tokens [capacity]. *count receives the number of tokens of the
- * text; if it exceeds `capacity`, only the first `capacity` tokens are written (capacity 0 and tokens NULL:
- * count only). Invalid UTF-8 bytes count as U+FFFD and are removed; use cleat_text_check to reject them.
- * CLEAT_ERR_ARGUMENT: a text of 4 GiB or more. */
+/* Encodes a text without special tokens around it into tokens [capacity]. *count receives the number of
+ * tokens of the text; if it exceeds `capacity`, only the first `capacity` tokens are written (capacity 0 and
+ * tokens NULL: count only). Invalid UTF-8 bytes count as U+FFFD and are removed; use cleat_text_check to
+ * reject them. CLEAT_ERR_ARGUMENT: a text of 4 GiB or more. */
 CLEAT_API cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                               cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error);
 
-/* The same for one word of a sentence: a byte-level tokenizer encodes it as if a space stood before it, as Hugging Face
- * does with add_prefix_space for words that are split already. */
+/* The same for one word of a sentence: a byte-level tokenizer encodes it as if a space stood before it, as
+ * Hugging Face does with add_prefix_space for words that are split already. */
 CLEAT_API cleat_status cleat_tokenizer_encode_word(const cleat_tokenizer *tokenizer, const char *word, size_t size,
                                                    cleat_token *tokens, size_t capacity, size_t *count,
                                                    cleat_error *error);
@@ -133,11 +133,11 @@ typedef struct cleat_token_counts {
 /* Number of special tokens around one text or a pair of texts, and before a text. */
 CLEAT_API size_t cleat_tokenizer_specials(const cleat_tokenizer *tokenizer, bool pair);
 CLEAT_API size_t cleat_tokenizer_leading(const cleat_tokenizer *tokenizer);
-/* Puts special tokens around the tokens of a text, or of two texts (`second` is not NULL), as the tokenizer's file says
- * ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones: of a pair the
- * longer text first, as transformers' "longest_first". Writes ids and types [min(max_length, count)], the type of a
- * token being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is below the number of special
- * tokens. */
+/* Puts special tokens around the tokens of a text, or of two texts (`second` is not NULL), as the tokenizer's
+ * file says ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones:
+ * of a pair the longer text first, as transformers' "longest_first". Writes ids and types [min(max_length,
+ * count)], the type of a token being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is
+ * below the number of special tokens. */
 CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat_ids *first,
                                              const cleat_ids *second, size_t max_length, int32_t *ids, int32_t *types,
                                              cleat_token_counts *framed, cleat_error *error);
@@ -157,9 +157,9 @@ CLEAT_API bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece);
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
-/* Writes what a piece stands for in a text, and a zero, to text [size], which cuts it: the bytes of a byte-level piece
- * (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece that is not text
- * by itself, such as half a character, is written as it is. false: no such id. */
+/* Writes what a piece stands for in a text, and a zero, to text [size], which cuts it: the bytes of a
+ * byte-level piece (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece
+ * that is not text by itself, such as half a character, is written as it is. false: no such id. */
 CLEAT_API bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size);
 /* Ids of special tokens; -1: none, which for a vocab.txt only [MASK] can be. cls and sep are the first and the last
  * special token of the template for one text (RoBERTa: <s> and </s>). */

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* After `skip_first` steps, `repeat` cycles of wait + warmup + active steps. The queues keep times from the first warm-up
- * step of a cycle to its last active one; only active steps are reported. */
+/* After `skip_first` steps, `repeat` cycles of wait + warmup + active steps. The queues keep times from the
+ * first warm-up step of a cycle to its last active one; only active steps are reported. */
 typedef struct cleat_tracer_schedule {
     int64_t skip_first, wait, warmup, active, repeat;
 } cleat_tracer_schedule;

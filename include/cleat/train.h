@@ -23,18 +23,18 @@ typedef struct cleat_train_options {
     /* Run folder; NULL: profile->run.out, or runs/MODEL-DATE-TIME if that is empty. */
     const char *out;
     /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that
-     * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule = constant.
-     * Other data than those of the checkpoint are CLEAT_ERR_ARGUMENT, unless run.resume_other_data is set.
-     * Without a checkpoint, a new run starts, with a warning; CLEAT_ERR_ARGUMENT if the folder contains run folders, or
-     * is a checkpoint folder. */
+     * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule =
+     * constant. Other data than those of the checkpoint are CLEAT_ERR_ARGUMENT, unless run.resume_other_data
+     * is set. Without a checkpoint, a new run starts, with a warning; CLEAT_ERR_ARGUMENT if the folder
+     * contains run folders, or is a checkpoint folder. */
     bool resume;
-    /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint, and resume
-     * there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together with `resume`.
-     * The schedule of the learning rate may then be another one, from this step on. */
+    /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint,
+     * and resume there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together
+     * with `resume`. The schedule of the learning rate may then be another one, from this step on. */
     const char *resume_from;
     /* Stop request; may be NULL. When the value becomes non-zero, the run completes the step, writes a
-     * checkpoint and returns CLEAT_ERR_INTERRUPTED. While the run still opens (device, data, plan), it returns after the
-     * stage in progress, without a step and without a checkpoint. */
+     * checkpoint and returns CLEAT_ERR_INTERRUPTED. While the run still opens (device, data, plan), it
+     * returns after the stage in progress, without a step and without a checkpoint. */
     const volatile int *stop;
     void (*print)(void *user, const char *text); /* receives progress text, including newlines; may be NULL */
     void *user;
@@ -52,10 +52,10 @@ typedef struct cleat_train_options {
     /* Called with `user` once the device has completed the first step of this call; may be NULL. A process that ends
      * before loses no training; later, `stop` leaves a checkpoint. */
     void (*began)(void *user);
-    /* Train together with other processes (cleat_ranks_open), which make the same call; NULL: alone. Rank 0 writes the run
-     * folder, which all must be able to read, and calls `print` and `record`; a stop request to any rank stops all. If a rank
-     * is lost, CLEAT_ERR_RANK_LOST is returned, and the finished steps are a checkpoint in the run folder, written by the
-     * first rank of that machine that still runs. Borrowed. */
+    /* Train together with other processes (cleat_ranks_open), which make the same call; NULL: alone. Rank 0
+     * writes the run folder, which all must be able to read, and calls `print` and `record`; a stop request
+     * to any rank stops all. If a rank is lost, CLEAT_ERR_RANK_LOST is returned, and the finished steps are a
+     * checkpoint in the run folder, written by the first rank of that machine that still runs. Borrowed. */
     struct cleat_ranks *ranks;
     /* Processes that compile kernels before the first step; not used by ranks. Borrowed; NULL: none. */
     const cleat_compile_helpers *compile_helpers;
@@ -127,9 +127,10 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 enum { CLEAT_RUN_NAME = 128 };
 CLEAT_API cleat_status cleat_run_name(const cleat_profile *profile, char name[CLEAT_RUN_NAME], cleat_error *error);
 
-/* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after loading a
- * profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE: the profile itself
- * gives the network another shape; the message names both places. Errors in the files of the weights name the file. */
+/* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after
+ * loading a profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE:
+ * the profile itself gives the network another shape; the message names both places. Errors in the files of
+ * the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
 /* The same for a run that is resumed, or a checkpoint that is evaluated: the checkpoint's profile contains
  * the settings that the weights determined, so model.init need not exist. The checkpoint is named as for
@@ -144,12 +145,12 @@ CLEAT_API cleat_status cleat_profile_apply_run(cleat_profile *profile, const cha
 CLEAT_API cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const char *const *assignments, size_t count,
                                                    cleat_profile **profile, cleat_error *error);
 
-/* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a checkpoint
- * folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train", "val", "test", or
- * "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not apply to the data
- * (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test" evaluate the whole data and
- * "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not finite; *metrics are written
- * nevertheless, and the message counts the samples and names the first. */
+/* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a
+ * checkpoint folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train",
+ * "val", "test", or "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not
+ * apply to the data (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test"
+ * evaluate the whole data and "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not
+ * finite; *metrics are written nevertheless, and the message counts the samples and names the first. */
 CLEAT_API cleat_status cleat_evaluate(const cleat_profile *profile, const char *checkpoint, const char *split,
                                       cleat_metrics *metrics, cleat_error *error);
 
@@ -166,15 +167,15 @@ CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const 
                                             const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                             cleat_error *error);
 
-/* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder `out`.
- * *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of them are written
- * and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT, CLEAT_ERR_FORMAT, with *count written:
- * samples are longer than data.max_length and their ends are not predicted, or files cannot be read; the rest is
- * written, and the message names the first five. */
+/* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder
+ * `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of
+ * them are written and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT,
+ * CLEAT_ERR_FORMAT, with *count written: samples are longer than data.max_length and their ends are not
+ * predicted, or files cannot be read; the rest is written, and the message names the first five. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
-/* The same on several ranks, as cleat_evaluate_ranks. Files of a single sample are written by the rank that predicts it,
- * so that all ranks need the same folder `out`; all others by rank 0. */
+/* The same on several ranks, as cleat_evaluate_ranks. Files of a single sample are written by the rank that
+ * predicts it, so that all ranks need the same folder `out`; all others by rank 0. */
 CLEAT_API cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *checkpoint, const char *data,
                                            const char *out, struct cleat_ranks *ranks, size_t *count,
                                            cleat_error *error);

@@ -30,9 +30,10 @@ typedef struct cleat_verify_request {
     cleat_precision precision; /* precision of the re-run; auto: f32 */
 } cleat_verify_request;
 
-/* Re-runs a reference trajectory on a device and compares the results. `file` is a folder of a published checkpoint
- * with expected.safetensors (src/inspect/verify/published.h describes it), or a safetensors file with the batch, param/...,
- * grad/..., after/..., output and loss; tests/README.md describes the format. The comparisons are:
+/* Re-runs a reference trajectory on a device and compares the results. `file` is a folder of a published
+ * checkpoint with expected.safetensors (src/inspect/verify/published.h describes it), or a safetensors file
+ * with the batch, param/..., grad/..., after/..., output and loss; tests/README.md describes the format. The
+ * comparisons are:
  *   output      maximum difference / maximum value;
  *   loss        maximum relative error of the 11 losses before and after each of ten AdamW steps;
  *   grad/NAME   norm of the difference / the larger of the norm of this gradient and a small fraction of
@@ -41,9 +42,9 @@ typedef struct cleat_verify_request {
  *   update      three optimizer steps on synthetic values (clipped, not clipped, and with a non-finite
  *               gradient), against AdamW and the loss scale in double precision: maximum difference /
  *               maximum value; 1 if a value that must be exact is not.
- * The tolerances follow from the unit roundoff of the precision (f32 2^-24, f16 and tf32 2^-11, bf16 2^-8); each item
- * reports its tolerance. CLEAT_OK means only that the comparison ran; report->failed counts the comparisons
- * that failed. */
+ * The tolerances follow from the unit roundoff of the precision (f32 2^-24, f16 and tf32 2^-11, bf16 2^-8);
+ * each item reports its tolerance. CLEAT_OK means only that the comparison ran; report->failed counts the
+ * comparisons that failed. */
 CLEAT_API cleat_status cleat_verify(const cleat_verify_request *request, const char *file, cleat_verify_report *report,
                                     cleat_error *error);
 CLEAT_API void cleat_verify_free(cleat_verify_report *report);
@@ -58,14 +59,16 @@ typedef struct cleat_reference_result {
 /* The model.type of the i-th reference training that is built into the library; NULL after the last.
  * Small ones, which take little time, come first. */
 CLEAT_API const char *cleat_reference_model(size_t i);
-/* Repeats the reference training of `model` on the device, once for each kernel variant that supports it there.
- * `precision` auto: that of the device. CLEAT_ERR_DEVICE: results are wrong; the message names the device, the kernels,
- * the comparison with the largest error, and the operation that computed the first wrong tensor.
- * CLEAT_ERR_NOT_SUPPORTED: this model has no reference training, or the device has no unit for tf32. */
+/* Repeats the reference training of `model` on the device, once for each kernel variant that supports it
+ * there. `precision` auto: that of the device. CLEAT_ERR_DEVICE: results are wrong; the message names the
+ * device, the kernels, the comparison with the largest error, and the operation that computed the first wrong
+ * tensor. CLEAT_ERR_NOT_SUPPORTED: this model has no reference training, or the device has no unit for
+ * tf32. */
 CLEAT_API cleat_status cleat_verify_reference(cleat_device *device, const char *model, cleat_precision precision,
                                               cleat_reference_result *result, cleat_error *error);
-/* Whether a training of the profile's model family in its precision has passed the check of its programs (run.self_check)
- * with this device, its driver and these kernels, according to a file in the cache folder. Runs no check. */
+/* Whether a training of the profile's model family in its precision has passed the check of its programs
+ * (run.self_check) with this device, its driver and these kernels, according to a file in the cache folder.
+ * Runs no check. */
 CLEAT_API bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile);
 
 #ifdef __cplusplus

@@ -22,9 +22,9 @@ typedef struct cleat_weights_export_report {
     int64_t bytes; /* of all files */
 } cleat_weights_export_report;
 
-/* Writes the weights of a checkpoint into the folder `out`, which is created and must be empty. `checkpoint` as for
- * cleat_evaluate; `profile` is the one of the training (cleat_profile_of_checkpoint). No device is used; *report may be
- * NULL. CLEAT_ERR_NOT_SUPPORTED: the network has no counterpart in the format. */
+/* Writes the weights of a checkpoint into the folder `out`, which is created and must be empty. `checkpoint`
+ * as for cleat_evaluate; `profile` is the one of the training (cleat_profile_of_checkpoint). No device is
+ * used; *report may be NULL. CLEAT_ERR_NOT_SUPPORTED: the network has no counterpart in the format. */
 CLEAT_API cleat_status cleat_export_weights(const cleat_profile *profile, const char *checkpoint,
                                             cleat_weights_format format, const char *out,
                                             cleat_weights_export_report *report, cleat_error *error);

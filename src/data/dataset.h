@@ -44,8 +44,9 @@ typedef struct cleat_dataset_class {
 } cleat_dataset_class;
 
 cleat_sample_state cleat_dataset_sample_state(const cleat_dataset *dataset, size_t sample);
-/* Splits by hashes: the hash of a sample gives its place, 0 to 1 (INFINITY: a training sample in any case), and the
- * places [count] give the splits. A split that would get no samples of a small set gets its share, rounded, from the lowest places of the training split. */
+/* Splits by hashes: the hash of a sample gives its place, 0 to 1 (INFINITY: a training sample in any case),
+ * and the places [count] give the splits. A split that would get no samples of a small set gets its share,
+ * rounded, from the lowest places of the training split. */
 double cleat_hashed_place(const void *bytes, size_t size);
 void cleat_hashed_splits(const double *places, size_t count, double val_fraction, double test_fraction,
                          cleat_split *splits);

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Samples whose integer fields (tokens, labels, masks) are hashed, evenly spaced: some formats decode a file for each. */
+/* Samples whose integer fields (tokens, labels, masks) are hashed, evenly spaced: some formats decode a file
+ * for each. */
 enum { FILLED = 128, FIELDS = 16, FOLD = 1 << 16 };
 
 /* A hash of a stream of bytes: the bytes collect in `pending`, which is folded into `hash` whenever it is large. */

@@ -16,9 +16,9 @@ typedef struct cleat_data_fingerprint {
 cleat_status cleat_data_fingerprint_take(const cleat_dataset *dataset, const char *path,
                                          cleat_data_fingerprint *fingerprint, cleat_error *error);
 
-/* Writes the difference between the data of a checkpoint and the current ones to `text`. Returns false and an empty
- * text if there is none, or if the earlier data are unknown. `only_names`: lengths are cut differently, so the content
- * is not compared. */
+/* Writes the difference between the data of a checkpoint and the current ones to `text`. Returns false and an
+ * empty text if there is none, or if the earlier data are unknown. `only_names`: lengths are cut differently,
+ * so the content is not compared. */
 bool cleat_data_fingerprint_differs(const cleat_data_fingerprint *then, const cleat_data_fingerprint *now,
                                     bool only_names, char *text, size_t size);
 

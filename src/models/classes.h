@@ -42,8 +42,8 @@ typedef struct cleat_class_source {
 void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *dataset, cleat_weighting weighting,
                         int64_t count, cleat_class_info *classes);
 
-/* Warns, before a training, of unbalanced classes, classes without training or validation samples, and two whose names
- * differ in case or blanks only, with the settings that help. */
+/* Warns, before a training, of unbalanced classes, classes without training or validation samples, and two
+ * whose names differ in case or blanks only, with the settings that help. */
 /* Warns of the classes whose `counts` [count] (NULL: of training samples) are 0: they have no `what`, with
  * `effect`. */
 void cleat_classes_warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,
@@ -55,8 +55,8 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
 /* Index of the largest of logits [classes]; the first one among equals. */
 int32_t cleat_class_argmax(const float *logits, int64_t classes);
 
-/* Labels of the confusion matrix: one for each class, up to CLEAT_CONFUSION_LABELS; the rarest classes of the training
- * samples beyond that share the last one. */
+/* Labels of the confusion matrix: one for each class, up to CLEAT_CONFUSION_LABELS; the rarest classes of the
+ * training samples beyond that share the last one. */
 int64_t cleat_confusion_labels(int64_t classes);
 /* Counts a sample of the classes `truth` and `found` in matrix [labels, labels]. */
 void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32_t truth, int32_t found,

@@ -72,8 +72,8 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error);
 
-/* Appends the member `name` (NULL: an element) with `text` (NULL: null), cut to `most` characters and an ellipsis. Bytes
- * that are not UTF-8 become U+FFFD. */
+/* Appends the member `name` (NULL: an element) with `text` (NULL: null), cut to `most` characters and an
+ * ellipsis. Bytes that are not UTF-8 become U+FFFD. */
 void cleat_examples_add_string(cleat_string *json, const char *name, const char *text, size_t most);
 /* Appends the start of an example, {"kind":"...","name":"..."; the caller adds members and the closing
  * brace. */

@@ -78,17 +78,17 @@ typedef struct cleat_image_settings {
 /* Checks the number of stages of both lists. */
 cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
                                 cleat_error *error);
-/* Replaces counts [CLEAT_MODEL_STAGES] by the setting's, else by the model's sizes, where they are given. Returns the
- * number of stages. */
+/* Replaces counts [CLEAT_MODEL_STAGES] by the setting's, else by the model's sizes, where they are given.
+ * Returns the number of stages. */
 int64_t cleat_stages_of(const cleat_int_list *setting, const int64_t *sizes, int64_t *counts);
 
 /* Converts the settings to options of a dataset opened in this mode; the result borrows from them. */
 cleat_image_options cleat_image_settings_options(const cleat_image_settings *settings, cleat_mode mode,
                                                  const char *fitted);
 
-/* cleat_model_class.export_files: the means and deviations by which images were normalised (pictures.json) become
- * pretrained_cfg of timm's config.json, where that has none, or preprocessor_config.json of transformers. A checkpoint
- * without pictures.json is left as it is. */
+/* cleat_model_class.export_files: the means and deviations by which images were normalised (pictures.json)
+ * become pretrained_cfg of timm's config.json, where that has none, or preprocessor_config.json of
+ * transformers. A checkpoint without pictures.json is left as it is. */
 cleat_status cleat_image_export(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
 
 /* Checks the fractions of the splits, and data.mean and data.std. */

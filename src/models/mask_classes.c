@@ -128,8 +128,8 @@ cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_e
     return CLEAT_OK;
 }
 
-/* The colours of the PASCAL VOC data: the bits of an id, from the lowest, are the highest bits of red, green and blue
- * in turn. */
+/* The colours of the PASCAL VOC data: the bits of an id, from the lowest, are the highest bits of red, green
+ * and blue in turn. */
 static void make_palette(uint8_t palette[3 * COLOURS]) {
     memset(palette, 0, 3 * COLOURS);
     for (int id = 0; id < COLOURS; ++id)

@@ -23,8 +23,8 @@ size_t cleat_mask_classes_metric_state_size(const cleat_model *model);
 /* logits [pixels, C], mask [pixels], below 0: not labelled */
 void cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
                                       int64_t pixels, double *metric_state);
-/* Adds iou (the mean over the classes that occur in truth or prediction), pixel_accuracy, mean_accuracy (of the classes
- * in the truth), and iou_NAME of each class as far as there is room. */
+/* Adds iou (the mean over the classes that occur in truth or prediction), pixel_accuracy, mean_accuracy (of
+ * the classes in the truth), and iou_NAME of each class as far as there is room. */
 void cleat_mask_classes_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
 /* As those of masks.h; logits [height, stride, C]. Masks are drawn in the colours of the PASCAL VOC data. */
@@ -33,8 +33,8 @@ cleat_status cleat_mask_classes_add_example(const cleat_model *model, const clea
 void cleat_mask_classes_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
 cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                          double *metric_state, char *text, cleat_error *error);
-/* Writes FOLDER/ID.png with the ids of mask files, in a palette of colours, and FOLDER/ID.npy with the probability of
- * the class. Ids begin at `first`. */
+/* Writes FOLDER/ID.png with the ids of mask files, in a palette of colours, and FOLDER/ID.npy with the
+ * probability of the class. Ids begin at `first`. */
 cleat_status cleat_mask_classes_write(const cleat_model *model, const cleat_mask_output *output, int first,
                                       cleat_error *error);
 

@@ -41,8 +41,8 @@ static void insert(place *found, const float *logits, int64_t id) {
     found->ids[at] = (float)id;
 }
 
-/* The probabilities are those among all rows of the network; only ids with a token are shown. Logits that are not finite
- * give probabilities that are NaN. */
+/* The probabilities are those among all rows of the network; only ids with a token are shown. Logits that are
+ * not finite give probabilities that are NaN. */
 static void choose(const float *logits, int64_t vocabulary, int64_t tokens, place *found) {
     float largest = logits[0];
     double sum = 0;

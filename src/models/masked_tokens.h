@@ -26,8 +26,8 @@ int64_t cleat_masked_kept_values(const float *kept);
 cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t count, const char *folder,
                                 cleat_error *error);
 
-/* Appends an example of the kind "tokens": words, and truth, prediction and confidence, which are null where nothing was
- * to be found. */
+/* Appends an example of the kind "tokens": words, and truth, prediction and confidence, which are null where
+ * nothing was to be found. */
 cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_string *json, cleat_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Helpers of segmentation models: their SegFormer; the loss, pixel metrics and predictions (PNG, NPY) of masks of two
- * classes. Masks of more classes: models/mask_classes.h. */
+/* Helpers of segmentation models: their SegFormer; the loss, pixel metrics and predictions (PNG, NPY) of
+ * masks of two classes. Masks of more classes: models/mask_classes.h. */
 #ifndef CLEAT_SRC_MODELS_MASKS_H
 #define CLEAT_SRC_MODELS_MASKS_H
 

@@ -43,8 +43,8 @@ enum { CLEAT_CONFUSION_LABELS = 64 };
 /* A family from whose runs another one can start. */
 typedef struct cleat_model_origin {
     const char *type; /* its name */
-    /* Rows for the parameters that both have, of which those of the head are drawn anew where they differ; what has no
-     * row is drawn anew. NULL: both have all parameters but the head. */
+    /* Rows for the parameters that both have, of which those of the head are drawn anew where they differ;
+     * what has no row is drawn anew. NULL: both have all parameters but the head. */
     const cleat_architecture *shared;
 } cleat_model_origin;
 
@@ -74,8 +74,8 @@ struct cleat_model_class {
     const cleat_metric_info *metrics; /* terminated by a NULL name */
     const char *const *terms;
     int n_terms;
-    /* Checks for a training, in moments, that the files of the data exist and have the columns of the settings. NULL:
-     * open_data says it. */
+    /* Checks for a training, in moments, that the files of the data exist and have the columns of the
+     * settings. NULL: open_data says it. */
     cleat_status (*check_data)(const cleat_model *model, const char *path, cleat_error *error);
     /* Opens the dataset and sets model->sizes. */
     cleat_status (*open_data)(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
@@ -95,9 +95,9 @@ struct cleat_model_class {
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
-    /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output [each], where
-     * that is too large to be kept for thousands of samples. The caller frees *kept [*values]. NULL: they read the
-     * output itself (cleat_model_keep). */
+    /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output
+     * [each], where that is too large to be kept for thousands of samples. The caller frees *kept [*values].
+     * NULL: they read the output itself (cleat_model_keep). */
     cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, int64_t *values, cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
@@ -115,8 +115,8 @@ struct cleat_model_class {
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;
-    /* The one that the model's settings describe: of timm or of transformers, as asked, where both libraries have it; NULL: a
-     * network of cleat's own. Set where `architectures` is. */
+    /* The one that the model's settings describe: of timm or of transformers, as asked, where both libraries
+     * have it; NULL: a network of cleat's own. Set where `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model, bool timm);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
     /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */

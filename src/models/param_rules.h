@@ -23,8 +23,8 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
 /* The adapters of a graph of this mode; rank 0: none. It borrows from the model. */
 cleat_lora cleat_model_lora(const cleat_model *model, cleat_mode mode);
 
-/* CLEAT_ERR_PROFILE: there should be adapters, but the store, with which a graph was built, has none: train.lora_layers
- * names no layer of the network. */
+/* CLEAT_ERR_PROFILE: there should be adapters, but the store, with which a graph was built, has none:
+ * train.lora_layers names no layer of the network. */
 cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_store *store, cleat_error *error);
 
 #endif

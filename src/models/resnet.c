@@ -128,8 +128,9 @@ cleat_status cleat_resnet_describe_transformers(const cleat_model *model, cJSON 
 static const cleat_architecture *const architectures[] = {&cleat_published_resnet, &cleat_published_resnet_transformers,
                                                           NULL};
 
-/* All have a stem of one 7 x 7 convolution. In timm and torchvision it has 64 channels, and there are four stages of the
- * blocks that cleat_resnet_describe can say; the bottlenecks of transformers have an expansion of 4. */
+/* All have a stem of one 7 x 7 convolution. In timm and torchvision it has 64 channels, and there are four
+ * stages of the blocks that cleat_resnet_describe can say; the bottlenecks of transformers have an expansion
+ * of 4. */
 static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
     const cleat_resnet shape = shape_of(model);
     const bool usual = shape.large_stem && (shape.expansion == 1 || shape.expansion == 4);

@@ -1,6 +1,6 @@
-/* Segmentation of images with a SegFormer. Masks of two classes: weighted binary cross entropy (or focal loss) and Dice
- * loss. Masks of more classes: cross entropy, the mean over the labelled pixels of an image, with label smoothing and
- * class weights. Both are the mean over the images of a global batch. */
+/* Segmentation of images with a SegFormer. Masks of two classes: weighted binary cross entropy (or focal
+ * loss) and Dice loss. Masks of more classes: cross entropy, the mean over the labelled pixels of an image,
+ * with label smoothing and class weights. Both are the mean over the images of a global batch. */
 #include "models/published/segformer.h"
 #include "cleat/ops.h"
 #include "core/memory.h"

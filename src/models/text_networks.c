@@ -20,8 +20,8 @@ static const float INIT_STD = 0.02f;
 
 typedef cleat_tensor *activation(cleat_graph *graph, cleat_tensor *x);
 
-/* A network of BERT's family: the usual values of its settings, and the head of a classifier, which is a hidden layer
- * with this activation on the first token, and the output layer. */
+/* A network of BERT's family: the usual values of its settings, and the head of a classifier, which is a
+ * hidden layer with this activation on the first token, and the output layer. */
 typedef struct usual_network {
     int64_t first_position, token_types;
     double norm_eps;

@@ -1,5 +1,5 @@
-/* The networks of the text families (model.network): cleat's own encoder, and those of published checkpoints. Here are
- * their settings, their graphs, and the depth of their parameters. */
+/* The networks of the text families (model.network): cleat's own encoder, and those of published checkpoints.
+ * Here are their settings, their graphs, and the depth of their parameters. */
 #ifndef CLEAT_SRC_TEXT_NETWORKS_H
 #define CLEAT_SRC_TEXT_NETWORKS_H
 
@@ -28,8 +28,8 @@ extern const char *const cleat_text_encoding_names[]; /* by replace_invalid of c
 typedef enum cleat_position_terms { CLEAT_BOTH_TERMS, CLEAT_ONLY_C2P, CLEAT_ONLY_P2C } cleat_position_terms;
 extern const char *const cleat_position_terms_names[]; /* ends with NULL */
 
-/* What distinguishes the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all but the first:
- * what is usual for the network. */
+/* What distinguishes the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all but
+ * the first: what is usual for the network. */
 typedef struct cleat_text_network_settings {
     int network; /* a cleat_text_network */
     int64_t max_positions, first_position, token_types, embedding_width, embedding_rows;
@@ -156,9 +156,9 @@ cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_
                                                        const cleat_encoder_settings *encoder);
 /* The resolved settings of a model of a text family. */
 cleat_text_network_settings cleat_text_network_of(const cleat_model *model);
-/* Functions of every text family: members of cleat_model_class, the options of its dataset (`labelled` and what only
- * some families set is the caller's), and the rows of the word embeddings, which cleat_text_model_set_vocabulary takes
- * from the tokenizer or the settings. */
+/* Functions of every text family: members of cleat_model_class, the options of its dataset (`labelled` and
+ * what only some families set is the caller's), and the rows of the word embeddings, which
+ * cleat_text_model_set_vocabulary takes from the tokenizer or the settings. */
 void cleat_text_model_defaults(void *settings);
 cleat_status cleat_text_model_check(const void *settings, const cleat_record *record, cleat_error *error);
 int64_t cleat_text_model_layers(const cleat_model *model);

@@ -1,7 +1,8 @@
-/* Pretraining of a text encoder by finding masked tokens again (masked language model; Devlin et al. 2019). The chosen
- * tokens differ from epoch to epoch (Liu et al. 2019). The head is a layer with GELU and a norm, then the table of word
- * embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the mean over the chosen tokens of a
- * global batch. A checkpoint is a start (model.init) for text_classifier and text_tagger of the same network. */
+/* Pretraining of a text encoder by finding masked tokens again (masked language model; Devlin et al. 2019).
+ * The chosen tokens differ from epoch to epoch (Liu et al. 2019). The head is a layer with GELU and a norm,
+ * then the table of word embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the
+ * mean over the chosen tokens of a global batch. A checkpoint is a start (model.init) for text_classifier and
+ * text_tagger of the same network. */
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "data/dataset.h"

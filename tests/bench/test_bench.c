@@ -370,7 +370,8 @@ static bool warns(const cleat_bench_result *result, size_t i, const char *words)
     return cleat_bench_warning(result, i, text, sizeof text) && strstr(text, words);
 }
 
-/* With peaks as measured on a busy machine: the share is what it is, and the peaks remain until they are measured again. */
+/* With peaks as measured on a busy machine: the share is what it is, and the peaks remain until they are
+ * measured again. */
 static void a_share_above_one_is_said(void **state) {
     const cleat_rates slow_memory = {.flops = 1e15, .bytes = 1e6, .launch_seconds = 1e-3, .source = "measured"};
     const cleat_rates slow_arithmetic = {.flops = 1e6, .bytes = 1e15, .launch_seconds = 1e-3, .source = "measured"};

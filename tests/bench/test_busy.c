@@ -1,6 +1,7 @@
-/* How much of a card the products of a training step keep busy: the groups of each launch, as the plan has them, are given to
- * the card's compute units one after the other, and the unit that is ready last ends the product. A model beside that of tiles.c:
- * it shares the tiles' speeds, how many a unit holds and the costs of a group, but gives out group by group. Plans and launches are data: no device. */
+/* How much of a card the products of a training step keep busy: the groups of each launch, as the plan has
+ * them, are given to the card's compute units one after the other, and the unit that is ready last ends the
+ * product. A model beside that of tiles.c: it shares the tiles' speeds, how many a unit holds and the costs
+ * of a group, but gives out group by group. Plans and launches are data: no device. */
 /* ctest: quick no-memcheck */
 #include <math.h>
 #include <setjmp.h>
@@ -26,20 +27,21 @@ enum {
     FILLING_ITEMS = 128 /* work-items that keep a compute unit's four schedulers busy */
 };
 
-/* In clocks: a group's prologue; a stored element, 32 bytes a clock; fences and counter of the last group of a tile; a batch of
- * 8 vec4s of a part that each of its work-items reads (fitted to an H200). A group alone on its unit waits half as long as
- * it computes. */
+/* In clocks: a group's prologue; a stored element, 32 bytes a clock; fences and counter of the last group of
+ * a tile; a batch of 8 vec4s of a part that each of its work-items reads (fitted to an H200). A group alone
+ * on its unit waits half as long as it computes. */
 static const double prologue = 2000, stored = 0.125, fences = 3500, batch = 650, batch_elements = 32, waits = 1.5;
 
-/* A launch: groups of `tiles` tiles. The first `whole` sum over all of k, the others are cut in `count` parts of `depth`. */
+/* A launch: groups of `tiles` tiles. The first `whole` sum over all of k, the others are cut in `count` parts
+ * of `depth`. */
 typedef struct product {
     cleat_tile tile;
     int64_t m, n, k, tiles, whole, count, depth, resident;
     const char *name;
 } product;
 
-/* The times of products, in clocks of a compute unit: until the last unit is ready, and how long the units multiply on
- * average. */
+/* The times of products, in clocks of a compute unit: until the last unit is ready, and how long the units
+ * multiply on average. */
 typedef struct tally {
     double busy, time;
     int products;
@@ -49,8 +51,8 @@ static double busy_time(const product *p, int64_t depth) {
     return (double)(p->tile.rows * p->tile.columns) * (double)depth / (MULTIPLY_ADDS * p->tile.speed);
 }
 
-/* Gives every group to the slot of a unit with the least load. A unit is ready when all its slots are, and not before it has
- * computed all their products. The time is that of the last unit. */
+/* Gives every group to the slot of a unit with the least load. A unit is ready when all its slots are, and
+ * not before it has computed all their products. The time is that of the last unit. */
 static tally run(const product *p, int64_t units) {
     double load[SLOTS_MAX] = {0}, busy[SLOTS_MAX] = {0}, all = 0, most = 0;
     const double elements = (double)(p->tile.rows * p->tile.columns), store = stored * elements;

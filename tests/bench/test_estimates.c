@@ -48,8 +48,8 @@ static double estimated_ms(const char *workload, cleat_precision precision, cons
     return 1e3 * (step + update);
 }
 
-/* At most a quarter more, as when the times were taken. Kernels, tiles and launches have become faster since, and the estimates
- * with them: at least the measured time divided by the factor that the card file claims. */
+/* At most a quarter more, as when the times were taken. Kernels, tiles and launches have become faster since,
+ * and the estimates with them: at least the measured time divided by the factor that the card file claims. */
 static void estimates_are_near_the_recorded_times(void **state) {
     static const char *const names[] = {"f32", "f16"};
     cleat_card card;

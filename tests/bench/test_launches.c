@@ -1,7 +1,7 @@
-/* The launches of a training step, counted and named, for a T4. A card on slow CPU cores spends 5 to 10 microseconds on each
- * of them, whatever it computes. The limits are what there is now and must not grow: lower them with the number. The aim is
- * 110 (W1) and 25 (W4). And how much memory one or a few work-groups walk alone, while the rest of a card waits.
- * Plans and launches are data: no device is needed. */
+/* The launches of a training step, counted and named, for a T4. A card on slow CPU cores spends 5 to 10
+ * microseconds on each of them, whatever it computes. The limits are what there is now and must not grow:
+ * lower them with the number. The aim is 110 (W1) and 25 (W4). And how much memory one or a few work-groups
+ * walk alone, while the rest of a card waits. Plans and launches are data: no device is needed. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
-/* The order of system calls of a save, which no kill can show, because only a power failure loses what was not synced:
- * every file is written under a temporary name, synced, renamed, and its folder synced; the checkpoint is read back before
- * it gets its name; `best` is replaced before `last`; older checkpoints are removed at the end.
+/* The order of system calls of a save, which no kill can show, because only a power failure loses what was
+ * not synced: every file is written under a temporary name, synced, renamed, and its folder synced; the
+ * checkpoint is read back before it gets its name; `best` is replaced before `last`; older checkpoints are
+ * removed at the end.
  *
  * The library's calls go through the functions below, which record them and can damage what is written. */
 /* ctest: quick */
@@ -161,8 +162,8 @@ static void absent(const char *from, const char *to, const char *line) {
     if (at && at < to) fail_msg("'%s' comes too early:\n%s", line, calls);
 }
 
-/* Written under a temporary name, synced, renamed, its folder synced; nothing is written to it after its sync. Returns
- * the place behind. */
+/* Written under a temporary name, synced, renamed, its folder synced; nothing is written to it after its
+ * sync. Returns the place behind. */
 static const char *expect_durable(const char *after, const char *folder, const char *name) {
     char line[600];
     const char *slash = *folder ? "/" : "", *shown = *folder ? folder : ".";

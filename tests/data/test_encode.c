@@ -310,8 +310,8 @@ static void damaged_files_are_made_anew(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* Files whose checksum is right, as a faulty writer would leave them: ids that the vocabulary does not have would be read
- * as places in a table of embeddings. */
+/* Files whose checksum is right, as a faulty writer would leave them: ids that the vocabulary does not have
+ * would be read as places in a table of embeddings. */
 static void impossible_tokens_are_not_used(void **state) {
     (void)state;
     enum { N_AT = 16, HASH_AT = 80, BODY = 120, TEXTS_SAVED = 20 };

@@ -1,4 +1,5 @@
-/* Masked texts: how many tokens are chosen, what becomes of them, and that the choice follows from seed and epoch alone. */
+/* Masked texts: how many tokens are chosen, what becomes of them, and that the choice follows from seed and
+ * epoch alone. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Programs are built in several threads at once where the driver allows it: on a card a run has 30 to 60 of them, each of which its
- * compiler works on for a tenth of a second or more. */
+/* Programs are built in several threads at once where the driver allows it: on a card a run has 30 to 60 of
+ * them, each of which its compiler works on for a tenth of a second or more. */
 /* ctest: device quick */
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* What a driver says of its device, and what becomes of it: the functions of OpenCL are replaced by cards made of tables. */
+/* What a driver says of its device, and what becomes of it: the functions of OpenCL are replaced by cards
+ * made of tables. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Programs of several parts (joined_source.c): the kernels of the library compile so, each part with its own options, and
- * compute what they compute apart. */
+/* Programs of several parts (joined_source.c): the kernels of the library compile so, each part with its own
+ * options, and compute what they compute apart. */
 /* ctest: device cost=10 */
 #include <setjmp.h>
 #include <stdarg.h>

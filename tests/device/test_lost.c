@@ -1,5 +1,5 @@
-/* A device that is lost, with a driver of a few functions that answer what a row says: they take the place of those of the
- * loader. */
+/* A device that is lost, with a driver of a few functions that answer what a row says: they take the place of
+ * those of the loader. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -94,8 +94,8 @@ static void *trim(void *user) {
     return NULL;
 }
 
-/* Programs are built by threads, each of which trims. With the allocator of a sanitizer, that of the C library may be first
- * used here. */
+/* Programs are built by threads, each of which trims. With the allocator of a sanitizer, that of the C
+ * library may be first used here. */
 static void threads_trim_at_once(void **state) {
     (void)state;
     for (int i = 0; i < TRIES; ++i) {

@@ -1,5 +1,5 @@
-/* The look at a machine without running a kernel: what is listed, and which installed card a run on the CPU leaves out
- * and why. */
+/* The look at a machine without running a kernel: what is listed, and which installed card a run on the CPU
+ * leaves out and why. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

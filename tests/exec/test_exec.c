@@ -248,8 +248,8 @@ static void test_kernels_that_fail_are_named(void **state) {
     expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_");
 }
 
-/* A kernel that fails on the device is visible in the status of the event of its run; a user event stands in for it. The name of
- * the kernel: tests/virtual_card/test_lost.sh. */
+/* A kernel that fails on the device is visible in the status of the event of its run; a user event stands in
+ * for it. The name of the kernel: tests/virtual_card/test_lost.sh. */
 static void fail_last_run(cleat_exec *exec, size_t graph) {
     cl_int code = CL_SUCCESS;
     if (exec->graphs[graph].ended) clReleaseEvent(exec->graphs[graph].ended);

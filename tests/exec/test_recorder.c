@@ -121,8 +121,8 @@ static void test_all_commands_once(void **state) {
     cleat_recorder_clear(&recorder);
 }
 
-/* Commands of the compute queue do not overlap, none ends before the host enqueued it, and none after the host had waited
- * for it. */
+/* Commands of the compute queue do not overlap, none ends before the host enqueued it, and none after the
+ * host had waited for it. */
 static void test_times(void **state) {
     rig *r = *state;
     cleat_error error;

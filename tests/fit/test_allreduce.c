@@ -191,8 +191,8 @@ static cleat_exchange estimate(int ranks, int64_t bytes, const cleat_network *ne
     return cleat_exchange_estimate(ranks, &(cleat_gradient_load){.bytes = bytes}, network, copied, backward);
 }
 
-/* Equal buckets: the slowest stage determines the rate, and the others count once. Bound by the exchange, it starts with the first
- * bucket; bound by backward, the last bucket remains. */
+/* Equal buckets: the slowest stage determines the rate, and the others count once. Bound by the exchange, it
+ * starts with the first bucket; bound by backward, the last bucket remains. */
 static double calculated(const cleat_exchange *exchange, double reduce, double copy, double backward) {
     const double once = reduce + 2 * copy, all = (exchange->buckets - 1) * fmax(reduce, copy) + once;
     return fmax(once, backward / exchange->buckets + all - backward);

@@ -1,5 +1,6 @@
-/* The attributes of a node have the same bytes in every process: what else lies on the stack when a graph is built is not among
- * them (gaps between members of a struct). Records of the self-check are found by these bytes. */
+/* The attributes of a node have the same bytes in every process: what else lies on the stack when a graph is
+ * built is not among them (gaps between members of a struct). Records of the self-check are found by these
+ * bytes. */
 /* ctest: quick */
 #include <glob.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* The plan of several devices, on made-up cards: against all shares of all choices of devices, each fitted alone; memory;
- * devices that are left out; networks; 64 devices; errors. */
+/* The plan of several devices, on made-up cards: against all shares of all choices of devices, each fitted
+ * alone; memory; devices that are left out; networks; 64 devices; errors. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* The watchdog of a card that also draws a desktop stops a kernel after two seconds or less, and the desktop stands still while one
- * runs. The longest launch of every profile of profiles/, as estimated for a small old card: half a GT 1030, or a UHD 630. */
+/* The watchdog of a card that also draws a desktop stops a kernel after two seconds or less, and the desktop
+ * stands still while one runs. The longest launch of every profile of profiles/, as estimated for a small old
+ * card: half a GT 1030, or a UHD 630. */
 /* ctest: quick no-memcheck */
 #include <glob.h>
 #include <setjmp.h>

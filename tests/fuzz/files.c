@@ -1,5 +1,5 @@
-/* Files of the fuzzer's bytes, in a folder of their own. They stay open: to create one anew for each input, or to cut it to
- * nothing, takes longer than many a parser. */
+/* Files of the fuzzer's bytes, in a folder of their own. They stay open: to create one anew for each input,
+ * or to cut it to nothing, takes longer than many a parser. */
 #include "fuzz.h"
 
 #include <fcntl.h>

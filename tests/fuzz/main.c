@@ -1,7 +1,8 @@
 /* The fuzzer, and the replay of its inputs.
  *
- * With clang's libFuzzer (CLEAT_FUZZER): the entry points of the fuzzer; CLEAT_FUZZ_TARGET names the target. Otherwise a
- * program: `fuzz CORPUS [NAME]` gives every file CORPUS/NAME/FILE to its target, and prints how many there were. */
+ * With clang's libFuzzer (CLEAT_FUZZER): the entry points of the fuzzer; CLEAT_FUZZ_TARGET names the target.
+ * Otherwise a program: `fuzz CORPUS [NAME]` gives every file CORPUS/NAME/FILE to its target, and prints how
+ * many there were. */
 #include "fuzz.h"
 
 #include "cleat/core.h"

@@ -56,8 +56,8 @@ static void adopt(const cleat_model_class *family, cleat_weights *opened) {
     cleat_profile_destroy(made);
 }
 
-/* config.json, then the file of tensors. The fuzzer's inputs are read by one family each, of the input's choice; those of
- * the corpus by all. */
+/* config.json, then the file of tensors. The fuzzer's inputs are read by one family each, of the input's
+ * choice; those of the corpus by all. */
 static void weights(const uint8_t *bytes, size_t size) {
     const uint8_t *part = bytes;
     const size_t whole = size;

@@ -111,8 +111,8 @@ static void parameters_lie_by_rule(void **state) {
     cleat_store_destroy(store);
 }
 
-/* Plans a transformer of four blocks whose parameters before `below` are frozen; returns the bytes of activations and
- * gradients. Block 0 contains the embeddings and the head. */
+/* Plans a transformer of four blocks whose parameters before `below` are frozen; returns the bytes of
+ * activations and gradients. Block 0 contains the embeddings and the head. */
 static int64_t plan_transformer(const char *below, bool arrange, cleat_status wanted, size_t *nodes) {
     const fake_transformer shape = {4, 256, 64, 256, 4, true};
     names n = {NULL, NULL, below};

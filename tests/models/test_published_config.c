@@ -1,5 +1,5 @@
-/* config.json of published checkpoints: members of a wrong type are refused by name, and what an export writes is complete
- * or an error. */
+/* config.json of published checkpoints: members of a wrong type are refused by name, and what an export
+ * writes is complete or an error. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -288,8 +288,8 @@ static void images_have_the_size_of_the_preprocessor(void **state) {
     unlink(path);
 }
 
-/* preprocessor_config.json of transformers: bytes times rescale_factor, less image_mean, by image_std. What the classes of
- * transformers 5.24 save for ViT and SegFormer is followed. */
+/* preprocessor_config.json of transformers: bytes times rescale_factor, less image_mean, by image_std. What
+ * the classes of transformers 5.24 save for ViT and SegFormer is followed. */
 static void images_are_prepared_as_the_preprocessor_says(void **state) {
 #define PREPARED "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.25,0.5]"
     static const struct {

@@ -31,9 +31,9 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
  *
  * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
  *
- * A sum over n rows may be one chain on some device. Its k-th addition rounds the partial sum s_k, so |error| <= u sum |s_k|
- * at worst, and <= c u sqrt(sum s_k^2) in all but 2 exp(-c^2 / 2) of cases, since roundings have random sign (Hoeffding).
- * With length = n and t the largest term:
+ * A sum over n rows may be one chain on some device. Its k-th addition rounds the partial sum s_k, so |error|
+ * <= u sum |s_k| at worst, and <= c u sqrt(sum s_k^2) in all but 2 exp(-c^2 / 2) of cases, since roundings
+ * have random sign (Hoeffding). With length = n and t the largest term:
  *   random signs: |s_k| ~ sqrt(k / 3) t, scale = sqrt(n) t: |error| <= f32_units n u t, c = 2.5 f32_units;
  *   one sign:     |s_k| ~ k t / 2, scale = n t: |error| <= f32_units n^1.5 u t, c = 3.5 f32_units.
  *

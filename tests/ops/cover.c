@@ -36,8 +36,8 @@ static void cover(const char *line) {
     snprintf(covered[covered_count++], LINE, "%s", line);
 }
 
-/* Visits each launch of the graph, with its variant or without. Returns true, and stops, when `visit` returns true or when an
- * op fails to describe its launches. */
+/* Visits each launch of the graph, with its variant or without. Returns true, and stops, when `visit` returns
+ * true or when an op fails to describe its launches. */
 static bool any_launch(const op_case *c, bool with_variant, bool (*visit)(const char *line)) {
     const cleat_device_facts facts = op_facts(c->shape);
     bool found = false;

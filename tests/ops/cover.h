@@ -6,8 +6,9 @@
 
 #include "harness.h"
 
-/* Whether cases of the shape run on a device of this kind. On a GPU those of CPUs do not: a driver may refuse to launch kernels of one
- * work-item with that much private memory. `only` (CLEAT_TEST_SHAPE), if not empty, names the shape that runs, whatever the device. */
+/* Whether cases of the shape run on a device of this kind. On a GPU those of CPUs do not: a driver may refuse
+ * to launch kernels of one work-item with that much private memory. `only` (CLEAT_TEST_SHAPE), if not empty,
+ * names the shape that runs, whatever the device. */
 bool cover_shape(const op_shape *shape, cleat_device_kind kind, const char *only);
 /* Clears the record of covered kernels; called at the beginning of a test. */
 void cover_begin(void);
@@ -20,10 +21,10 @@ bool cover_needed(const op_case *c);
 /* Whether the backward pass of this case is skipped: in half types only one of the chained and the plain form
  * runs, and this case is the other one. In f32 both run. */
 bool cover_skips(const op_case *c);
-/* Whether the kernels of the case are compiled with optimization, which is most of the time of an op test on PoCL: where the
- * case launches a kernel of a variant that no recorded case launched in this storage type and shape, in the shape cpu and,
- * in f32, in the shape gpu; and where there is so much to compute that it is quicker. Other cases run the same kernels with
- * other sizes. Always if CLEAT_TEST_FULL is set. */
+/* Whether the kernels of the case are compiled with optimization, which is most of the time of an op test on
+ * PoCL: where the case launches a kernel of a variant that no recorded case launched in this storage type and
+ * shape, in the shape cpu and, in f32, in the shape gpu; and where there is so much to compute that it is
+ * quicker. Other cases run the same kernels with other sizes. Always if CLEAT_TEST_FULL is set. */
 bool cover_optimizes(const op_case *c);
 /* Records the kernels that the case launches. */
 void cover_record(const op_case *c);

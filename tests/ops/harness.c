@@ -244,8 +244,8 @@ static bool complain(const op_case *c, const char *format, ...) {
     return false;
 }
 
-/* CDNA2's matrix unit takes f16 operands below 2^-14 for 0, which is one in 16384 of those up to 1: hardly ever more than
- * two of a sum. */
+/* CDNA2's matrix unit takes f16 operands below 2^-14 for 0, which is one in 16384 of those up to 1: hardly
+ * ever more than two of a sum. */
 static double flushed_terms(const op_case *c, compare_tolerance tolerance) {
     const bool flushes = op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA && c->storage == CLEAT_F16;
     return flushes ? 2 * 0x1p-14 * tolerance.scale : 0;
@@ -401,8 +401,8 @@ enum { NAN_TRIES = 6, NAN_SMALL = 4096 };
 /* The canonical NaN of NVIDIA's arithmetic, that of x86, and others. */
 static const uint32_t nan_patterns[] = {0x7fffffffu, 0xffc00000u, 0x7fc02001u, 0xffe00000u};
 
-/* Bit sets over the rows of a test: inputs, and from OP_TENSORS on incoming gradients, in which a NaN was tried, and those
- * from which one reached a result. Small rows may have inputs without influence. */
+/* Bit sets over the rows of a test: inputs, and from OP_TENSORS on incoming gradients, in which a NaN was
+ * tried, and those from which one reached a result. Small rows may have inputs without influence. */
 static uint32_t nans_tried, nans_arrived;
 
 static void nan_arrived(int tensor, bool arrived) {

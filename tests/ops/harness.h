@@ -13,9 +13,9 @@
  *   (cleat_op.inplace_inputs).
  * - repeatability: two runs give the same bits.
  * - definitions: sampled elements of every node whose op has one (cleat_op.define) are what it says.
- * - NaN: a NaN of any sign and payload in one element of an input makes NaN of every output element of which the
- *   reference makes one; one in an incoming gradient reaches a gradient. In some row each input and each incoming gradient
- *   must reach something. Of large cases one tensor is tried, in turn.
+ * - NaN: a NaN of any sign and payload in one element of an input makes NaN of every output element of which
+ *   the reference makes one; one in an incoming gradient reaches a gradient. In some row each input and each
+ *   incoming gradient must reach something. Large cases try one tensor, in turn.
  * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
  *   every slab) is bit-equal afterwards. Memory that nodes write, and the gaps, hold NaN beforehand: a read past
  *   the end or an incomplete write shows.
@@ -122,8 +122,8 @@ struct op_case {
     op_tensor outputs[OP_TENSORS];
 };
 
-/* An operand of a product in the reference: rounded to TF32 as the kernels do, if the case is in TF32. What remains is f32's
- * tolerance, so that a variant that rounds in another way, or not at all, fails. */
+/* An operand of a product in the reference: rounded to TF32 as the kernels do, if the case is in TF32. What
+ * remains is f32's tolerance, so that a variant that rounds in another way, or not at all, fails. */
 double op_operand(const op_case *c, double value);
 
 /* --- for build ------------------------------------------------------------------------------------------------ */

@@ -128,8 +128,9 @@ static float times(float a, float b) {
     return product;
 }
 
-/* Devices that round division and square root correctly make the bits of IEEE 754, operation by operation, so that those of
- * several vendors can train one network. Without clipping the norm has no part in the result. */
+/* Devices that round division and square root correctly make the bits of IEEE 754, operation by operation, so
+ * that those of several vendors can train one network. Without clipping the norm has no part in the
+ * result. */
 static void run_exactly(const op_shape *shape) {
     fixture f;
     const cleat_device_facts facts = op_facts(shape);

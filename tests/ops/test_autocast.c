@@ -171,8 +171,8 @@ static void only_storage_types_are_possible(void **state) {
     end(&w);
 }
 
-/* Linear layers before the head, their repetitions and gradients multiply TF32 where a unit does; the head is in f32. No tensor
- * has another type. */
+/* Linear layers before the head, their repetitions and gradients multiply TF32 where a unit does; the head is
+ * in f32. No tensor has another type. */
 static void tf32_is_of_products(void **state) {
     const cleat_device_facts card = {.work_group = 256, .vector_width = 4, .local_memory = 49152, .compute_units = 4};
     int marked = 0;

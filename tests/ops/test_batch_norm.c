@@ -492,7 +492,8 @@ static void run_steps(const op_shape *shape, bool fused, double *left) {
     op_graph_end(graph);
 }
 
-/* The kernel that has the moments updates the running statistics, with the same bits as the kernel that does only that. */
+/* The kernel that has the moments updates the running statistics, with the same bits as the kernel that does
+ * only that. */
 static void follows_in_one_node(void **state) {
     (void)state;
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};

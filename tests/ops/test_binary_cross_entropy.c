@@ -62,8 +62,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* The loss of an element is below weight * (|x| + 1), with an error of a few units of that; the sum over rows has terms of
- * one sign, less than a quarter of that in the mean. A gradient is below weight / width, an accum below 1. */
+/* The loss of an element is below weight * (|x| + 1), with an error of a few units of that; the sum over rows
+ * has terms of one sign, less than a quarter of that in the mean. A gradient is below weight / width, an
+ * accum below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     const double rows = (double)c->dims[0], width = (double)c->dims[1], weight = fmax(1, positive_of(c));

@@ -1,4 +1,5 @@
-/* The comparator: wrong values fail, and the storage types round as IEEE 754 prescribes. Which shapes run on which devices. */
+/* The comparator: wrong values fail, and the storage types round as IEEE 754 prescribes. Which shapes run on
+ * which devices. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -101,9 +101,9 @@ static bool by_winograd(const op_case *c, const char *op) {
 
 /* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding errors.
  *
- * Winograd's algorithm has sums at 25 or 36 points; their terms are, as the root of the sum of squares, `growth` times as
- * large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The transforms before and after
- * add 5 roundings, as the root of 24. */
+ * Winograd's algorithm has sums at 25 or 36 points; their terms are, as the root of the sum of squares,
+ * `growth` times as large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The
+ * transforms before and after add 5 roundings, as the root of 24. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     static const double growth_of_y[] = {[2] = 9.5, [3] = 7.2, [4] = 6}, growth_of_dw[] = {[2] = 6, [3] = 6, [4] = 7.2};
     const int64_t *d = c->dims;

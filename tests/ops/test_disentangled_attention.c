@@ -201,10 +201,10 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2; gradients of qkv are sums of terms of similar size, of which few have a large
- * weight. A score has three sums of D / H terms. Backward computes dy * y from the rounded y. The gradient of a row of a
- * position tensor sums over the pairs of its bucket: up to two diagonals of each slot, or, in the buckets at the ends,
- * all pairs; a query has one unit of weight for all its keys. */
+/* Outputs are means of values below 2; gradients of qkv are sums of terms of similar size, of which few have
+ * a large weight. A score has three sums of D / H terms. Backward computes dy * y from the rounded y. The
+ * gradient of a row of a position tensor sums over the pairs of its bucket: up to two diagonals of each slot,
+ * or, in the buckets at the ends, all pairs; a query has one unit of weight for all its keys. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const bool position = is_gradient && tensor > 0;
     const double pairs = (double)(c->dims[BATCH] * c->dims[LENGTH]);
@@ -216,9 +216,9 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
                                .storage_units = is_gradient ? 2 : 1};
 }
 
-/* Later keys are longer, up to FAR times: scores reach hundreds, and exp of the largest exceeds the exponent range of
- * f32. The error of a weight is then the error of its score, whose terms are about FAR; the terms of dq are FAR times
- * larger too. */
+/* Later keys are longer, up to FAR times: scores reach hundreds, and exp of the largest exceeds the exponent
+ * range of f32. The error of a weight is then the error of its score, whose terms are about FAR; the terms of
+ * dq are FAR times larger too. */
 enum { FAR = 50 };
 
 static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* dims: batch, length, width, vocabulary, kind of tokens, 1: row 0 of the table is padding. That row is 0 in the padded
- * cases, so that the reference can leave it out: its gradient is 0. */
+/* dims: batch, length, width, vocabulary, kind of tokens, 1: row 0 of the table is padding. That row is 0 in
+ * the padded cases, so that the reference can leave it out: its gradient is 0. */
 enum { UNIFORM, ONE_TOKEN, SOME_INVALID, MOSTLY_ZERO };
 
 static void build(op_case *c) {
@@ -74,7 +74,7 @@ static const op_test test = {.op = "embedding",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* --- a frozen table: half weights only, with the rows that an f32 table gives -------------------------------------- */
+/* --- a frozen table: half weights only, with the rows that an f32 table gives --- */
 
 enum { FROZEN_ROWS = 9, FROZEN_WIDTH = 37, FROZEN_TOKENS = 21 };
 

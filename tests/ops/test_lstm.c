@@ -174,8 +174,9 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
-/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); one subgroup, an even and an odd
- * number, and as many as a group can have; one step, and more than the weight's gradient sums at a time. */
+/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); one
+ * subgroup, an even and an odd number, and as many as a group can have; one step, and more than the weight's
+ * gradient sums at a time. */
 static const op_row rows_half[] = {
     {11, 1, 3, 16, WEIGHT_HH}, {18, 2, 2, 32, ALL_BUT_WEIGHT_HH}, {9, 7, 2, 48}, {5, 3, 2, 128, PARAMETERS}};
 

@@ -78,8 +78,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[1] * c->dims[2]; ++i) din[0][i] += dout[0][i] * subject_of(c)->slope(in[0][i]);
 }
 
-/* Values have an error of 4 units relative to the largest. A slope is at most 1.1; where it is computed from a stored
- * y, the rounding of y moves it by at most two units of storage. dout and the accum are below 1. */
+/* Values have an error of 4 units relative to the largest. A slope is at most 1.1; where it is computed from
+ * a stored y, the rounding of y moves it by at most two units of storage. dout and the accum are below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     if (is_gradient) return (compare_tolerance){.scale = 2, .length = 1, .f32_units = 6, .storage_units = 1};

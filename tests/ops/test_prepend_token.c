@@ -35,7 +35,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* Copies are exact up to the rounding of the token; the gradient of the token sums `batch` terms of random sign below 1. */
+/* Copies are exact up to the rounding of the token; the gradient of the token sums `batch` terms of random
+ * sign below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const double n = is_gradient && tensor == 1 ? (double)c->dims[0] : 1;
     return (compare_tolerance){.scale = 1 + sqrt(n), .length = n, .f32_units = 2};

@@ -1,4 +1,5 @@
-/* Parts that become one program (exec/join.h): which do, and that they compute what they compute in programs of their own. */
+/* Parts that become one program (exec/join.h): which do, and that they compute what they compute in programs
+ * of their own. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Finding profiles by name: the order of the folders, names with and without ".ini", and the message for a name that no
- * folder has. */
+/* Finding profiles by name: the order of the folders, names with and without ".ini", and the message for a
+ * name that no folder has. */
 /* ctest: quick */
 #include "cleat/profile.h"
 

@@ -636,8 +636,8 @@ static void the_hash_sees_what_computes_and_nothing_else(void **state) {
     cleat_profile_destroy(now);
 }
 
-/* The hash of the defaults as of version 0.1.0: a run that began then can be resumed. The default of a key that is added
- * is not hashed (`later` of its row). */
+/* The hash of the defaults as of version 0.1.0: a run that began then can be resumed. The default of a key
+ * that is added is not hashed (`later` of its row). */
 static void newer_keys_leave_old_hashes(void **state) {
     (void)state;
     cleat_profile *profile = make();

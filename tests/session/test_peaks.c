@@ -1,5 +1,5 @@
-/* Kernels that do one thing only: what they compute. Sizes of what is timed: against devices that are faster than any real
- * one. */
+/* Kernels that do one thing only: what they compute. Sizes of what is timed: against devices that are faster
+ * than any real one. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>

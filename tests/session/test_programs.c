@@ -1,5 +1,5 @@
-/* The number of OpenCL programs of a run: each costs 15 ms of every start with PoCL, and on a GPU half a second or more of the
- * first one. Plans and launches are data: no device is needed. */
+/* The number of OpenCL programs of a run: each costs 15 ms of every start with PoCL, and on a GPU half a
+ * second or more of the first one. Plans and launches are data: no device is needed. */
 /* ctest: quick no-memcheck */
 #include <dirent.h>
 #include <setjmp.h>

@@ -15,8 +15,9 @@
 
 enum { MIB = 1 << 20, MAX_CHANGES = 64 };
 
-/* A loader and a device. Each thread fills a batch in `fill` seconds; the device takes `step` for it, and `contention`
- * of it longer for each thread beside the first. The source delivers at most `source` batches a second. */
+/* A loader and a device. Each thread fills a batch in `fill` seconds; the device takes `step` for it, and
+ * `contention` of it longer for each thread beside the first. The source delivers at most `source` batches a
+ * second. */
 typedef struct machine {
     double fill, step, contention, source;
     cleat_worker_tuning tuning;

@@ -1,5 +1,5 @@
-/* Tokenizers of published checkpoints: the ids that Hugging Face's tokenizers give, files that are damaged or hostile,
- * long texts. */
+/* Tokenizers of published checkpoints: the ids that Hugging Face's tokenizers give, files that are damaged or
+ * hostile, long texts. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -470,7 +470,8 @@ static void a_word_of_megabytes_takes_a_moment(void **state) {
     free(text);
 }
 
-/* As above: each token compared with all others is 2 * 10^10 comparisons. The second of two tokens of the same content counts. */
+/* As above: each token compared with all others is 2 * 10^10 comparisons. The second of two tokens of the
+ * same content counts. */
 static void many_added_tokens_take_a_moment(void **state) {
     enum { TOKENS = 200000 };
     (void)state;

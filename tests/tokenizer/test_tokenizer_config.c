@@ -59,8 +59,8 @@ static cleat_tokenizer *load_logged(const char *folder, cleat_string *logged) {
     return tokenizer;
 }
 
-/* As in transformers, whose classes of BERT build the normaliser of a tokenizer.json anew; the text of tokenizer.json,
- * which checkpoints hold, says the same. */
+/* As in transformers, whose classes of BERT build the normaliser of a tokenizer.json anew; the text of
+ * tokenizer.json, which checkpoints hold, says the same. */
 static void tokenizer_config_has_the_last_word(void **state) {
     static const struct {
         const char *config, *network;
@@ -101,8 +101,8 @@ static void tokenizer_config_has_the_last_word(void **state) {
     rmdir(folder);
 }
 
-/* Settings of published folders (those that transformers 5.24 and 4.57 save, and of the hub) are no news; what is not
- * followed is named. */
+/* Settings of published folders (those that transformers 5.24 and 4.57 save, and of the hub) are no news;
+ * what is not followed is named. */
 static void members_in_vain_are_named(void **state) {
     static const struct {
         const char *fixture, *config, *logged;

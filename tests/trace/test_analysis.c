@@ -1,5 +1,5 @@
-/* The analysis of a recording whose times are made up: sums, gaps, roofs and memory are exact; memory that runs out is
- * reported. */
+/* The analysis of a recording whose times are made up: sums, gaps, roofs and memory are exact; memory that
+ * runs out is reported. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -100,8 +100,9 @@ static void add_graph(size_t graph, uint64_t first_gap, uint64_t ahead, bool cou
     }
 }
 
-/* A warm-up step, an active one, and an active one after a pause of the trainer. The update of the first active step begins
- * late: its enqueueing took the host so long; that of the second one was enqueued in time. */
+/* A warm-up step, an active one, and an active one after a pause of the trainer. The update of the first
+ * active step begins late: its enqueueing took the host so long; that of the second one was enqueued in
+ * time. */
 static void make_recording(void) {
     const size_t train = r.session->work->train[0].index, update = r.session->work->update.index;
     r.recorder = (cleat_recorder){.commands = r.commands};

@@ -46,8 +46,8 @@ static void removed_folder_does_not_come_back(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* train.batch_size does not count as a setting that changes results, but how a global batch is cut changes their last
- * bits: a resume with another one says so. */
+/* train.batch_size does not count as a setting that changes results, but how a global batch is cut changes
+ * their last bits: a resume with another one says so. */
 static void other_batch_size_is_a_warning(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), false, 1);

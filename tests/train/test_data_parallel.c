@@ -1,5 +1,6 @@
-/* Shares of two ranks: given ones, those by the speed of the devices, those by measured steps; cuts of a global batch. The
- * transport (tests/ranks/link/pair.c) plays a second rank whose seconds are three times as many. */
+/* Shares of two ranks: given ones, those by the speed of the devices, those by measured steps; cuts of a
+ * global batch. The transport (tests/ranks/link/pair.c) plays a second rank whose seconds are three times as
+ * many. */
 /* ctest: quick */
 /* ctest: wrap=cleat_session_flat,cleat_session_values,cleat_session_read_values */
 /* ctest: wrap=cleat_session_read_flat,cleat_session_write_flat,cleat_ranks_compare */

@@ -1,9 +1,9 @@
-/* Hours of training in simulated time, with an evaluation and a checkpoint in each minute: memory, file descriptors and
- * threads stay as they are, while clocks jump, and the disk fills and empties again; and the bits are those of a run
- * without all that.
+/* Hours of training in simulated time, with an evaluation and a checkpoint in each minute: memory, file
+ * descriptors and threads stay as they are, while clocks jump, and the disk fills and empties again; and the
+ * bits are those of a run without all that.
  *
- * CLEAT_TEST_HOURS: how many hours (1). Time is simulated: the linker replaces the clocks, the execution, and what writes
- * files (CMakeLists.txt: --wrap). Prints what it measured. */
+ * CLEAT_TEST_HOURS: how many hours (1). Time is simulated: the linker replaces the clocks, the execution, and
+ * what writes files (CMakeLists.txt: --wrap). Prints what it measured. */
 /* ctest: device wrap=cleat_seconds,cleat_wall_seconds,cleat_exec_run,pthread_cond_timedwait,write */
 #include "tiny.h"
 
@@ -34,7 +34,8 @@ static const double more_resident = 4e6, more_heap = 50e3;
 
 /* --- simulated time ------------------------------------------------------------------------------------------- */
 
-/* Time passes as on this machine, so that threads that wait go on; the leaps of both clocks in microseconds are added. */
+/* Time passes as on this machine, so that threads that wait go on; the leaps of both clocks in microseconds
+ * are added. */
 static int64_t leap_us, wall_leap_us;
 
 static void add_seconds(int64_t *leap, double seconds) {
@@ -200,8 +201,8 @@ static void assert_said(const tiny_result *result, const char *word) {
     if (!strstr(result->error.text, word)) fail_msg("'%s' does not say '%s'", result->error.text, word);
 }
 
-/* Trains to the end: where the disk is full, the run ends with an error that says so, again while it stays full, and goes
- * on once it is empty. */
+/* Trains to the end: where the disk is full, the run ends with an error that says so, again while it stays
+ * full, and goes on once it is empty. */
 static void train_through(const tiny *t, const char *run, const char *const *set) {
     int tries = 0;
     for (bool resume = false;; resume = true) {

@@ -1,6 +1,7 @@
-/* Whether the upload of a batch can run while the device computes the batch before it: not by times, which depend on the
- * driver, but by what each command must wait for. A command waits for the one before it in its queue and for its wait
- * list; if the kernels of batch n are not among all that the upload of batch n + 1 waits for, a device can do both at once. */
+/* Whether the upload of a batch can run while the device computes the batch before it: not by times, which
+ * depend on the driver, but by what each command must wait for. A command waits for the one before it in its
+ * queue and for its wait list; if the kernels of batch n are not among all that the upload of batch n + 1
+ * waits for, a device can do both at once. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
 #include <dlfcn.h>
 #include <setjmp.h>

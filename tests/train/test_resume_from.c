@@ -129,8 +129,9 @@ static void a_read_only_folder_has_another_option(void **state) {
 
 #define CONSTANT "train.schedule=constant"
 
-/* A finished run goes on for more epochs where its learning rates do not depend on their number, and has the bits of a
- * run that was that long from the start; also if it is interrupted at once, and with resolved.ini of the longer run. */
+/* A finished run goes on for more epochs where its learning rates do not depend on their number, and has the
+ * bits of a run that was that long from the start; also if it is interrupted at once, and with resolved.ini
+ * of the longer run. */
 static void a_run_is_made_longer(void **state) {
     const tiny *t = *state;
     char a[TINY_PATH], b[TINY_PATH];

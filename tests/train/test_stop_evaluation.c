@@ -1,5 +1,6 @@
-/* A run that is asked to stop while it evaluates: it saves at once, repeats the evaluation on resume, and has the bits of
- * a run that was not stopped. The linker puts this test between the trainer and cleat_average_apply. */
+/* A run that is asked to stop while it evaluates: it saves at once, repeats the evaluation on resume, and has
+ * the bits of a run that was not stopped. The linker puts this test between the trainer and
+ * cleat_average_apply. */
 /* ctest: device wrap=cleat_average_apply */
 #include <setjmp.h>
 #include <stdarg.h>

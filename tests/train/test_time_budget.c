@@ -20,8 +20,9 @@
 #include "core/memory.h"
 #include "train/trainer.h"
 
-/* Each run of a graph takes 5 ms (or what a test sets), each look of the training thread at the clock a microsecond, all else no time. It starts
- * later than any machine's clock: the monitor waits for a time of this clock on the system's, and would not wait at all. */
+/* Each run of a graph takes 5 ms (or what a test sets), each look of the training thread at the clock a
+ * microsecond, all else no time. It starts later than any machine's clock: the monitor waits for a time of
+ * this clock on the system's, and would not wait at all. */
 static int64_t simulated_us = INT64_C(1000000000000000);
 static int64_t graph_us = 5000;
 static _Thread_local bool trains; /* in this thread */
@@ -186,7 +187,8 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
     tiny_assert_same_run(t, "whole", "stop");
 }
 
-/* Trains into the new folder FOLDER/run; `source` NULL: from the start, else from FOLDER/source, which stays as it is. */
+/* Trains into the new folder FOLDER/run; `source` NULL: from the start, else from FOLDER/source, which stays
+ * as it is. */
 static tiny_result train_session(const tiny *t, const char *source, const char *run, const char *const *set) {
     static const char list[] = "cd '%s' && find . -printf '%%p %%y %%s %%T@ %%C@\\n' | sort | md5sum %s '%s/listing'";
     char from[TINY_PATH], out[TINY_PATH], command[4 * TINY_PATH];
@@ -330,7 +332,8 @@ static void checkpoints_are_written_by_the_minute(void **state) {
         fail_msg("%zu checkpoints in %.1f minutes", three, minutes);
 }
 
-/* Before the first checkpoint its time is guessed: weights, the moments of those that are trained, and the mean, at 100 MB/s. */
+/* Before the first checkpoint its time is guessed: weights, the moments of those that are trained, and the
+ * mean, at 100 MB/s. */
 static void a_checkpoint_is_guessed_by_its_bytes(void **state) {
     const tiny *t = *state;
     for (int averages = 0; averages < 2; ++averages) {

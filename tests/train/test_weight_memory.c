@@ -1,6 +1,7 @@
-/* Weights are never in host memory as a whole: the bytes that the library has allocated are counted while a network of
- * many tensors is loaded from a published checkpoint, evaluated from a checkpoint, and exported. The linker replaces the
- * allocator (CMakeLists.txt); device memory belongs to the driver and is not counted. */
+/* Weights are never in host memory as a whole: the bytes that the library has allocated are counted while a
+ * network of many tensors is loaded from a published checkpoint, evaluated from a checkpoint, and exported.
+ * The linker replaces the allocator (CMakeLists.txt); device memory belongs to the driver and is not
+ * counted. */
 /* ctest: device wrap=malloc,calloc,realloc,free,cleat_session_load_weights */
 #include <malloc.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* The self-check covers what training runs: every operation in the graphs of the profiles, and of networks and settings
- * that they do not have, has a definition (cleat_op.define), on a CPU and on cards. Needs no device. */
+/* The self-check covers what training runs: every operation in the graphs of the profiles, and of networks
+ * and settings that they do not have, has a definition (cleat_op.define), on a CPU and on cards. Needs no
+ * device. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden, converted where they are of the old format):
- * they are reproduced within tolerance; any wrong value is detected; a malformed file is an error. */
+/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden, converted where they are of
+ * the old format): they are reproduced within tolerance; any wrong value is detected; a malformed file is an
+ * error. */
 /* ctest: device slow cost=39 */
 #include <math.h>
 #include <setjmp.h>

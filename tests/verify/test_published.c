@@ -1,5 +1,6 @@
-/* Published checkpoints with PyTorch's results, of tests/published and $CLEAT_SHARED/hf: every network is read by its
- * tables and repeats output, losses and gradients in all precisions. A wrong value, name or shape is found. */
+/* Published checkpoints with PyTorch's results, of tests/published and $CLEAT_SHARED/hf: every network is
+ * read by its tables and repeats output, losses and gradients in all precisions. A wrong value, name or shape
+ * is found. */
 /* ctest: device slow cost=42 */
 #include <setjmp.h>
 #include <stdarg.h>

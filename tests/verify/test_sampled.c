@@ -1,5 +1,5 @@
-/* The check of a run's own programs: it passes for programs that compute correctly and changes no bit of the run, and it
- * refuses a changed kernel with the name of its operation. */
+/* The check of a run's own programs: it passes for programs that compute correctly and changes no bit of the
+ * run, and it refuses a changed kernel with the name of its operation. */
 /* ctest: device slow */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -165,8 +165,8 @@ static void count_request(ptx_warp *warp, ptx_space space, uint32_t mask, const 
         counters->local_accesses++;
 }
 
-/* All lanes within `size` bytes from `begin` on, and aligned. Differences of less than 2^63 show by their highest bit which
- * side is larger, without a branch. */
+/* All lanes within `size` bytes from `begin` on, and aligned. Differences of less than 2^63 show by their
+ * highest bit which side is larger, without a branch. */
 static bool all_within(uint32_t mask, const uint64_t *addresses, uint32_t bytes, uint64_t begin, uint64_t size) {
     if (size < bytes) return false;
     const uint64_t last = size - bytes;

@@ -52,8 +52,8 @@ static void add_symbol(ptx_parser *parser, ptx_token name, uint64_t address) {
     parser->symbols[parser->n_symbols++] = (ptx_symbol){.name = name, .address = address};
 }
 
-/* Room for `size` bytes behind *top: the offset. A lane may have 512 KiB of local memory; the driver refuses what is too
- * much shared memory for its card. */
+/* Room for `size` bytes behind *top: the offset. A lane may have 512 KiB of local memory; the driver refuses
+ * what is too much shared memory for its card. */
 static uint32_t place(ptx_parser *parser, uint32_t *top, size_t size, size_t align) {
     const size_t offset = (*top + align - 1) & ~(align - 1);
     if (offset + size > MAX_PLACED) {

@@ -1,4 +1,5 @@
-/* Compiled programs of any card: PTX of NVIDIA's, amdgcn assembly of AMD's. The driver knows no more of them than this. */
+/* Compiled programs of any card: PTX of NVIDIA's, amdgcn assembly of AMD's. The driver knows no more of them
+ * than this. */
 #ifndef VIRTUAL_CARD_CODE_H
 #define VIRTUAL_CARD_CODE_H
 

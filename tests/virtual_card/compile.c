@@ -1,7 +1,8 @@
-/* Compiles programs with clang's back ends, and keeps the assembly in a folder. compile_amd.c has the words of AMD's.
+/* Compiles programs with clang's back ends, and keeps the assembly in a folder. compile_amd.c has the words
+ * of AMD's.
  *
- * For NVIDIA two steps, because clang's PTX has lost the kernels' reqd_work_group_size: source -> LLVM IR, where it still is, and
- * IR -> PTX, into which reqntid.c writes it. */
+ * For NVIDIA two steps, because clang's PTX has lost the kernels' reqd_work_group_size: source -> LLVM IR,
+ * where it still is, and IR -> PTX, into which reqntid.c writes it. */
 #include "compile.h"
 
 #include "compile_amd.h"
@@ -22,8 +23,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* CMake sets these: VC_CLANG, VC_LIBCLC and VC_ROCM (empty: not found), VC_PTX_FEATURE (ptx80), VC_NATIVE (the path of
- * native.clh). */
+/* CMake sets these: VC_CLANG, VC_LIBCLC and VC_ROCM (empty: not found), VC_PTX_FEATURE (ptx80), VC_NATIVE
+ * (the path of native.clh). */
 
 enum { PATH = 512, TARGET = 16 };
 

@@ -5,8 +5,8 @@
 #include "cards.h"
 #include "options.h"
 
-/* Adds what is between the compiler's name and the files. rocm: the folder of the device libraries; options: those of
- * the program. */
+/* Adds what is between the compiler's name and the files. rocm: the folder of the device libraries; options:
+ * those of the program. */
 void vc_add_amd_words(vc_words *command, const vc_card *card, const char *rocm, const vc_words *options);
 
 #endif

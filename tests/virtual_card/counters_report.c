@@ -1,6 +1,6 @@
 /* At the end of the process: the table of counters, leaks, faults, and the exit code for tests.
- * CLEAT_VIRTUAL_CARD_REPORT=FILE gets the table, a row for each kernel and its build options; the folder FILE.ptx, if it
- * exists, the PTX of row N as N.ptx, from 1. */
+ * CLEAT_VIRTUAL_CARD_REPORT=FILE gets the table, a row for each kernel and its build options; the folder
+ * FILE.ptx, if it exists, the PTX of row N as N.ptx, from 1. */
 #include "counters_report.h"
 
 #include "faults.h"

@@ -331,8 +331,8 @@ static bool is_decoded(const ptx_decoded *decoded, ptx_token opcode, const char 
            memcmp(decoded->opcode.text, opcode.text, opcode.length) == 0 && strcmp(decoded->shape, shape) == 0;
 }
 
-/* The row of the tables, looked up once for each opcode and shape of a module: there are few, and the search is long.
- * NULL: there is none, which fails. */
+/* The row of the tables, looked up once for each opcode and shape of a module: there are few, and the search
+ * is long. NULL: there is none, which fails. */
 static const ptx_decoded *find_decoded(ptx_parser *parser, ptx_token opcode, const ptx_arguments *arguments) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < opcode.length; ++i) hash = (hash ^ (unsigned char)opcode.text[i]) * 16777619u;

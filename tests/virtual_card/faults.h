@@ -5,8 +5,8 @@
 /* Of a process that had faults, with CLEAT_VIRTUAL_CARD_STRICT. */
 enum { VC_EXIT_OF_FAULTS = 86 };
 
-/* Prints the fault to stderr the first time. May be called by any thread, with or without vc_lock. Does not return with
- * CLEAT_VIRTUAL_CARD_STRICT=first: the process ends. */
+/* Prints the fault to stderr the first time. May be called by any thread, with or without vc_lock. Does not
+ * return with CLEAT_VIRTUAL_CARD_STRICT=first: the process ends. */
 void vc_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Different faults so far. */

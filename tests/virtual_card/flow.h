@@ -4,8 +4,8 @@
 
 #include "kernel.h"
 
-/* Instructions [begin, end) run one after the other. `next` are the blocks that may follow: the number of blocks stands
- * for the end of the kernel. */
+/* Instructions [begin, end) run one after the other. `next` are the blocks that may follow: the number of
+ * blocks stands for the end of the kernel. */
 typedef struct ptx_block {
     uint32_t begin, end;
     uint32_t next[2];

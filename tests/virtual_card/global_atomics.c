@@ -1,5 +1,6 @@
-/* Loads of global memory beside atomic accesses of other work-groups to the same word: what they find depends on the order
- * of the groups. Loads that come before the first atomic access of a launch to their word are not seen. */
+/* Loads of global memory beside atomic accesses of other work-groups to the same word: what they find depends
+ * on the order of the groups. Loads that come before the first atomic access of a launch to their word are
+ * not seen. */
 #include "access.h"
 
 #include <inttypes.h>

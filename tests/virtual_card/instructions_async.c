@@ -22,8 +22,8 @@ static bool may_copy(ptx_warp *warp, const ptx_copy *copy) {
     return false;
 }
 
-/* Operands: to, from, bytes, and perhaps how many of them are read (the others become 0). 4, 8 or 16 bytes are possible;
- * past level 1 (.cg) only 16. */
+/* Operands: to, from, bytes, and perhaps how many of them are read (the others become 0). 4, 8 or 16 bytes
+ * are possible; past level 1 (.cg) only 16. */
 enum { ANY_SIZE, LARGE_ONLY };
 static void copy_async(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     ptx_group *group = warp->group;

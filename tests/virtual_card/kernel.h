@@ -16,8 +16,8 @@ typedef struct ptx_instruction ptx_instruction;
 /* Executes an instruction for the lanes of a mask, which is not 0. */
 typedef void ptx_action(ptx_warp *warp, const ptx_instruction *instruction, uint32_t mask);
 
-/* Where the 32 values of an operand are. Registers lie one after the other, each with its 32 lanes; so do constants, so
- * that an instruction need not know which it has. A predicate is 32 bits, one a lane. */
+/* Where the 32 values of an operand are. Registers lie one after the other, each with its 32 lanes; so do
+ * constants, so that an instruction need not know which it has. A predicate is 32 bits, one a lane. */
 enum { PTX_REGISTERS, PTX_CONSTANTS, PTX_SPECIAL, PTX_BASES };
 typedef struct ptx_operand {
     uint32_t offset; /* bytes from the base */
@@ -37,8 +37,8 @@ typedef enum ptx_space {
     PTX_CONST,
 } ptx_space;
 
-/* Addresses without a space (generic): shared and local memory have windows, which no host address can lie in. The low
- * 32 bits are the offset. */
+/* Addresses without a space (generic): shared and local memory have windows, which no host address can lie
+ * in. The low 32 bits are the offset. */
 #define PTX_SHARED_WINDOW (UINT64_C(0x5e) << 56)
 #define PTX_LOCAL_WINDOW (UINT64_C(0x5f) << 56)
 
@@ -119,8 +119,8 @@ struct ptx_kernel {
     uint8_t cell_shift;      /* races are looked for in cells of 1 << cell_shift bytes: its smallest shared access */
 };
 
-/* A variable of the module. Those in global and constant memory have their bytes; those in shared memory get an offset
- * in each kernel that names them. */
+/* A variable of the module. Those in global and constant memory have their bytes; those in shared memory get
+ * an offset in each kernel that names them. */
 typedef struct ptx_variable {
     char *name;
     ptx_space space;

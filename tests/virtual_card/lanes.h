@@ -56,8 +56,8 @@ static inline float ptx_bits_float(uint32_t bits) {
     return x;
 }
 
-/* A result of arithmetic that is NaN has these bits on the card, whatever the payloads of its operands (PTX ISA, "Floating
- * Point Comparisons": canonical NaN; seen on an H200). */
+/* A result of arithmetic that is NaN has these bits on the card, whatever the payloads of its operands (PTX
+ * ISA, "Floating Point Comparisons": canonical NaN; seen on an H200). */
 #define PTX_NAN 0x7fffffffu
 static inline float ptx_result(float x) {
     return x == x ? x : ptx_bits_float(PTX_NAN);

@@ -1,5 +1,5 @@
-/* Mapping of buffers. The host sees a copy, as with a card that has its own memory: what kernels write while a part is
- * mapped does not show there, and what the host writes arrives when it is unmapped. */
+/* Mapping of buffers. The host sees a copy, as with a card that has its own memory: what kernels write while
+ * a part is mapped does not show there, and what the host writes arrives when it is unmapped. */
 #include "icd.h"
 #include "queue.h"
 

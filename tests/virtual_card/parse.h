@@ -1,4 +1,5 @@
-/* The parser of PTX: modules (parse.c), declarations (declare.c), bodies of kernels (body.c), instructions (decode.c). */
+/* The parser of PTX: modules (parse.c), declarations (declare.c), bodies of kernels (body.c), instructions
+ * (decode.c). */
 #ifndef VIRTUAL_CARD_PARSE_H
 #define VIRTUAL_CARD_PARSE_H
 
@@ -52,7 +53,8 @@ typedef struct ptx_parser {
 /* Size in bytes of a type: ".f32" or "f32"; 0 of a predicate, -1: no type. */
 int ptx_type_size(ptx_token token);
 
-/* declare.c. A declaration of variables: `.space [.align n] .type name[n][m] = { ... };`, from the token after the space. */
+/* declare.c. A declaration of variables: `.space [.align n] .type name[n][m] = { ... };`, from the token
+ * after the space. */
 typedef struct ptx_declaration {
     ptx_token name;
     size_t size, align, element;

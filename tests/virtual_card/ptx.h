@@ -16,8 +16,8 @@ typedef struct ptx_param {
     bool shared;  /* to shared memory: OpenCL's __local argument; the launch gives its bytes */
 } ptx_param;
 
-/* Reads a module. On failure NULL, and message (of size bytes) has the line and what was not understood. The module owns
- * its kernels; the text may go. */
+/* Reads a module. On failure NULL, and message (of size bytes) has the line and what was not understood. The
+ * module owns its kernels; the text may go. */
 ptx_module *ptx_read(const char *text, char *message, size_t size);
 void ptx_free(ptx_module *module);
 
@@ -67,8 +67,8 @@ typedef struct ptx_counters {
     uint64_t async_copies, async_copy_sectors, matrix_loads, matrix_load_waves;
     uint64_t shared_wide_loads; /* of shared_loads: 16 bytes a lane or more */
     uint64_t local_accesses, barriers, branches, divergent_branches;
-    /* AMD only: instructions of the vector units, matrix unit included, and of the scalar unit; s_waitcnt, s_nop and the
-     * like, which no unit executes and which are not among the instructions. */
+    /* AMD only: instructions of the vector units, matrix unit included, and of the scalar unit; s_waitcnt,
+     * s_nop and the like, which no unit executes and which are not among the instructions. */
     uint64_t vectors, scalars, waits;
 } ptx_counters;
 

@@ -26,8 +26,9 @@ typedef struct rig {
 
 void rig_init(rig *r);
 
-/* Runs a kernel with this body. It finds its item's index in %r0 (of the group) and %r1 (of the launch), the addresses of
- * `in` and `out` in %d0 and %d1; %p<10>, %h<40>, %r<40>, %f<40>, %d<40> and %x<40> (doubles) are declared. */
+/* Runs a kernel with this body. It finds its item's index in %r0 (of the group) and %r1 (of the launch), the
+ * addresses of `in` and `out` in %d0 and %d1; %p<10>, %h<40>, %r<40>, %f<40>, %d<40> and %x<40> (doubles) are
+ * declared. */
 void rig_run(rig *r, const char *body);
 
 /* The text of a module with such a kernel; `text` has `size` bytes. */

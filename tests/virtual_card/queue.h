@@ -1,8 +1,9 @@
 /* Commands, and when they run.
  *
- * A command runs as late as OpenCL allows: when the host waits for its event, for a later one of its queue, or for one
- * that depends on it; and one at each query of an event whose command was flushed. So a program that reads, reuses or
- * releases something too soon is wrong here every time. The thread that waits runs the command. */
+ * A command runs as late as OpenCL allows: when the host waits for its event, for a later one of its queue,
+ * or for one that depends on it; and one at each query of an event whose command was flushed. So a program
+ * that reads, reuses or releases something too soon is wrong here every time. The thread that waits runs the
+ * command. */
 #ifndef VIRTUAL_CARD_QUEUE_H
 #define VIRTUAL_CARD_QUEUE_H
 

@@ -1,5 +1,5 @@
-/* Finds `define ... @NAME(...) ... !reqd_work_group_size !7` and `!7 = !{i32 X, i32 Y, i32 Z}` in textual LLVM IR, and
- * writes `.reqntid X, Y, Z` before the body of the kernel NAME. */
+/* Finds `define ... @NAME(...) ... !reqd_work_group_size !7` and `!7 = !{i32 X, i32 Y, i32 Z}` in textual
+ * LLVM IR, and writes `.reqntid X, Y, Z` before the body of the kernel NAME. */
 #include "reqntid.h"
 
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 #ifndef VIRTUAL_CARD_REQNTID_H
 #define VIRTUAL_CARD_REQNTID_H
 
-/* A copy of the PTX with .reqntid at each kernel that has reqd_work_group_size in the IR. NULL: no memory. The caller
- * frees it. */
+/* A copy of the PTX with .reqntid at each kernel that has reqd_work_group_size in the IR. NULL: no memory.
+ * The caller frees it. */
 char *vc_write_reqntid(const char *ptx, const char *ir);
 
 #endif

@@ -1,8 +1,8 @@
 /* Runs one operation, or its gradients, once, on the device of the environment: what tools/kernel_counts counts.
  *   run_op STORAGE VARIANT OP SIZE...
- * STORAGE is f32, f16 or bf16. VARIANT: the kernel variant, where the operation has it and it does not refuse; else, and
- * for "-", that which training would take. The operations and their sizes are in the table below. The variant of each node
- * is printed. */
+ * STORAGE is f32, f16 or bf16. VARIANT: the kernel variant, where the operation has it and it does not
+ * refuse; else, and for "-", that which training would take. The operations and their sizes are in the table
+ * below. The variant of each node is printed. */
 #include "bench/bench.h"
 #include "cleat/device.h"
 #include "cleat/ops.h"

@@ -1,8 +1,8 @@
 /* Races in shared memory: two work-items access a cell, one of them writes, and nothing orders the two. */
 #include "access.h"
 
-/* In ptx_cell.writer: a copy to the cell is under way; atomic accesses, of several lanes of a warp, of several warps. In
- * ptx_cell.reader: several lanes of a warp, or of several. */
+/* In ptx_cell.writer: a copy to the cell is under way; atomic accesses, of several lanes of a warp, of
+ * several warps. In ptx_cell.reader: several lanes of a warp, or of several. */
 enum { IN_FLIGHT = 0x8000, ATOMIC = 0x4000, LANES = 0x2000, ALL_WARPS = 0x1000, ITEM = 0xfff };
 enum { SEVERAL = 0x8000, WARPS = 0xffff };
 

@@ -295,7 +295,7 @@ REFERENCE(and_pred, a &b & 1)
 REFERENCE(xor_pred, (a ^ b) & 1)
 REFERENCE(not_pred, ~a & 1)
 
-/* --- rows: the instruction with operands D (result), A, B, C, E; their letters, as in kernel.h; where the inputs lie */
+/* --- rows: the instruction with operands D (result), A, B, C, E; their letters (kernel.h); where the inputs lie */
 
 typedef enum input_kind { INTEGERS, SMALL, FLOATS, DOUBLES, HALVES, ANGLES } input_kind;
 typedef struct arithmetic_row {

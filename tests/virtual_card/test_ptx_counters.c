@@ -1,5 +1,6 @@
-/* What requests cost, counted by hand from NVIDIA's rules (CUDA C++ Programming Guide, Compute Capability 5.x and later; Nsight Compute's
- * tables of memory): global memory moves in sectors of 32 bytes, shared memory has 32 banks of 4 bytes. */
+/* What requests cost, counted by hand from NVIDIA's rules (CUDA C++ Programming Guide, Compute Capability 5.x
+ * and later; Nsight Compute's tables of memory): global memory moves in sectors of 32 bytes, shared memory
+ * has 32 banks of 4 bytes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,8 +114,8 @@ static void sectors_of_stores(void **unused) {
     }
 }
 
-/* Different words of one bank go one after the other; lanes that access the same word share it. 8 bytes a lane go by halves of the warp,
- * 16 by quarters: 128 bytes a wavefront. */
+/* Different words of one bank go one after the other; lanes that access the same word share it. 8 bytes a
+ * lane go by halves of the warp, 16 by quarters: 128 bytes a wavefront. */
 static const access_row shared_rows[] = {
     {"st.shared.u32 [%r4], %r0", 4, NONE, 0, 1, 1},
     {"st.shared.u32 [%r4], %r0", 4, NONE, 4, 1, 1}, /* the last lane is at bank 0 again, which lane 0 left */
@@ -140,7 +141,8 @@ static const access_row shared_rows[] = {
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 16, NONE, 0, 4, 2},
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 24, NONE, 0, 2, 2},
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 128, NONE, 0, 32, 2},
-    /* 16 bytes: four; with a stride of 32 bytes each quarter has two a bank, with 128 eight, with 144 (a padded row) one */
+    /* 16 bytes: four; with a stride of 32 bytes each quarter has two a bank, with 128 eight, with 144 (a
+     * padded row) one */
     {"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}", 16, NONE, 0, 4, 4},
     {"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}", 32, NONE, 0, 8, 4},
     {"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}", 48, NONE, 0, 4, 4},
@@ -210,7 +212,8 @@ static void bank_conflicts_of_loads(void **unused) {
     registers = "";
 }
 
-/* cp.async: sectors of what is read. ldmatrix: a wavefront a matrix where its eight rows of 16 bytes are in different banks. */
+/* cp.async: sectors of what is read. ldmatrix: a wavefront a matrix where its eight rows of 16 bytes are in
+ * different banks. */
 static void copies_and_loads_of_matrices(void **unused) {
     (void)unused;
     static const struct {
@@ -261,8 +264,8 @@ static void lanes_in_different_spaces(void **unused) {
     assert_int_equal(r.counters.shared_loads + r.counters.shared_stores, 0);
 }
 
-/* Every instruction that is issued to a warp counts once, its lanes each; the kinds as their rows say. Around the body: six instructions
- * before it (three moves, a multiply-add of integers, two parameters), and ret. */
+/* Every instruction that is issued to a warp counts once, its lanes each; the kinds as their rows say. Around
+ * the body: six instructions before it (three moves, a multiply-add of integers, two parameters), and ret. */
 static void instructions_by_kind(void **unused) {
     (void)unused;
     static const struct {

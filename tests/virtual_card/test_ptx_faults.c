@@ -1,4 +1,5 @@
-/* What kernels must not do with memory, and that what they may do is no fault: races, ranges, alignment, copies under way. */
+/* What kernels must not do with memory, and that what they may do is no fault: races, ranges, alignment,
+ * copies under way. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,12 +30,12 @@ static void check_rows(const char *declarations, uint32_t items, const fault_row
 }
 #define CHECK_ROWS(declarations, items, rows) check_rows(declarations, items, rows, sizeof(rows) / sizeof *(rows))
 
-/* --- races in shared memory: tile is 1 KiB; %r4 is the offset of the item's 4 bytes, %r6 of those of the item 64 - 1 - n */
+/* --- races in shared memory: tile is 1 KiB; %r4: offset of the item's 4 bytes, %r6: of those of item 64 - 1 - n */
 
 #define TILE ".shared .align 16 .b8 tile[1024];\n"
 
-/* Warps run one after the other in an order that is not told: which of two accesses that race comes later, and so is reported,
- * is not known. Between two warps both may be. */
+/* Warps run one after the other in an order that is not told: which of two accesses that race comes later,
+ * and so is reported, is not known. Between two warps both may be. */
 static void check_races(const fault_row *rows, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         rig r;
@@ -93,7 +94,8 @@ static void races_between_work_items(void **unused) {
         {"    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    ld.shared.u32 %r5, [tile];\n" BARRIER "    @%p1 st.shared.u32 [tile], 1;\n",
          NULL},
-        /* The same after a barrier more, as barriers change the order of the warps; and a writer that waits for its own warp only. */
+        /* The same after a barrier more, as barriers change the order of the warps; and a writer that waits
+         * for its own warp only. */
         {ALL_READ BARRIER READ_FIRST WRITE_FIRST, "race: work-item 33 writes offset 0 of shared memory, which another"},
         /* Two work-items of the other warp read it, before a barrier and behind it: whichever warp comes first. */
         {TWO_READ BARRIER "    @%p2 ld.shared.u32 %r5, [tile];\n" WRITE_FIRST, "without a barrier between"},

@@ -12,7 +12,8 @@
 
 enum { WARP = 32 };
 
-/* Before a body: %d2 is the address of 16 bytes of `out` for each item of the launch. STORE4 writes four registers there. */
+/* Before a body: %d2 is the address of 16 bytes of `out` for each item of the launch. STORE4 writes four
+ * registers there. */
 #define OUT16 "    mul.wide.u32 %d2, %r1, 16;\n    add.s64 %d2, %d2, %d1;\n"
 #define STORE4 "    st.global.v4.b32 [%d2], {%r5, %r6, %r7, %r8};\n"
 #define ZERO4 "    mov.u32 %r5, 0;\n    mov.u32 %r6, 0;\n    mov.u32 %r7, 0;\n    mov.u32 %r8, 0;\n"
@@ -58,8 +59,8 @@ static void the_two_ways_of_a_branch_meet_behind_it(void **unused) {
                     "E:  activemask.b32 %r7;\n    add.u32 %r5, %r5, 100;\n",
                     if_else_values);
     expect_branches(&r, 2, 1);
-    /* Issued to the warp: 6 before the body, address and zeros 2 + 4, condition and branch 2, one way of 3, one of 2, then 2, the store and
-     * ret. Behind E it would be twice as many if the ways did not meet. */
+    /* Issued to the warp: 6 before the body, address and zeros 2 + 4, condition and branch 2, one way of 3,
+     * one of 2, then 2, the store and ret. Behind E it would be twice as many if the ways did not meet. */
     assert_int_equal(r.counters.instructions, 6 + 6 + 2 + 3 + 2 + 2 + 2);
     assert_int_equal(r.counters.lanes, 32 * (6 + 6 + 1 + 2 + 2) + 10 + 22 * 3 + 10 * 2); /* 10 take the branch */
 }
@@ -129,8 +130,8 @@ static void break_and_continue(void **unused) {
         "C:  add.u32 %r6, %r6, 1;\n    bra L;\n"
         "E:  activemask.b32 %r7;\n",
         break_values);
-    /* Round i of 0 to 9: lane i breaks out and those above go on, then they divide by parity: 2 divergent of 4 branches. At i = 10 all
-     * that are left leave by the first branch. */
+    /* Round i of 0 to 9: lane i breaks out and those above go on, then they divide by parity: 2 divergent of
+     * 4 branches. At i = 10 all that are left leave by the first branch. */
     expect_branches(&r, 10 * 4 + 1, 10 * 2);
 }
 

@@ -168,8 +168,8 @@ static void products_of_matrices(void **unused) {
     }
 }
 
-/* Row r of matrix i of eight 16-bit numbers is at the address of lane 8 i + r; lane l gets two neighbours of row l / 4, transposed of
- * column l / 4. The rows lie in any order: here row n of all is in place 31 - n. */
+/* Row r of matrix i of eight 16-bit numbers is at the address of lane 8 i + r; lane l gets two neighbours of
+ * row l / 4, transposed of column l / 4. The rows lie in any order: here row n of all is in place 31 - n. */
 static void matrices_loaded_from_shared_memory(void **unused) {
     (void)unused;
     for (int count = 1; count <= 4; count *= 2)

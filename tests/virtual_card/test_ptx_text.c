@@ -1,4 +1,5 @@
-/* Texts that are no PTX: each is refused with a message that says what and where; none is read past its end, none hangs. */
+/* Texts that are no PTX: each is refused with a message that says what and where; none is read past its end,
+ * none hangs. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,8 @@
 
 enum { TEXT = 65536 };
 
-/* Reads a text from memory of just its size, so that a sanitizer sees what is read behind it. NULL with a message, or a module. */
+/* Reads a text from memory of just its size, so that a sanitizer sees what is read behind it. NULL with a
+ * message, or a module. */
 static ptx_module *read_exactly(const char *text, size_t length, char message[512]) {
     char *copy = malloc(length + 1);
     assert_non_null(copy);

@@ -30,8 +30,8 @@ static bool is_zero(const vc_command *command) {
     return true;
 }
 
-/* Whole pages are given back to the system, which makes zeros of them again when they are touched: memory that was never
- * touched costs no time either. */
+/* Whole pages are given back to the system, which makes zeros of them again when they are touched: memory
+ * that was never touched costs no time either. */
 static void fill_zeros(unsigned char *at, size_t bytes) {
     enum { PAGE = 4096 };
     unsigned char *end = at + bytes, *first = at + (PAGE - (uintptr_t)at % PAGE) % PAGE;

@@ -55,7 +55,8 @@ typedef struct ptx_own_atomic {
     bool fenced;
 } ptx_own_atomic;
 
-/* run.c: words (addresses / 4) that groups of the launch access atomically; whether another group than this one does. */
+/* run.c: words (addresses / 4) that groups of the launch access atomically; whether another group than this
+ * one does. */
 void ptx_share_atomic(ptx_run_state *run, uint64_t word, uint64_t group);
 bool ptx_others_access(ptx_run_state *run, uint64_t word, uint64_t group);
 
@@ -92,7 +93,8 @@ typedef enum ptx_fault_kind {
 } ptx_fault_kind;
 void ptx_report(ptx_warp *warp, ptx_fault_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* unwritten.c: registers that are read before they were written, by the lanes of the mask; what an instruction writes. */
+/* unwritten.c: registers that are read before they were written, by the lanes of the mask; what an
+ * instruction writes. */
 void ptx_forget_registers(ptx_warp *warp);
 void ptx_check_predicate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
 void ptx_check_registers(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
@@ -126,8 +128,8 @@ static inline unsigned ptx_count_bits(uint32_t x) {
 #define PTX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* to[l] = value for the lanes of the mask; `value` may use l. Lanes outside the mask compute too, and are dropped, so
- * that the loop remains one of vector instructions. */
+/* to[l] = value for the lanes of the mask; `value` may use l. Lanes outside the mask compute too, and are
+ * dropped, so that the loop remains one of vector instructions. */
 #define PTX_EACH_LANE(type, to, mask, value)                                                                           \
     do {                                                                                                               \
         if ((mask) == PTX_ALL) {                                                                                       \

@@ -1,5 +1,5 @@
-/* Files of published checkpoints: one file, shards, halves; everything that can be wrong with them is an error that names
- * the file, and what to do. */
+/* Files of published checkpoints: one file, shards, halves; everything that can be wrong with them is an
+ * error that names the file, and what to do. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -22,7 +22,8 @@ cleat_status cleat_csv_stream_next(cleat_csv_stream *stream, bool *more, cleat_e
 double cleat_csv_stream_share(const cleat_csv_stream *stream);
 void cleat_csv_stream_close(cleat_csv_stream *stream);
 
-/* Calls check(csv, user, ...) with the header of a table as the current record, and returns its status. A file that cannot be opened is left to its reader. */
+/* Calls check(csv, user, ...) with the header of a table as the current record, and returns its status. A
+ * file that cannot be opened is left to its reader. */
 typedef cleat_status (*cleat_csv_header_check)(const cleat_csv *csv, const void *user, cleat_error *error);
 cleat_status cleat_csv_check_header(const char *path, cleat_csv_header_check check, const void *user,
                                     cleat_error *error);

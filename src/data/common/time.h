@@ -10,9 +10,10 @@ typedef enum cleat_time_kind {
     CLEAT_TIME_UNIX
 } cleat_time_kind;
 
-/* Parses YYYY-MM-DD or DD.MM.YYYY, with or without a time of day, YYYY-MM (its first day), or Unix seconds to seconds
- * since 1970-01-01 00:00 in UTC or the unspecified zone. In the `first` row of a column, YYYYMMDD and YYYY are
- * rejected instead of being read as Unix seconds. Returns NULL, or a message with cause and remedy. */
+/* Parses YYYY-MM-DD or DD.MM.YYYY, with or without a time of day, YYYY-MM (its first day), or Unix seconds to
+ * seconds since 1970-01-01 00:00 in UTC or the unspecified zone. In the `first` row of a column, YYYYMMDD and
+ * YYYY are rejected instead of being read as Unix seconds. Returns NULL, or a message with cause and
+ * remedy. */
 const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind);
 
 /* A day of the Gregorian calendar, and the seconds since its midnight. */

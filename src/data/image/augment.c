@@ -257,8 +257,8 @@ static inline float clamp(float value) {
     return value > 1 ? 1 : value;
 }
 
-/* New value of a channel: clamp((old * factor + add) * saturation + (1 - saturation) * grey), standardized. The grey is that
- * of the pixel before saturation. */
+/* New value of a channel: clamp((old * factor + add) * saturation + (1 - saturation) * grey), standardized.
+ * The grey is that of the pixel before saturation. */
 typedef struct colour_change {
     float factor, add, saturation;
     float mean[CLEAT_IMAGE_MAX_CHANNELS], scale[CLEAT_IMAGE_MAX_CHANNELS]; /* standardized = (value - mean) * scale */

@@ -27,9 +27,10 @@ cleat_augment_params cleat_augment_random(const cleat_image *image, bool square,
 /* Whether the sample equals the image pixel by pixel. */
 bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_params *params, int64_t size);
 
-/* Resamples the crop to values [size, size, C] in 0 .. 1, applies the changes of the colours, with clamping, and
- * standardises the values with *fitted (NULL: does not). Enlarging is bilinear; reducing averages over the area of each
- * pixel (antialiased). Outside the image its pixels are reflected at the border. Fails only if memory is exhausted. */
+/* Resamples the crop to values [size, size, C] in 0 .. 1, applies the changes of the colours, with clamping,
+ * and standardises the values with *fitted (NULL: does not). Enlarging is bilinear; reducing averages over
+ * the area of each pixel (antialiased). Outside the image its pixels are reflected at the border. Fails only
+ * if memory is exhausted. */
 cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params,
                                  const cleat_image_preprocessor *fitted, int64_t size, float *values,
                                  cleat_error *error);

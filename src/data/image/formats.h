@@ -21,9 +21,10 @@ cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t siz
 
 /* Rejects images without pixels and those of more than CLEAT_IMAGE_MAX_PIXELS. */
 cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error);
-/* Rejects a small file that would take much memory. Files of up to CLEAT_IMAGE_FREE_BYTES of decoded pixels are accepted;
- * larger images must have 1 / CLEAT_IMAGE_MAX_RATIO of that in the file, which has `size` bytes. Photographs have 1 / 3 to
- * 1 / 30; PNG can reach 1 / 1032, with one colour. `image`: height, width, channels. */
+/* Rejects a small file that would take much memory. Files of up to CLEAT_IMAGE_FREE_BYTES of decoded pixels
+ * are accepted; larger images must have 1 / CLEAT_IMAGE_MAX_RATIO of that in the file, which has `size`
+ * bytes. Photographs have 1 / 3 to 1 / 30; PNG can reach 1 / 1032, with one colour. `image`: height, width,
+ * channels. */
 enum { CLEAT_IMAGE_FREE_BYTES = 256 << 20, CLEAT_IMAGE_MAX_RATIO = 200 };
 cleat_status cleat_image_check_contents(const char *name, const cleat_image *image, size_t size, cleat_error *error);
 /* Allocates the pixels of an image whose sizes are set. */

@@ -41,8 +41,8 @@ cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mas
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
                                      const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
                                      cleat_error *error);
-/* Reads a mask as one channel of classes, CLEAT_MASK_UNLABELLED where a pixel has none. A value that is no class is an
- * error with its row and column. */
+/* Reads a mask as one channel of classes, CLEAT_MASK_UNLABELLED where a pixel has none. A value that is no
+ * class is an error with its row and column. */
 cleat_status cleat_mask_read_classes(const char *path, const cleat_mask_classes *classes, cleat_image *mask,
                                      cleat_error *error);
 /* Converts a mask of [H, W, 3] to [H, W]; a pixel that is not grey is an error. */

@@ -98,8 +98,8 @@ static bool is_possible(reader *r) {
     return !fails(cleat_image_check_contents(r->name, &r->image, r->size, r->error), r);
 }
 
-/* Converts every kind of PNG to 8 bits per channel. Of transparent pixels the colours beneath remain, as from Pillow's
- * convert('RGB'), with which timm, torchvision and transformers read images. */
+/* Converts every kind of PNG to 8 bits per channel. Of transparent pixels the colours beneath remain, as from
+ * Pillow's convert('RGB'), with which timm, torchvision and transformers read images. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     if (r->ids)

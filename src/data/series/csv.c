@@ -173,7 +173,8 @@ static void record_gap(reader *r, int64_t time) {
     r->gap.fault = r->faults.count + 1;
 }
 
-/* Whether the row at `time` is one step after the previous one. The first two rows give the step. If it is in months, the third row may disprove it: 28 days from the 1st of February, or 30 June after 30 April. */
+/* Whether the row at `time` is one step after the previous one. The first two rows give the step. If it is in
+ * months, the third row may disprove it: 28 days from the 1st of February, or 30 June after 30 April. */
 static bool is_next(reader *r, int64_t time) {
     cleat_calendar *step = &r->table.calendar, other = {0};
     const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];

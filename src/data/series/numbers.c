@@ -12,8 +12,8 @@ static char other_of(char mark) {
     return mark == '.' ? ',' : '.';
 }
 
-/* Number of groups of a `mark` and three digits after 1 to 3 digits without a leading zero; *end is their end. 0: none,
- * or more digits follow. */
+/* Number of groups of a `mark` and three digits after 1 to 3 digits without a leading zero; *end is their
+ * end. 0: none, or more digits follow. */
 static size_t groups_of(const char *digits, char mark, const char **end) {
     size_t size = strspn(digits, DIGITS), groups = 0;
     if (size < 1 || size > 3 || *digits == '0') return 0;

@@ -27,8 +27,8 @@ static bool takes_lines(const cleat_text_options *options) {
     return options->task == CLEAT_TEXT_CLASSES && !options->labelled;
 }
 
-/* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table, "training.csv" is
- * none. */
+/* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table,
+ * "training.csv" is none. */
 static bool is_table_of(const char *name, const cleat_text_options *options, cleat_split split) {
     for (size_t i = 0; words[split][i]; ++i) {
         size_t length = strlen(words[split][i]);

@@ -84,8 +84,8 @@ static int by_number(const void *a, const void *b) {
     return first == second ? by_bytes(a, b) : first < second ? -1 : 1;
 }
 
-/* Whether all labels are numbers behind the same letters: the order of their bytes would have 10 before 2, and rows of
- * a published output layer are in the order of numbers. */
+/* Whether all labels are numbers behind the same letters: the order of their bytes would have 10 before 2,
+ * and rows of a published output layer are in the order of numbers. */
 static bool are_numbers(const names_list *list) {
     double number;
     for (size_t i = 0; i < list->count; ++i) {

@@ -85,8 +85,8 @@ static int32_t replacement(const masked_dataset *m, cleat_random *random, int32_
     return which < MASKED ? cleat_tokenizer_mask(m->tokenizer) : which < RANDOM ? (int32_t)other : token;
 }
 
-/* Chooses exactly the number of positions that masked_items gives (Knuth's selection sampling). labels [length] may be
- * NULL. */
+/* Chooses exactly the number of positions that masked_items gives (Knuth's selection sampling). labels
+ * [length] may be NULL. */
 static void mask(const masked_dataset *m, size_t sample, const cleat_rng_key *rng_key, int64_t length, int32_t *tokens,
                  int32_t *labels) {
     const int64_t leading = (int64_t)cleat_tokenizer_leading(m->tokenizer), words = words_of(m, length);

@@ -85,8 +85,8 @@ cleat_status cleat_text_check_columns(const char *path, const cleat_text_options
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
-/* Whether a file for the prediction of tags holds plain sentences and not CoNLL columns, by its extension (.lines) or
- * (.txt, none) by its lines. */
+/* Whether a file for the prediction of tags holds plain sentences and not CoNLL columns, by its extension
+ * (.lines) or (.txt, none) by its lines. */
 cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error);
 /* Whether a file that is no table may hold plain lines, by its extension. */
 bool cleat_text_may_be_lines(const char *path);
@@ -137,8 +137,8 @@ typedef struct cleat_text_tokens {
     size_t *starts; /* [rows + 1] */
 } cleat_text_tokens;
 
-/* Opens the tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. The caller owns
- * *tokenizer. */
+/* Opens the tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. The
+ * caller owns *tokenizer. */
 cleat_status cleat_text_open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer,
                                     cleat_error *error);
 /* Loads or trains the tokenizer as the options require. The caller owns *tokenizer. */

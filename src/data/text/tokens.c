@@ -129,8 +129,8 @@ static cleat_status reserve_words(row_writer *w, size_t count, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* Joins the tokens of a sentence's words. A word without any has no place in a published network, which never saw one
- * ([UNK] would be another token); with a vocabulary learned here it is unknown. */
+/* Joins the tokens of a sentence's words. A word without any has no place in a published network, which never
+ * saw one ([UNK] would be another token); with a vocabulary learned here it is unknown. */
 static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cleat_error *error) {
     const int32_t unknown = cleat_tokenizer_is_published(w->tokenizer) ? -1 : cleat_tokenizer_unk(w->tokenizer);
     const size_t end = row->first + row->units, leading = cleat_tokenizer_leading(w->tokenizer);

@@ -36,9 +36,10 @@ typedef struct cleat_added_match {
     size_t next;       /* start of the next search: the end without that white space */
 } cleat_added_match;
 
-/* Finds the first match in text [size] at or after `from`: the leftmost, and there the longest. `taken` is the end of
- * the previous match (0: none), whose white space is not included again. As in the reference, a token that begins in
- * white space of the previous one is found, so that `start` may be below `taken`. Returns false if there is none. */
+/* Finds the first match in text [size] at or after `from`: the leftmost, and there the longest. `taken` is
+ * the end of the previous match (0: none), whose white space is not included again. As in the reference, a
+ * token that begins in white space of the previous one is found, so that `start` may be below `taken`.
+ * Returns false if there is none. */
 bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *trie, const char *text, size_t size,
                              size_t from, size_t taken, cleat_added_match *match);
 

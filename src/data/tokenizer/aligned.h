@@ -14,8 +14,8 @@ typedef struct cleat_aligned_text {
     bool too_long; /* above the limit */
 } cleat_aligned_text;
 
-/* Size limit of texts derived from one of `size` bytes. A tokenizer.json may repeat steps, each of which may double a
- * text; Unicode's longest decomposition has eleven times the bytes of its character. */
+/* Size limit of texts derived from one of `size` bytes. A tokenizer.json may repeat steps, each of which may
+ * double a text; Unicode's longest decomposition has eleven times the bytes of its character. */
 size_t cleat_aligned_text_most(size_t size);
 
 /* Ensures room for `more` bytes. */

@@ -1,7 +1,8 @@
 /* Byte-pair encoding: characters are joined in the order of the merges.
  *
- * A heap holds the pairs of neighbours that can be joined, the earliest merge first and of equal ones the leftmost.
- * A join makes at most two new pairs, so a word of n characters takes O(n log n). Stale entries, whose pieces were joined otherwise, are recognised by their merge. */
+ * A heap holds the pairs of neighbours that can be joined, the earliest merge first and of equal ones the
+ * leftmost. A join makes at most two new pairs, so a word of n characters takes O(n log n). Stale entries,
+ * whose pieces were joined otherwise, are recognised by their merge. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
@@ -169,8 +170,8 @@ static int32_t find_character(const bpe_word *w, size_t start, size_t size, char
     return cleat_piece_table_find(&model->pieces, key, *key_size);
 }
 
-/* Adds a character without a piece. As in the reference, pieces of bytes go before an unknown part that was not added
- * yet. */
+/* Adds a character without a piece. As in the reference, pieces of bytes go before an unknown part that was
+ * not added yet. */
 static cleat_status add_unknown(bpe_word *w, size_t start, size_t size, const char *key, size_t key_size,
                                 cleat_error *error) {
     cleat_status status = CLEAT_OK;

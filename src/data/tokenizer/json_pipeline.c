@@ -121,8 +121,8 @@ static cleat_status check_templates(const cleat_pipeline *p, cleat_error *error)
     return CLEAT_OK;
 }
 
-/* Copies JSON and writes \u0000 as the bytes that stand for it (see subwords.h), because cJSON's strings end at a zero
- * byte. */
+/* Copies JSON and writes \u0000 as the bytes that stand for it (see subwords.h), because cJSON's strings end
+ * at a zero byte. */
 static char *rewrite_zeros(const char *json, size_t size, size_t *rewritten) {
     char *copy = cleat_alloc(size + 1, 1);
     size_t used = 0;

@@ -20,9 +20,9 @@ typedef struct cleat_pattern_work {
 
 /* CLEAT_ERR_ARGUMENT: an empty literal. */
 cleat_status cleat_pattern_literal(const char *text, cleat_pattern *pattern, cleat_error *error);
-/* Compiles a regular expression in Oniguruma's syntax: alternatives, groups (also (?i:) and (?>)), lookaround, character
- * sets, classes (\s \d \w \p{L} ...), and quantifiers, greedy, lazy or possessive; letters of either case are equal one
- * to one. CLEAT_ERR_NOT_SUPPORTED: anything else. */
+/* Compiles a regular expression in Oniguruma's syntax: alternatives, groups (also (?i:) and (?>)),
+ * lookaround, character sets, classes (\s \d \w \p{L} ...), and quantifiers, greedy, lazy or possessive;
+ * letters of either case are equal one to one. CLEAT_ERR_NOT_SUPPORTED: anything else. */
 cleat_status cleat_pattern_regex(const char *source, cleat_pattern *pattern, cleat_error *error);
 void cleat_pattern_free(cleat_pattern *pattern);
 
@@ -34,8 +34,9 @@ typedef enum cleat_pattern_result {
 
 /* The steps that all searches in one text [size] may take together: a multiple of its size. */
 size_t cleat_pattern_steps(size_t size);
-/* Finds the first match in text [size], UTF-8, that begins at `from` or later and is not empty (an expression that can
- * match the empty text is refused: Hugging Face's tokenizers split there). The first search in a text is from 0. CLEAT_PATTERN_FAILED: no memory, or no step is left. */
+/* Finds the first match in text [size], UTF-8, that begins at `from` or later and is not empty (an expression
+ * that can match the empty text is refused: Hugging Face's tokenizers split there). The first search in a
+ * text is from 0. CLEAT_PATTERN_FAILED: no memory, or no step is left. */
 cleat_pattern_result cleat_pattern_find(const cleat_pattern *pattern, const char *text, size_t size, size_t from,
                                         cleat_pattern_work *work, size_t *start, size_t *end);
 void cleat_pattern_work_free(cleat_pattern_work *work);

@@ -1,8 +1,8 @@
 /* Encodes texts with a pipeline.
  *
- * Added tokens that are searched for in the text as it is divide it into parts. Each part is normalised; added tokens
- * that are searched for in normalised text divide it again; what lies between them is split into words, and each word
- * into pieces. */
+ * Added tokens that are searched for in the text as it is divide it into parts. Each part is normalised;
+ * added tokens that are searched for in normalised text divide it again; what lies between them is split into
+ * words, and each word into pieces. */
 #include "tokenizer/pipeline.h"
 
 #include "core/memory.h"

@@ -93,8 +93,8 @@ static const char bert_names[] = " bert distilbert electra mobilebert squeezeber
                                  "megatronbert visualbert ernie nezha ";
 static const char roberta_names[] = " roberta robertaprelayernorm longformer bart ibert ";
 
-/* Whether the name of a class of transformers, without "Tokenizer" and "Fast", or the type of a network ("xlm-roberta")
- * is one of `names`, which are in lower case, without hyphens and each between two blanks. */
+/* Whether the name of a class of transformers, without "Tokenizer" and "Fast", or the type of a network
+ * ("xlm-roberta") is one of `names`, which are in lower case, without hyphens and each between two blanks. */
 static bool is_of(const char *name, const char *names) {
     static const char *const endings[] = {"Fast", "Tokenizer"};
     char key[64] = " ";
@@ -115,8 +115,8 @@ static cJSON *parse(const cleat_tokenizer_file *file) {
     return file->data ? cJSON_ParseWithLength(file->data, file->size) : NULL;
 }
 
-/* The class by which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or config.json, else
- * the type of the network. "": unknown. */
+/* The class by which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or
+ * config.json, else the type of the network. "": unknown. */
 static void find_class(const char *folder, const cJSON *config, char class[64]) {
     char path[4096];
     cleat_tokenizer_file network = {0};
@@ -330,8 +330,8 @@ static void check_token(const cleat_pipeline *p, const char *content, int id, co
                   content, id, file);
 }
 
-/* Warns of tokens of added_tokens.json and tokenizer_config.json that the tokenizer lacks: these files do not specify
- * how all of them are searched for. */
+/* Warns of tokens of added_tokens.json and tokenizer_config.json that the tokenizer lacks: these files do not
+ * specify how all of them are searched for. */
 static void check_added(const cleat_pipeline *p, const cJSON *config, const cleat_tokenizer_file *file,
                         const char *place) {
     cJSON *root = parse(file);

@@ -1,8 +1,8 @@
 /* Regular expressions of tokenizer.json, by PCRE2.
  *
- * Hugging Face's tokenizers search with Oniguruma. The expression is translated for PCRE2: classes by their members, because \s and \w differ and its Unicode tables may
- * be older; constructs with another meaning are refused. A search
- * in a hostile file must end: a callout at each item of the expression counts the steps. */
+ * Hugging Face's tokenizers search with Oniguruma. The expression is translated for PCRE2: classes by their
+ * members, because \s and \w differ and its Unicode tables may be older; constructs with another meaning are
+ * refused. A search in a hostile file must end: a callout at each item of the expression counts the steps. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pattern.h"
 
@@ -77,8 +77,8 @@ static void add_categories(cleat_string *members, const char *const *categories)
     for (; *categories; ++categories) add_category(members, *categories);
 }
 
-/* \p{L}, \p{^Lu}. Returns whether the members are those that are not in the class: what is not assigned depends on the
- * tables. */
+/* \p{L}, \p{^Lu}. Returns whether the members are those that are not in the class: what is not assigned
+ * depends on the tables. */
 static bool read_category(translation *t, cleat_string *members) {
     static const char *const assigned[] = {"L", "M", "N", "P", "S", "Z", NULL};
     static const char *const others[] = {"Cc", "Cf", "Co", "Cs", NULL};

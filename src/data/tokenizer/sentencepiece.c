@@ -1,5 +1,5 @@
-/* Writes the tokenizer.json equivalent to a model file of SentencePiece, as transformers converts those of XLM-RoBERTa
- * and of DeBERTa-v2 and v3. */
+/* Writes the tokenizer.json equivalent to a model file of SentencePiece, as transformers converts those of
+ * XLM-RoBERTa and of DeBERTa-v2 and v3. */
 #include "tokenizer/json_read.h"
 #include "tokenizer/tokenizer.h"
 

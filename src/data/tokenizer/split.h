@@ -49,7 +49,8 @@ typedef struct cleat_split_state {
     bool in_sentence;                    /* the text is a word of a sentence: byte-level words begin with a space */
 } cleat_split_state;
 
-/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: patterns ran out of steps. */
+/* Splits each word further. Out of memory sets `failed` of the texts or lists. CLEAT_ERR_FORMAT: patterns ran
+ * out of steps. */
 cleat_status cleat_split_words(const cleat_splitter *splitter, cleat_split_state *state, cleat_error *error);
 void cleat_split_state_free(cleat_split_state *state);
 

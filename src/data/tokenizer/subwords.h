@@ -65,8 +65,8 @@ void cleat_find_byte_pieces(cleat_subwords *model);
 /* The trie of all pieces; its values are their ids. */
 cleat_status cleat_subwords_build_trie(cleat_subwords *model, cleat_error *error);
 
-/* BPE: joins pieces `left` and `right`; an earlier merge goes first. CLEAT_ERR_FORMAT: one of them or their union is no
- * piece. */
+/* BPE: joins pieces `left` and `right`; an earlier merge goes first. CLEAT_ERR_FORMAT: one of them or their
+ * union is no piece. */
 cleat_status cleat_bpe_add_merge(cleat_subwords *model, const char *left, const char *right, cleat_error *error);
 void cleat_subwords_free(cleat_subwords *model);
 

@@ -1,5 +1,5 @@
-/* Tokenizers: encode a text by a vocabulary and BERT's rules, or by a pipeline; read and write vocab.txt. Encoding does
- * not modify the tokenizer. */
+/* Tokenizers: encode a text by a vocabulary and BERT's rules, or by a pipeline; read and write vocab.txt.
+ * Encoding does not modify the tokenizer. */
 #include "tokenizer/tokenizer.h"
 
 #include "core/files.h"

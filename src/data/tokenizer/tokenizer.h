@@ -29,22 +29,24 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
-/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside the files
- * of a published checkpoint. */
+/* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside
+ * the files of a published checkpoint. */
 bool cleat_tokenizer_is_published_path(const char *path);
 /* Opens a folder, a tokenizer.json, a vocab.txt, a vocab.json with the merges.txt beside it, or a
  * .model file of SentencePiece. `lowercase` applies to a folder with only a vocab.txt that does not specify it. */
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
-/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` describes how the files are read. */
+/* CLEAT_ERR_NOT_SUPPORTED unless the class is "" (not known) or one of the names. `what` describes how the
+ * files are read. */
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error);
 /* Members of tokenizer_config.json with the only values that cleat supports; the last has no key. */
 extern const cleat_json_rule cleat_tokenizer_rules[];
-/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it had another value; otherwise both keep their value. */
+/* Sets add_prefix_space of the byte-level steps of a pre-tokenizer. *found: there is one; *changed: it had
+ * another value; otherwise both keep their value. */
 cleat_status cleat_set_prefix_space(cJSON *step, bool value, bool *found, bool *changed, cleat_error *error);
-/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer uses tokenizer.json unchanged,
- * and adds the missing names of special tokens. */
+/* By save_folder.c: sets tokenizer_class of a tokenizer_config.json so that AutoTokenizer uses tokenizer.json
+ * unchanged, and adds the missing names of special tokens. */
 cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error);
 
 /* By published_json.c: appends an entry of "added_tokens". */

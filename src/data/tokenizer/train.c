@@ -1,8 +1,8 @@
 /* Trains a WordPiece vocabulary by merging the most frequent pair of adjacent pieces repeatedly.
  *
- * Every word is a row of pieces. A pair stores its frequency and the rows that contain it or did. The heap stores pairs
- * with their frequency when they were pushed, which is never below the current one. Hence the pair on top is the most
- * frequent one if its stored frequency is current; otherwise it is pushed again. */
+ * Every word is a row of pieces. A pair stores its frequency and the rows that contain it or did. The heap
+ * stores pairs with their frequency when they were pushed, which is never below the current one. Hence the
+ * pair on top is the most frequent one if its stored frequency is current; otherwise it is pushed again. */
 #include "core/memory.h"
 #include "tokenizer/count.h"
 #include "tokenizer/tokenizer.h"
@@ -149,9 +149,9 @@ static void join(row *r, int32_t left, int32_t right, int32_t joined) {
     r->size = kept;
 }
 
-/* Counts the pairs of a row after a merge. Pairs without the joined piece are known and in the heap. Pairs with it from
- * index `first` on are new and are pushed when all rows are counted; earlier ones, whose piece was also joined from other
- * halves, are pushed now because their frequency has grown. */
+/* Counts the pairs of a row after a merge. Pairs without the joined piece are known and in the heap. Pairs
+ * with it from index `first` on are new and are pushed when all rows are counted; earlier ones, whose piece
+ * was also joined from other halves, are pushed now because their frequency has grown. */
 static cleat_status add_row_pairs(trainer *t, uint32_t r, int32_t joined, size_t first, cleat_error *error) {
     const row *here = &t->rows[r];
     cleat_status status = CLEAT_OK;

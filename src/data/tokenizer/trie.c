@@ -21,7 +21,8 @@ static bool same(const cleat_trie_key *a, const cleat_trie_key *b) {
     return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/* Sorts keys, drops empty ones and all but the last of equal ones. The values hold the order of insertion during the sort. */
+/* Sorts keys, drops empty ones and all but the last of equal ones. The values hold the order of insertion
+ * during the sort. */
 static size_t sort_keys(cleat_trie_key *keys, size_t n, int32_t *values) {
     size_t kept = 0;
     for (size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
-/* Unigram language model (SentencePiece): of all divisions of a word into pieces, the one with the largest sum of log
- * probabilities, found by dynamic programming over its bytes. */
+/* Unigram language model (SentencePiece): of all divisions of a word into pieces, the one with the largest
+ * sum of log probabilities, found by dynamic programming over its bytes. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"

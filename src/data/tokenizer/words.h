@@ -1,5 +1,6 @@
 /* BERT's basic tokenizer: splits a text into normalised words; each character refers to the bytes of the text
- * from which it comes. There are two forms: the older one (BertTokenizer of Python, see cleat/tokenizer.h), and that of tokenizer.json, BertNormalizer and BertPreTokenizer. */
+ * from which it comes. There are two forms: the older one (BertTokenizer of Python, see cleat/tokenizer.h),
+ * and that of tokenizer.json, BertNormalizer and BertPreTokenizer. */
 #ifndef CLEAT_SRC_WORDS_H
 #define CLEAT_SRC_WORDS_H
 

@@ -4,9 +4,9 @@
 
 #include "cleat/core.h"
 
-/* The options of a `cleat train` command (quoted as a shell reads it) that decide what is trained and on which device,
- * as options of any other command that takes a profile: " --set data.path=DIR --device gpu". "" if there are none, or
- * they do not fit. */
+/* The options of a `cleat train` command (quoted as a shell reads it) that decide what is trained and on
+ * which device, as options of any other command that takes a profile: " --set data.path=DIR --device gpu". ""
+ * if there are none, or they do not fit. */
 void cleat_command_options(const char *command, char *text, size_t size);
 
 #endif

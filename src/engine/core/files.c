@@ -1,4 +1,5 @@
-/* Files: whole reads, reads and writes in parts, atomic writes, folders and their listings, the cache folder, hashes. */
+/* Files: whole reads, reads and writes in parts, atomic writes, folders and their listings, the cache folder,
+ * hashes. */
 #include "core/files.h"
 
 #include "core/memory.h"

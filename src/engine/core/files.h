@@ -8,8 +8,8 @@
  * (cleat_free). */
 cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error);
 enum { CLEAT_FILE_PATH = 4096 };
-/* A file that is written in parts, atomically: to a temporary name beside `path`, which is synced and renamed when it
- * is complete. */
+/* A file that is written in parts, atomically: to a temporary name beside `path`, which is synced and renamed
+ * when it is complete. */
 typedef struct cleat_file_writer {
     const char *path; /* borrowed */
     char temporary[CLEAT_FILE_PATH];

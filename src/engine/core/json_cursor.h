@@ -13,11 +13,11 @@ typedef struct cleat_json_cursor {
 bool cleat_json_peek(cleat_json_cursor *json, char c);
 /* The same; consumes it. */
 bool cleat_json_accept(cleat_json_cursor *json, char c);
-/* Consumes what stands before element *count of an object or array that ends with `close`, and increments *count. False: the
- * end was next, and is consumed. */
+/* Consumes what stands before element *count of an object or array that ends with `close`, and increments
+ * *count. False: the end was next, and is consumed. */
 bool cleat_json_next(cleat_json_cursor *json, char close, int64_t *count);
-/* Decodes a string to `text`, zero-terminated, which takes at most the bytes of the string with its quotes. Returns the
- * byte after the zero; NULL: no string is next. */
+/* Decodes a string to `text`, zero-terminated, which takes at most the bytes of the string with its quotes.
+ * Returns the byte after the zero; NULL: no string is next. */
 char *cleat_json_read_text(cleat_json_cursor *json, char *text);
 /* Reads a whole number from 0 to 2^53; false: none is next, which is no failure. */
 bool cleat_json_read_count(cleat_json_cursor *json, int64_t *count);

@@ -5,13 +5,13 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Writes the resolved path of the shared library or program that holds this code to `path`. False, with `path` undefined,
- * if it cannot be found. */
+/* Writes the resolved path of the shared library or program that holds this code to `path`. False, with
+ * `path` undefined, if it cannot be found. */
 bool cleat_own_file(char path[PATH_MAX]);
 
-/* Finds the plug-in `file` ("libcleat-mpi.so"): the file that the environment variable `variable` names, or else the one
- * beside the library or program that holds this code, or in the folders for plug-ins beside it or of the installation. False, with `path` undefined,
- * if there is none. */
+/* Finds the plug-in `file` ("libcleat-mpi.so"): the file that the environment variable `variable` names, or
+ * else the one beside the library or program that holds this code, or in the folders for plug-ins beside it
+ * or of the installation. False, with `path` undefined, if there is none. */
 bool cleat_plugin_file(const char *file, const char *variable, char path[PATH_MAX]);
 
 #endif

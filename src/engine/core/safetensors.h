@@ -56,8 +56,8 @@ typedef struct cleat_safetensors cleat_safetensors;
 
 /* Reads a whole file. All returned pointers remain valid until cleat_safetensors_close. */
 cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, cleat_error *error);
-/* Reads only the header; the `data` of all tensors is NULL. cleat_safetensors_read gives their elements while the file,
- * which stays open, is not closed. */
+/* Reads only the header; the `data` of all tensors is NULL. cleat_safetensors_read gives their elements while
+ * the file, which stays open, is not closed. */
 cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors **file, cleat_error *error);
 /* Copies elements first .. first + count - 1 of a tensor of this file, as stored, to `elements`. */
 cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t first,
@@ -95,8 +95,9 @@ const char *cleat_safetensors_metadata(const cleat_safetensors *file, const char
  * *data (cleat_free). Names must be unique and not "__metadata__". */
 cleat_status cleat_safetensors_encode(const cleat_st_tensor *tensors, size_t count, const cleat_st_metadata *metadata,
                                       size_t metadata_count, char **data, size_t *size, cleat_error *error);
-/* Where the data of tensors are that are not in memory together: `data` sets *data to the bytes of tensor i, which stay
- * valid until the next call. It is called once for each tensor that has elements, in their order. */
+/* Where the data of tensors are that are not in memory together: `data` sets *data to the bytes of tensor i,
+ * which stay valid until the next call. It is called once for each tensor that has elements, in their
+ * order. */
 typedef struct cleat_st_source {
     cleat_status (*data)(void *user, size_t i, const void **data, cleat_error *error);
     void *user;
@@ -106,8 +107,8 @@ typedef struct cleat_st_digest {
     size_t size;   /* bytes */
     char hash[33]; /* cleat_hash_text */
 } cleat_st_digest;
-/* Writes the file atomically, tensor by tensor: the same bytes as cleat_safetensors_encode, without a copy of the data.
- * `source` (NULL: the tensors' own data) and `written` (NULL: not wanted) are as above. */
+/* Writes the file atomically, tensor by tensor: the same bytes as cleat_safetensors_encode, without a copy of
+ * the data. `source` (NULL: the tensors' own data) and `written` (NULL: not wanted) are as above. */
 cleat_status cleat_safetensors_write_from(const char *path, const cleat_st_tensor *tensors, size_t count,
                                           const cleat_st_source *source, const cleat_st_metadata *metadata,
                                           size_t metadata_count, cleat_st_digest *written, cleat_error *error);

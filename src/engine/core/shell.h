@@ -9,8 +9,8 @@
 
 /* cleat_shell_word for a path in a command that a message proposes: "PATH" if it does not fit. Returns `text`. */
 const char *cleat_shell_path(const char *path, char *text, size_t size);
-/* Reads the word at *at without its quotes, and moves *at behind it. False at the end of the command. A word that has
- * no room in `word` is cut. */
+/* Reads the word at *at without its quotes, and moves *at behind it. False at the end of the command. A word
+ * that has no room in `word` is cut. */
 bool cleat_shell_next(const char **at, char *word, size_t size);
 
 #endif

@@ -36,15 +36,15 @@ static bool has_text_relocations(const struct dl_phdr_info *library) {
     return false;
 }
 
-/* Libraries of LLVM, with which PoCL and Mesa compile. Loading one reads its symbols and relocations once, 45 MB with PoCL
- * 3.1; a run that found its kernels in a cache never executes the rest. */
+/* Libraries of LLVM, with which PoCL and Mesa compile. Loading one reads its symbols and relocations once, 45
+ * MB with PoCL 3.1; a run that found its kernels in a cache never executes the rest. */
 static bool is_compiler(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     return strncmp(name, "libLLVM", 7) == 0 || strncmp(name, "libclang", 8) == 0;
 }
 
-/* Drops the pages of segments that are never written. The dynamic linker holds its lock meanwhile, so that the library stays
- * where it is. */
+/* Drops the pages of segments that are never written. The dynamic linker holds its lock meanwhile, so that
+ * the library stays where it is. */
 static int drop_pages(struct dl_phdr_info *library, size_t size, void *user) {
     const ElfW(Addr) page = *(const ElfW(Addr) *)user;
     (void)size;

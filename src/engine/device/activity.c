@@ -1,4 +1,5 @@
-/* Whether the compute queue has work, and its progress. Called when a batch is passed on and by the monitor's thread. */
+/* Whether the compute queue has work, and its progress. Called when a batch is passed on and by the monitor's
+ * thread. */
 #include "device/device.h"
 
 static bool is_complete(cl_event event) {

@@ -22,8 +22,8 @@ static get_timers_fn find_timers(const cleat_device *device) {
     return found;
 }
 
-/* The end of a marker lies between the two readings of the host's clock; the second is the closer one. The shortest of
- * several tries has the least doubt. */
+/* The end of a marker lies between the two readings of the host's clock; the second is the closer one. The
+ * shortest of several tries has the least doubt. */
 static cleat_status compare_by_marker(const cleat_device *device, cleat_clock_pair *pair, cleat_error *error) {
     cleat_clock_pair best = {.error = INFINITY, .source = "marker after clWaitForEvents"};
     for (int i = 0; i < TRIES; ++i) {

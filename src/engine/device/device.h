@@ -50,8 +50,8 @@ cleat_status cleat_cl_fail(cleat_error *error, cl_int code, const char *format, 
 
 /* Whether the driver refuses any further command for this device, even in a new queue. */
 bool cleat_device_is_lost(const cleat_device *device);
-/* Returns `status`, with which a command or a wait has failed. If the device is lost, `error` (may be NULL) says so and the
- * result is CLEAT_ERR_DEVICE, also where the driver's code means that memory is short. */
+/* Returns `status`, with which a command or a wait has failed. If the device is lost, `error` (may be NULL)
+ * says so and the result is CLEAT_ERR_DEVICE, also where the driver's code means that memory is short. */
 cleat_status cleat_device_explain(const cleat_device *device, cleat_status status, cleat_error *error);
 
 /* Whether a build failed because PoCL's compiler does not support the processor; `log`: its messages. */
@@ -66,8 +66,8 @@ cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *bu
 cleat_status cleat_buffer_zero(cleat_device *device, cl_mem buffer, int64_t bytes, cleat_error *error);
 void cleat_buffer_release(cleat_device *device, cl_mem buffer, int64_t bytes);
 
-/* Records the last command of a run of kernels on the compute queue, for cleat_device_is_idle. The event is retained; NULL: the
- * queue counts as empty (activity.c). */
+/* Records the last command of a run of kernels on the compute queue, for cleat_device_is_idle. The event is
+ * retained; NULL: the queue counts as empty (activity.c). */
 void cleat_device_enqueued(cleat_device *device, cl_event last);
 /* Releases all marks. */
 void cleat_device_forget_marks(cleat_device *device);
@@ -98,8 +98,8 @@ typedef struct cleat_program_gate {
     void *user;
 } cleat_program_gate;
 
-/* Starts building the programs of keys [count]; device, keys and their strings, and what `gate` (may be NULL) calls, must
- * outlive `programs`. A program that fails to build reports its error in cleat_programs_get. */
+/* Starts building the programs of keys [count]; device, keys and their strings, and what `gate` (may be NULL)
+ * calls, must outlive `programs`. A program that fails to build reports its error in cleat_programs_get. */
 cleat_status cleat_programs_start(cleat_device *device, const cleat_program_key *keys, size_t count,
                                   const cleat_program_gate *gate, cleat_programs **programs, cleat_error *error);
 /* Whether program `index` is available without waiting. */
@@ -119,11 +119,11 @@ cleat_status cleat_kernel_source_of(const char *file, const char *text, char **s
 /* Whether all kernels are embedded ones, none from $CLEAT_KERNEL_DIR. */
 bool cleat_kernels_are_embedded(void);
 
-/* The source of a program of several parts (joined_source.c): each has the macros of its options (other options are the program's),
- * and names that are private to it. The caller frees it. */
+/* The source of a program of several parts (joined_source.c): each has the macros of its options (other
+ * options are the program's), and names that are private to it. The caller frees it. */
 cleat_status cleat_kernel_join(const cleat_program_key *parts, size_t count, char **source, cleat_error *error);
-/* The name that `kernel` of parts[index] has in this program: its own, with a prefix where an earlier part has the same file. No
- * kernel's name begins with another's, as in the files. */
+/* The name that `kernel` of parts[index] has in this program: its own, with a prefix where an earlier part
+ * has the same file. No kernel's name begins with another's, as in the files. */
 void cleat_kernel_joined_name(const cleat_program_key *parts, size_t index, const char *kernel, char *name,
                               size_t size);
 
@@ -146,8 +146,8 @@ cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_pa
 /* Bytes of workspace that CLBlast needs for the product with its current parameters for this device. */
 cleat_status cleat_clblast_workspace(cleat_device *device, const cleat_clblast_gemm *gemm, int64_t *bytes,
                                      cleat_error *error);
-/* Enqueues the product on the compute queue. `event` (may be NULL) receives the event of its last kernel, which the caller
- * releases. */
+/* Enqueues the product on the compute queue. `event` (may be NULL) receives the event of its last kernel,
+ * which the caller releases. */
 cleat_status cleat_clblast_sgemm(cleat_device *device, const cleat_clblast_gemm *gemm, cl_event *event,
                                  cleat_error *error);
 

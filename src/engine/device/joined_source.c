@@ -1,6 +1,6 @@
-/* The text of a program of several parts: kernel files, each with its own options. Whatever a part defines (macros, functions,
- * types) gets a prefix of this part, so names of parts do not collide; kernels only where an earlier part has
- * the same file. */
+/* The text of a program of several parts: kernel files, each with its own options. Whatever a part defines
+ * (macros, functions, types) gets a prefix of this part, so names of parts do not collide; kernels only where
+ * an earlier part has the same file. */
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "core/string.h"
@@ -35,8 +35,8 @@ static size_t blank_size(const char *at) {
     return size;
 }
 
-/* Here and in kernel_source.c no text is searched with functions of string.h to its end: with strict_string_checks AddressSanitizer
- * reads all of it each time. */
+/* Here and in kernel_source.c no text is searched with functions of string.h to its end: with
+ * strict_string_checks AddressSanitizer reads all of it each time. */
 static size_t comment_size(const char *at) {
     const bool is_line = at[1] == '/';
     size_t size = 2;

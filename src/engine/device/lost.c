@@ -1,9 +1,10 @@
-/* A device that is lost: its driver has reset it, or has stopped a kernel that took too long or accessed memory that is not
- * its own. NVIDIA's driver then answers every call with CL_OUT_OF_RESOURCES, which also means that memory is short. */
+/* A device that is lost: its driver has reset it, or has stopped a kernel that took too long or accessed
+ * memory that is not its own. NVIDIA's driver then answers every call with CL_OUT_OF_RESOURCES, which also
+ * means that memory is short. */
 #include "device/device.h"
 
-/* A new queue, because an error of one command may be answered to later ones of its queue; a command that needs no memory,
- * because memory may be short. */
+/* A new queue, because an error of one command may be answered to later ones of its queue; a command that
+ * needs no memory, because memory may be short. */
 bool cleat_device_is_lost(const cleat_device *device) {
     cl_int code = CL_SUCCESS;
     cl_command_queue queue = clCreateCommandQueue(device->context, device->id, 0, &code);

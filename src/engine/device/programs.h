@@ -21,8 +21,9 @@ void cleat_binary_save(cleat_device *device, const char *source, const char *opt
 cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options, char *path,
                                size_t size, cleat_error *error);
 
-/* Whether a kernel for a matrix unit (its name contains "_mma") in this text of PTX has an array of more than 16 bytes in
- * memory, which should be registers. `kernel` and `bytes` are written if so: the first one's name, and its size. */
+/* Whether a kernel for a matrix unit (its name contains "_mma") in this text of PTX has an array of more than
+ * 16 bytes in memory, which should be registers. `kernel` and `bytes` are written if so: the first one's
+ * name, and its size. */
 bool cleat_ptx_finds_array(const char *ptx, char kernel[64], int *bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* Finds kernels for matrix units whose operands NVIDIA's compiler left in memory: the binaries of its driver are PTX. */
+/* Finds kernels for matrix units whose operands NVIDIA's compiler left in memory: the binaries of its driver
+ * are PTX. */
 #include "device/programs.h"
 
 #include <stdio.h>

@@ -36,9 +36,9 @@ struct cleat_recorder {
     size_t unknown; /* commands without times */
 };
 
-/* Swaps both queues of the device for new ones that keep the times of commands, and begins to record; waits for all
- * enqueued work first. Kernels are not tied to a queue. The recorder is the caller's: zero-initialised or used before;
- * it must stay valid until cleat_recorder_stop. */
+/* Swaps both queues of the device for new ones that keep the times of commands, and begins to record; waits
+ * for all enqueued work first. Kernels are not tied to a queue. The recorder is the caller's:
+ * zero-initialised or used before; it must stay valid until cleat_recorder_stop. */
 cleat_status cleat_recorder_start(cleat_device *device, cleat_recorder *recorder, cleat_error *error);
 /* Swaps back to queues without times, after waiting for all enqueued work. The commands stay in the recorder. */
 cleat_status cleat_recorder_stop(cleat_device *device, cleat_error *error);
@@ -67,9 +67,9 @@ typedef struct cleat_clock_pair {
     const char *source;
 } cleat_clock_pair;
 
-/* Compares the clocks of device and host; the queues must keep times. Waits for the device. By clGetDeviceAndHostTimer if
- * the driver has it and its device time lies on the scale of the commands; else by a marker, whose end is compared with
- * the time right after clWaitForEvents returns. */
+/* Compares the clocks of device and host; the queues must keep times. Waits for the device. By
+ * clGetDeviceAndHostTimer if the driver has it and its device time lies on the scale of the commands; else by
+ * a marker, whose end is compared with the time right after clWaitForEvents returns. */
 cleat_status cleat_clock_compare(cleat_device *device, cleat_clock_pair *pair, cleat_error *error);
 /* Resolution of the device's timer in nanoseconds, at least 1. */
 uint64_t cleat_clock_resolution(const cleat_device *device);

@@ -41,15 +41,16 @@ struct cleat_compile_help {
 
 /* --- whether it pays ------------------------------------------------------------------------------------------ */
 
-/* Another driver compiles when programs are built, which the threads of this process do side by side; and PoCL's cache may be
- * turned off. */
+/* Another driver compiles when programs are built, which the threads of this process do side by side; and
+ * PoCL's cache may be turned off. */
 static bool may_help(const cleat_device *device) {
     const char *cache = getenv("POCL_KERNEL_CACHE");
     return device->helpers && device->facts.vendor == CLEAT_VENDOR_POCL && device->facts.kind == CLEAT_DEVICE_CPU &&
            cleat_cpus() > 1 && !(cache && strcmp(cache, "0") == 0);
 }
 
-/* The name of the record depends on the texts of all programs, the kernels and their sizes, the driver and its cache. */
+/* The name of the record depends on the texts of all programs, the kernels and their sizes, the driver and
+ * its cache. */
 static cleat_status find_record(const cleat_exec *exec, cleat_compile_help *help, cleat_error *error) {
     const cleat_device_facts *facts = &exec->device->facts;
     const char *cache = getenv("POCL_CACHE_DIR"), *home = getenv("XDG_CACHE_HOME");

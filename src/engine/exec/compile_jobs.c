@@ -122,8 +122,8 @@ static size_t text_bytes(const cleat_exec *exec) {
     return bytes;
 }
 
-/* Kernels of a program in proportion to its text, with its includes: what measured seconds come closest to of all that is known
- * before. */
+/* Kernels of a program in proportion to its text, with its includes: what measured seconds come closest to of
+ * all that is known before. */
 static uint64_t estimate(const cleat_program_key *key, uint32_t kernels) {
     char *source = NULL;
     if (cleat_kernel_source_of(key->file, key->source, &source, NULL)) return kernels;

@@ -63,8 +63,9 @@ static inline int64_t *cleat_job_slabs(cleat_job_list *list) {
 
 extern const char cleat_job_magic[8];
 
-/* Lists the kernels of `exec` that a first step needs, in a new anonymous file; *numbers [exec->program_count]: the program of
- * the list for each of exec, or -1. The caller unmaps `list`, closes `file`, frees `numbers`. */
+/* Lists the kernels of `exec` that a first step needs, in a new anonymous file; *numbers
+ * [exec->program_count]: the program of the list for each of exec, or -1. The caller unmaps `list`, closes
+ * `file`, frees `numbers`. */
 cleat_status cleat_job_list_create(const cleat_exec *exec, cleat_job_list **list, int *file, int32_t **numbers,
                                    cleat_error *error);
 

@@ -1,5 +1,5 @@
-/* A process that compiles: takes kernels of the list and runs one work-group of each on memory of zeros, because PoCL
- * generates code when a kernel first runs. */
+/* A process that compiles: takes kernels of the list and runs one work-group of each on memory of zeros,
+ * because PoCL generates code when a kernel first runs. */
 #include "cleat/compile.h"
 #include "core/clock.h"
 #include "core/memory.h"

@@ -10,18 +10,18 @@ cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cl
                                         cleat_error *error);
 cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,
                                        cleat_error *error);
-/* cleat_exec_run and cleat_exec_run_nodes without a flush: the driver may hold the commands back until a later run, an upload
- * that waits for them, or a blocking call. For bursts of short launches, and where more follows at once. */
+/* cleat_exec_run and cleat_exec_run_nodes without a flush: the driver may hold the commands back until a
+ * later run, an upload that waits for them, or a blocking call. For bursts of short launches, and where more
+ * follows at once. */
 cleat_status cleat_exec_enqueue(cleat_exec *exec, size_t graph, cleat_error *error);
 cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last, cleat_error *error);
 /* Writes elements first .. first + count - 1 of a tensor, and, of a parameter, of its half weight. */
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error);
-/* Copies beside the kernels (part_copy.c), of elements first .. first + count - 1 of a persistent tensor. `values` belongs to the
- * copy until it has ended.
- * begin_read starts once everything enqueued so far is done, and may overlap with later kernels; end_copy
- * waits for it, and frees it also on an error. begin_write takes its place among the kernels; it has ended
- * when a later read has. */
+/* Copies beside the kernels (part_copy.c), of elements first .. first + count - 1 of a persistent tensor.
+ * `values` belongs to the copy until it has ended. begin_read starts once everything enqueued so far is done,
+ * and may overlap with later kernels; end_copy waits for it, and frees it also on an error. begin_write takes
+ * its place among the kernels; it has ended when a later read has. */
 typedef struct _cl_event cleat_copy;
 cleat_status cleat_exec_begin_read(cleat_exec *exec, const cleat_tensor *tensor, int64_t first, int64_t count,
                                    void *values, cleat_copy **copy, cleat_error *error);

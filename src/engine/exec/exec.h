@@ -99,8 +99,9 @@ cleat_status cleat_exec_pop_failure(cleat_exec *exec, cleat_error *error);
 /* run.c: flushes the compute queue; the copies out of all slots will be made without another call. */
 void cleat_exec_flush(cleat_exec *exec);
 
-/* bind.c: list_programs lists the launches of all graphs and their programs, which needs the plan only; describe also starts to
- * build them; bind creates the kernel of a launch unless it exists; unbind releases everything that all three created. */
+/* bind.c: list_programs lists the launches of all graphs and their programs, which needs the plan only;
+ * describe also starts to build them; bind creates the kernel of a launch unless it exists; unbind releases
+ * everything that all three created. */
 cleat_status cleat_exec_list_programs(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);

@@ -6,11 +6,12 @@
 
 /* Makes programs of several parts of exec->keys: fewer keys. The launches have new numbers and perhaps new names.
  *
- * Parts that an evaluation needs, perhaps a step as well, are apart from those that only steps need. So an exec that only evaluates
- * or predicts has the same programs as the one that trained, and finds its kernels in the driver's cache. */
+ * Parts that an evaluation needs, perhaps a step as well, are apart from those that only steps need. So an
+ * exec that only evaluates or predicts has the same programs as the one that trained, and finds its kernels
+ * in the driver's cache. */
 cleat_status cleat_exec_join_programs(cleat_exec *exec, cleat_error *error);
-/* After a program failed to build: builds its parts one after the other, and returns the error of the first that fails. If none
- * does, `error` stays as it was. */
+/* After a program failed to build: builds its parts one after the other, and returns the error of the first
+ * that fails. If none does, `error` stays as it was. */
 cleat_status cleat_exec_explain_build(cleat_exec *exec, size_t program, cleat_error *error);
 bool cleat_exec_has_backward(const cleat_graph *graph);
 /* A graph without backward part whose operations have gradients. */

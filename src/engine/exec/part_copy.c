@@ -1,4 +1,5 @@
-/* Copies of parts of tensors beside the kernels: reads on the transfer queue, writes in the order of the compute queue. */
+/* Copies of parts of tensors beside the kernels: reads on the transfer queue, writes in the order of the
+ * compute queue. */
 #include "exec/exec.h"
 
 static cleat_status find_part(const cleat_exec *exec, const cleat_tensor *tensor, int64_t first, cl_mem *slab,

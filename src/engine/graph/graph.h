@@ -89,8 +89,8 @@ struct cleat_store {
     cleat_tensor **buffers; /* [buffer_count] those states that are buffers, in order of declaration */
     size_t buffer_count, buffer_capacity;
     int64_t buffer_elements;
-    /* Elements of a host copy of all parameters, gaps for alignment included. Without frozen parameters it is the size
-     * of each flat buffer. */
+    /* Elements of a host copy of all parameters, gaps for alignment included. Without frozen parameters it is
+     * the size of each flat buffer. */
     int64_t flat_elements;
     int64_t trained_elements; /* of the gradients and of each moment: the trained parameters, which come first */
     /* Parameters at the start of their flat buffer that have the same place in the half weights, if there are any. */

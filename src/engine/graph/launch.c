@@ -98,7 +98,8 @@ void cleat_launch_vector_kernel(cleat_binder *binder, const cleat_node *node, co
     if (launch) launch->multiple = multiple;
 }
 
-/* Whether all vectors begin at multiples of `vector` elements, a power of two. Planned offsets are multiples of 256 bytes. */
+/* Whether all vectors begin at multiples of `vector` elements, a power of two. Planned offsets are multiples
+ * of 256 bytes. */
 static bool is_aligned(const cleat_launch *launch, int64_t vector) {
     int64_t all = launch->multiple;
     for (int i = 0; i < launch->n_args; ++i) {

@@ -79,27 +79,27 @@ void cleat_binder_clear(cleat_binder *binder);
 cleat_status cleat_bind_node(const cleat_variant *variant, const cleat_node *node, cleat_binder *binder,
                              cleat_error *error);
 
-/* As cleat_launch_kernel, for a kernel with vectors: each begins a whole number of vectors after a multiple of `multiple`
- * elements of its tensor or workspace, counted from the argument's offset. `multiple` is the width of the rows; a | b for
- * rows of two widths; 0 if there is one row. On GPUs, the call that ends the launch adds -DALIGNED=1 if `multiple` and all
- * offsets are multiples of the vector width. Kernels of the same file that have no vectors are given the same `multiple`,
- * so that they are in the same program. */
+/* As cleat_launch_kernel, for a kernel with vectors: each begins a whole number of vectors after a multiple
+ * of `multiple` elements of its tensor or workspace, counted from the argument's offset. `multiple` is the
+ * width of the rows; a | b for rows of two widths; 0 if there is one row. On GPUs, the call that ends the
+ * launch adds -DALIGNED=1 if `multiple` and all offsets are multiples of the vector width. Kernels of the
+ * same file that have no vectors are given the same `multiple`, so that they are in the same program. */
 void cleat_launch_vector_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                                 cleat_dtype storage, int64_t multiple);
 /* The launch begun last has work-groups of `items` work-items instead of facts->work_group: changes -DWG, which
  * cleat_launch_kernel gave, and what cleat_launch_groups gives. */
 void cleat_launch_work_group(cleat_binder *binder, int64_t items);
-/* The kernel of the launch begun last ends only on values that the graph wrote, not on zeros: no process runs it ahead to
- * compile it (exec/compile_jobs.h). */
+/* The kernel of the launch begun last ends only on values that the graph wrote, not on zeros: no process runs
+ * it ahead to compile it (exec/compile_jobs.h). */
 void cleat_launch_needs_values(cleat_binder *binder);
-/* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other options that this unit
- * needs. */
+/* Builds the kernel of the launch begun last for the device's matrix unit: adds -DMATRIX_UNIT and the other
+ * options that this unit needs. */
 void cleat_launch_matrix_unit(cleat_binder *binder);
-/* Division and square root of the kernel of the launch begun last are rounded correctly where the device can do it, so that
- * devices of different vendors compute the same bits. */
+/* Division and square root of the kernel of the launch begun last are rounded correctly where the device can
+ * do it, so that devices of different vendors compute the same bits. */
 void cleat_launch_round_correctly(cleat_binder *binder);
-/* Whether the last work-group of a launch can use what the others have written (cl/lib/last_group.clh); the plan then has
- * counters, and all programs -DLAST_GROUP=1. */
+/* Whether the last work-group of a launch can use what the others have written (cl/lib/last_group.clh); the
+ * plan then has counters, and all programs -DLAST_GROUP=1. */
 bool cleat_has_last_group(const cleat_device_facts *facts);
 /* Whether a launch that needs `count` counters has them. */
 bool cleat_has_counters(const cleat_device_facts *facts, int64_t count);

@@ -67,8 +67,8 @@ static const cleat_node *origin(const cleat_tensor *tensor) {
     return root->role == CLEAT_ROLE_ACTIVATION ? root->producer : NULL;
 }
 
-/* Whether a node is repeated alone. Its inputs must be kept, not repeated themselves, or a chain of such nodes would be
- * repeated from its beginning. */
+/* Whether a node is repeated alone. Its inputs must be kept, not repeated themselves, or a chain of such
+ * nodes would be repeated from its beginning. */
 static bool is_cheap(const cleat_node *node) {
     if (!node->op->cheap || !node->op->cheap(node)) return false;
     if (node->recomputed || !cleat_requires_grad(node->out[0]) || !is_repeatable(node)) return false;

@@ -16,10 +16,10 @@
  * cleat_backward. */
 void cleat_graph_set_recompute(cleat_graph *graph, int segments);
 
-/* Selective recomputation (after Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer
- * Models"): instead of segments, single outputs of cheap ops (cleat_op.cheap: GELU in f32, layer normalization) are computed
- * again right before the gradients that read them. Nothing else is: their inputs are kept anyway. Call it before
- * cleat_backward. */
+/* Selective recomputation (after Korthikanti et al. 2022, "Reducing Activation Recomputation in Large
+ * Transformer Models"): instead of segments, single outputs of cheap ops (cleat_op.cheap: GELU in f32, layer
+ * normalization) are computed again right before the gradients that read them. Nothing else is: their inputs
+ * are kept anyway. Call it before cleat_backward. */
 void cleat_graph_recompute_cheap(cleat_graph *graph);
 
 /* Ends a segment and begins the next at this position of the graph. Nodes before the first mark and after the

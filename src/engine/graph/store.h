@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* The elements of a flat buffer that a parameter of `elements` elements takes: every parameter starts at a multiple of
- * 64 elements, so that vector loads and planned offsets are aligned. */
+/* The elements of a flat buffer that a parameter of `elements` elements takes: every parameter starts at a
+ * multiple of 64 elements, so that vector loads and planned offsets are aligned. */
 static inline int64_t cleat_store_aligned(int64_t elements) {
     return (elements + 63) / 64 * 64;
 }
@@ -31,8 +31,8 @@ int64_t cleat_store_trained(const cleat_store *store);
 /* The groups of trained parameters [*count], borrowed; *count is 0 for a store that is not arranged. */
 const cleat_param_group *cleat_store_groups(const cleat_store *store, size_t *count);
 
-/* `elements` elements of a flat buffer from `first` on, as a tensor of the store; the whole buffer if these are all of
- * it. Borrowed. CLEAT_ERR_MEMORY. */
+/* `elements` elements of a flat buffer from `first` on, as a tensor of the store; the whole buffer if these
+ * are all of it. Borrowed. CLEAT_ERR_MEMORY. */
 cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_t first, int64_t elements,
                               cleat_tensor **view, cleat_error *error);
 

@@ -171,8 +171,8 @@ static const cleat_tuning_entry *listed_for(const cleat_tuning_table *tuning, co
     return get(tuning, key);
 }
 
-/* The op's variant of that name, if it can compute the node; else NULL with the reason. A variant may be listed twice, at
- * the places that it has on different devices. */
+/* The op's variant of that name, if it can compute the node; else NULL with the reason. A variant may be
+ * listed twice, at the places that it has on different devices. */
 static const cleat_variant *find_serving(const cleat_node *node, const cleat_device_facts *facts, const char *name,
                                          const char **reason) {
     *reason = "no longer exists";

@@ -13,10 +13,10 @@ typedef struct cleat_convnext {
     float norm_eps, last_norm_eps; /* of the blocks, and of the norm after the mean */
 } cleat_convnext;
 
-/* Parameters: pe (4 x 4 convolution with stride 4) and pn (its norm); for stage S from 1 on (counted from 0) dn.S
- * (norm) and dc.S (2 x 2 convolution with stride 2); for block J st.S.J.dw (7 x 7, depthwise), st.S.J.n (norm),
- * st.S.J.f1, st.S.J.f2, st.S.J.gamma [D] (layer scale); and norm, after the mean over height and width. Each block is a
- * segment that may be recomputed. x [B, H, W, C] -> [B, width of the last stage] */
+/* Parameters: pe (4 x 4 convolution with stride 4) and pn (its norm); for stage S from 1 on (counted from 0)
+ * dn.S (norm) and dc.S (2 x 2 convolution with stride 2); for block J st.S.J.dw (7 x 7, depthwise), st.S.J.n
+ * (norm), st.S.J.f1, st.S.J.f2, st.S.J.gamma [D] (layer scale); and norm, after the mean over height and
+ * width. Each block is a segment that may be recomputed. x [B, H, W, C] -> [B, width of the last stage] */
 cleat_tensor *cleat_nn_convnext(cleat_graph *graph, cleat_tensor *x, const cleat_convnext *shape);
 
 /* Number of blocks; depth of a parameter (layer_of of cleat_model_class): blocks count from 1 over all stages, a

@@ -14,13 +14,13 @@ typedef struct cleat_deberta {
     bool norm_positions;        /* norm_rel_ebd: layer_norm */
 } cleat_deberta;
 
-/* Blocks blocks.0 ...: x = n1(x + att.out(attention(att.qkv(x)))), x = n2(x + f2(gelu(f1(x)))). The attention is
- * cleat_disentangled_attention with the position embeddings rel.weight [2S, D] (normalised by rel.norm), mapped by
- * att.qkv of each block, or by att.pos_key and att.pos_query where keys are not shared. Dropout is applied before each
- * residual addition, and to the position embeddings. Each block is a segment that may be recomputed
- * (graph/recompute.h). rng may be NULL if dropout is 0. After the last block's attention, only the row to
- * read is computed.
- * x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the row to read (nn/rows.h) */
+/* Blocks blocks.0 ...: x = n1(x + att.out(attention(att.qkv(x)))), x = n2(x + f2(gelu(f1(x)))). The attention
+ * is cleat_disentangled_attention with the position embeddings rel.weight [2S, D] (normalised by rel.norm),
+ * mapped by att.qkv of each block, or by att.pos_key and att.pos_query where keys are not shared. Dropout is
+ * applied before each residual addition, and to the position embeddings. Each block is a segment that may be
+ * recomputed (graph/recompute.h). rng may be NULL if dropout is 0. After the last block's attention, only the
+ * row to read is computed. x [B, L, D], lengths i32 [B] or NULL -> [B, L, D], or the row to read
+ * (nn/rows.h) */
 cleat_tensor *cleat_nn_deberta_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                        const cleat_deberta *shape, const cleat_read_row *read);
 

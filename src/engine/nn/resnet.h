@@ -9,11 +9,11 @@ enum { CLEAT_RESNET_STAGES = 4 };
 typedef struct cleat_resnet {
     int64_t stem_width; /* channels of the stem */
     int64_t stages;     /* 1 .. CLEAT_RESNET_STAGES */
-    /* Per stage: channels of the 3 x 3 convolutions, and number of blocks; the first block of stages 2, 3, ... halves
-     * height and width. */
+    /* Per stage: channels of the 3 x 3 convolutions, and number of blocks; the first block of stages 2, 3,
+     * ... halves height and width. */
     int64_t widths[CLEAT_RESNET_STAGES], blocks[CLEAT_RESNET_STAGES];
-    /* 1: basic blocks, two 3 x 3 convolutions. Else bottlenecks: 1 x 1, 3 x 3 (which has the stride, as in torchvision
-     * and timm), and 1 x 1 with `expansion` times as many channels. */
+    /* 1: basic blocks, two 3 x 3 convolutions. Else bottlenecks: 1 x 1, 3 x 3 (which has the stride, as in
+     * torchvision and timm), and 1 x 1 with `expansion` times as many channels. */
     int64_t expansion;
     /* 7 x 7 with stride 2, then 3 x 3 max pooling with stride 2; else 3 x 3 with stride 1. */
     bool large_stem;

@@ -13,7 +13,8 @@ typedef struct cleat_read_row {
     cleat_tensor *lengths; /* i32 [B], for the last row; may be NULL */
 } cleat_read_row;
 
-/* That row of each sample; x itself if `read` is NULL, which stands for all rows. x T [B, L, D] -> T [B, D] or [B, L, D] */
+/* That row of each sample; x itself if `read` is NULL, which stands for all rows. x T [B, L, D] -> T [B, D]
+ * or [B, L, D] */
 cleat_tensor *cleat_nn_read_row(cleat_graph *graph, cleat_tensor *x, const cleat_read_row *read);
 
 #endif

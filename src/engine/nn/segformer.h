@@ -37,9 +37,9 @@ typedef struct cleat_segformer {
 cleat_tensor *cleat_nn_segformer(cleat_graph *graph, cleat_tensor *x, const cleat_segformer *shape, cleat_tensor *rng,
                                  const cleat_norm_mode *mode);
 
-/* Number of blocks of all stages; depth of a parameter (layer_of of cleat_model_class): blocks are counted over the
- * stages; the patches of a later stage belong to its first block, its last norm to its last one, pe.0 and pn.0 are the
- * stem, and all other names are those of the decoder, which is the head. */
+/* Number of blocks of all stages; depth of a parameter (layer_of of cleat_model_class): blocks are counted
+ * over the stages; the patches of a later stage belong to its first block, its last norm to its last one,
+ * pe.0 and pn.0 are the stem, and all other names are those of the decoder, which is the head. */
 int64_t cleat_nn_segformer_layers(const cleat_segformer *shape);
 int64_t cleat_nn_segformer_layer_of(const cleat_segformer *shape, const char *param);
 

@@ -34,8 +34,8 @@ cleat_tensor *cleat_nn_linear_normal(cleat_graph *graph, const char *prefix, cle
 cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x);
 cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps);
 
-/* The end of a block's branch: x + dropout(linear layer PREFIX of `inner`). cleat_graph_fuse merges the addition into
- * the layer's GEMM, or into the dropout. inner [B, ..., K], x [B, ..., D] -> [B, ..., D] */
+/* The end of a block's branch: x + dropout(linear layer PREFIX of `inner`). cleat_graph_fuse merges the
+ * addition into the layer's GEMM, or into the dropout. inner [B, ..., K], x [B, ..., D] -> [B, ..., D] */
 cleat_tensor *cleat_nn_residual(cleat_graph *graph, const char *prefix, cleat_tensor *x, cleat_tensor *inner,
                                 cleat_tensor *rng, const cleat_transformer *shape);
 
@@ -55,9 +55,9 @@ cleat_tensor *cleat_nn_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor
 cleat_tensor *cleat_nn_encoder_blocks(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                       const cleat_transformer *shape, const cleat_read_row *read);
 
-/* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of cleat_model_class): that
- * of blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is the head, the others are
- * embeddings. */
+/* Depth of a parameter of a network around cleat_nn_encoder with `layers` blocks (layer_of of
+ * cleat_model_class): that of blocks.N is N + 1, the norm after the blocks belongs to the last one, `head` is
+ * the head, the others are embeddings. */
 int64_t cleat_nn_encoder_layer_of(const char *param, int64_t layers);
 
 #endif

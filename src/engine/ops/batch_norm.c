@@ -201,8 +201,8 @@ static const cleat_variant variants[] = {{.name = "parts", .workspace = workspac
 
 /* --- gradient: in = {dy, x, y, saved, gamma, beta, samples, accums}, targets x, residual, gamma, beta ---------- */
 
-/* y is present where relu follows a residual. Without one, what relu passed is computed from x, gamma and beta; there is
- * no beta where neither is needed. */
+/* y is present where relu follows a residual. Without one, what relu passed is computed from x, gamma and
+ * beta; there is no beta where neither is needed. */
 enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_BETA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
@@ -581,7 +581,8 @@ static const cleat_op batch_norm_following = {.name = "batch_norm_and_running_st
                                               .define = define_following,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
-/* The running averages are written by the kernel that has the moments. A pass that is computed again has no averages. */
+/* The running averages are written by the kernel that has the moments. A pass that is computed again has no
+ * averages. */
 static bool fuse_average(cleat_node *node, cleat_node *const *consumers, int count, bool wide) {
     (void)wide;
     if (count != 1 || consumers[0]->op != &batch_norm_update_running_stats) return false;

@@ -1,7 +1,7 @@
 /* Losses of elements, averaged over rows: mean squared error, binary cross entropy.
  *
- * To add one: its number in cl/lib/shared_numbers.clh, its formula and slope in cl/element_loss.cl, a row of `losses`,
- * and its name in ops.h. */
+ * To add one: its number in cl/lib/shared_numbers.clh, its formula and slope in cl/element_loss.cl, a row of
+ * `losses`, and its name in ops.h. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/define.h"

@@ -39,7 +39,8 @@ extern const cleat_op cleat_cast_op, cleat_cast_grad_op;
 enum { CLEAT_POSITIONAL_X, CLEAT_POSITIONAL_LENGTHS };
 extern const cleat_op cleat_positional_encoding_op;
 
-/* An embedding whose rows get positional encodings before they are stored: tokens [..., L], table [V, D], y [..., L, D]. */
+/* An embedding whose rows get positional encodings before they are stored: tokens [..., L], table [V, D], y
+ * [..., L, D]. */
 void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *node, const cleat_tensor *tokens,
                                      const cleat_tensor *table, const cleat_tensor *lengths);
 /* The term added to an element of y [B, L, D], or [..., L, D] without lengths [B]. */

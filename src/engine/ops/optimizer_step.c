@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Indices in `in`. Moments that the optimizer lacks, loss_scale and half_weights may be NULL. out = the first four, and
- * half_weights if present. */
+/* Indices in `in`. Moments that the optimizer lacks, loss_scale and half_weights may be NULL. out = the first
+ * four, and half_weights if present. */
 enum { PARAMETERS, GRADIENTS, MOMENT1, MOMENT2, HYPER, NORM, LOSS_SCALE, HALF_WEIGHTS, INPUTS };
 
 /* Factors of the learning rate and the weight decay in `hyper`, for the parameters of the node. */

@@ -22,8 +22,8 @@ typedef struct dimension {
     int64_t extent, from, to;
 } dimension;
 
-/* Dimensions in the order of the output, without those of extent 1, and with those merged that are neighbours in both
- * tensors; the last one has stride 1 in the output. */
+/* Dimensions in the order of the output, without those of extent 1, and with those merged that are neighbours
+ * in both tensors; the last one has stride 1 in the output. */
 typedef struct permutation {
     int count;
     dimension d[CLEAT_MAX_RANK];

@@ -1,7 +1,7 @@
 /* Functions of one element: sigmoid, tanh, SiLU, ReLU, GELU (exact, with the error function).
  *
- * To add one: its number in cl/lib/shared_numbers.clh, value and slope in cl/pointwise.cl, a row of `cleat_functions`,
- * its name in ops.h, and a row of tests/ops/test_pointwise.c. */
+ * To add one: its number in cl/lib/shared_numbers.clh, value and slope in cl/pointwise.cl, a row of
+ * `cleat_functions`, its name in ops.h, and a row of tests/ops/test_pointwise.c. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/define.h"

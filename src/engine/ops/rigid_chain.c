@@ -63,8 +63,8 @@ static void define_product(double a[3][3], double b[3][3]) {
     for (int i = 0; i < 9; ++i) a[i / 3][i % 3] = c[i / 3][i % 3];
 }
 
-/* The next residue, whose values are o [6]: an ideal A-form step (8.9 A from the axis, 2.81 A along it, 32.7 degrees),
- * moved by o[0..2] and turned by the quaternion (1, 0.3 o[3..5]). */
+/* The next residue, whose values are o [6]: an ideal A-form step (8.9 A from the axis, 2.81 A along it, 32.7
+ * degrees), moved by o[0..2] and turned by the quaternion (1, 0.3 o[3..5]). */
 static void define_step(rigid *at, const double o[STEP_WIDTH]) {
     const double twist = 32.7 * M_PI / 180, u = 0.3 * o[3], v = 0.3 * o[4], w = 0.3 * o[5],
                  n = 1 + u * u + v * v + w * w;

@@ -1,6 +1,6 @@
 /* Losses on C1' traces: distances, local distance difference, clashes, bonds, angles, chirality, base pairs
- * (formulas in cl/structure_loss.cl). One op, whose attributes select the loss; losses of neighbours along the chain, which
- * take one pass over the residues, share a node. */
+ * (formulas in cl/structure_loss.cl). One op, whose attributes select the loss; losses of neighbours along
+ * the chain, which take one pass over the residues, share a node. */
 #include "ops/structure_loss.h"
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"

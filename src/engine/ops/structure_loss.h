@@ -33,8 +33,8 @@ static inline int cleat_structure_term_count(const cleat_structure_terms *terms)
     return count;
 }
 
-/* Inputs; the gradient additionally has the last output of the forward node (1 / items [terms, B]), the gradient of each
- * term (NULL: none), and the accum. */
+/* Inputs; the gradient additionally has the last output of the forward node (1 / items [terms, B]), the
+ * gradient of each term (NULL: none), and the accum. */
 enum {
     STRUCTURE_X,
     STRUCTURE_REFERENCE,

@@ -1,5 +1,5 @@
-/* Definition of the losses on traces: each is a mean over items; the gradient is the derivative of the items that have
- * the residue, by central differences in double precision. */
+/* Definition of the losses on traces: each is a mean over items; the gradient is the derivative of the items
+ * that have the residue, by central differences in double precision. */
 #include "ops/lib/define.h"
 #include "ops/structure_loss.h"
 

@@ -11,8 +11,9 @@
 cleat_tensor *cleat_grad_norm(cleat_graph *graph);
 
 typedef struct cleat_loss_scale cleat_loss_scale;
-/* cleat_grad_norm and cleat_loss_scale_unscale without a launch between them: the norm of the unscaled gradient -> f32 [1];
- * *hyper f32 [8] becomes the corrected copy. NULL, and *hyper unchanged, if the graph has failed. Not differentiable. */
+/* cleat_grad_norm and cleat_loss_scale_unscale without a launch between them: the norm of the unscaled
+ * gradient -> f32 [1]; *hyper f32 [8] becomes the corrected copy. NULL, and *hyper unchanged, if the graph
+ * has failed. Not differentiable. */
 cleat_tensor *cleat_unscaled_grad_norm(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor **hyper);
 
 /* One AdamW step (Loshchilov & Hutter 2019, decoupled weight decay, PyTorch's order of operations) over the
@@ -22,8 +23,8 @@ cleat_tensor *cleat_unscaled_grad_norm(cleat_graph *graph, const cleat_loss_scal
  * beta2, eps, weight decay, max_norm, 1 - beta1^t, 1 - beta2^t. norm f32 [1]. loss_scale f32 [1], a power of
  * two: factor by which the store's gradient is too large, whereas norm is the norm of the unscaled gradient;
  * NULL: 1. If graphs built before have autocast parameters, the half weights are written too. A store with
- * groups of parameters (cleat_store_arrange) gets a node for each group, with its factors of learning rate and weight
- * decay. Not differentiable. */
+ * groups of parameters (cleat_store_arrange) gets a node for each group, with its factors of learning rate
+ * and weight decay. Not differentiable. */
 void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
 
 /* Fills `hyper` [8] of cleat_adamw for the step that follows `steps` earlier ones. */
@@ -79,8 +80,8 @@ void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
 void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
                               const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring);
 
-/* Definitions (cleat_op.define) that two nodes share. Of {unscaled norm, corrected hyper} for a node whose inputs are {...,
- * loss_scale, hyper, updates}; norm: of the scaled gradient. */
+/* Definitions (cleat_op.define) that two nodes share. Of {unscaled norm, corrected hyper} for a node whose
+ * inputs are {..., loss_scale, hyper, updates}; norm: of the scaled gradient. */
 cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element);
 
 typedef struct cleat_scale_inputs {

@@ -155,8 +155,8 @@ typedef struct report {
 } report;
 _Static_assert(sizeof(report) <= 4096, "a pipe writes no more at once");
 
-/* With remeasure_peak, only measures the device's peaks, which are stored for the process of the workload: buffers of
- * this measurement would count as memory of a small workload. */
+/* With remeasure_peak, only measures the device's peaks, which are stored for the process of the workload:
+ * buffers of this measurement would count as memory of a small workload. */
 static void run_in_child(void *user, int out) {
     const cleat_bench_request *request = user;
     report told = {0};

@@ -63,7 +63,8 @@ cleat_status cleat_bench_find(const cleat_bench_request *request, cleat_bench_en
 
 /* --- ratio to the peak rates (roofline.c) --- */
 
-/* Sets gflops, gbytes_per_second, share_of_peak, predicted_ms and memory_bound of a result whose ms_median and peak are set. */
+/* Sets gflops, gbytes_per_second, share_of_peak, predicted_ms and memory_bound of a result whose ms_median
+ * and peak are set. */
 cleat_status cleat_bench_roofline(const cleat_bench_job *job, cleat_bench_result *result, cleat_error *error);
 /* The peaks in the card file of a device; 0: unknown. */
 void cleat_bench_card_peak(const cleat_device_facts *facts, cleat_rates *peak);

@@ -73,8 +73,8 @@ static cleat_status fit(cleat_allreduce_bench *bench, cleat_error *error) {
     return cleat_network_fit(bench->ranks, bench->count, measured, &bench->network, &bench->worst, error);
 }
 
-/* Sizes grow until the runs of the next one would take far longer than `seconds` and a network explains the times: on a busy
- * machine small sizes may all take equally long. All ranks have the same times. */
+/* Sizes grow until the runs of the next one would take far longer than `seconds` and a network explains the
+ * times: on a busy machine small sizes may all take equally long. All ranks have the same times. */
 static cleat_status measure_all(cleat_ranks *ranks, double seconds, float *values, double *times, double *of_ranks,
                                 cleat_allreduce_bench *bench, cleat_error *error) {
     cleat_status status = CLEAT_OK;

@@ -234,8 +234,9 @@ typedef struct step_result {
     double seconds;
 } step_result;
 
-/* Runs `steps` optimizer steps from the beginning of the pass, after a warm-up, and waits for them; 0: as many as fit
- * into the seconds of a measurement. The same number for all thread counts means the same batches. */
+/* Runs `steps` optimizer steps from the beginning of the pass, after a warm-up, and waits for them; 0: as
+ * many as fit into the seconds of a measurement. The same number for all thread counts means the same
+ * batches. */
 static cleat_status run_steps(worker_finder *finder, bool resident, int64_t steps, double seconds, step_result *result,
                               cleat_error *error) {
     cleat_exec *exec = session_of(finder)->exec;

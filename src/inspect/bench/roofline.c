@@ -1,5 +1,5 @@
-/* Ratio of a workload's speed to the device's peaks: the roofline model over its operations (fit/estimate.h), with warnings
- * about implausible numbers. */
+/* Ratio of a workload's speed to the device's peaks: the roofline model over its operations (fit/estimate.h),
+ * with warnings about implausible numbers. */
 #include "bench/bench.h"
 
 #include "cleat/card.h"

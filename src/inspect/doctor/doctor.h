@@ -123,8 +123,8 @@ void cleat_drivers_look(cleat_doctor *doctor);
 /* Lists all devices in a child, then runs a kernel on each in children. */
 void cleat_devices_read(cleat_doctor *doctor);
 
-/* Seconds that one child may take: 0.7 of the time given, times the number of cards (drivers start one after the other,
- * some in seconds each), times the load of the machine. */
+/* Seconds that one child may take: 0.7 of the time given, times the number of cards (drivers start one after
+ * the other, some in seconds each), times the load of the machine. */
 double cleat_doctor_patience(const cleat_doctor *doctor);
 
 /* In a child: sends the driver's own output to /dev/null, and writes no core file. */

@@ -1,8 +1,8 @@
 /* The last process of a run: its start and end, and what became of it. */
 #include "history/history.h"
 
-#include "json/member.h"
 #include "core/memory.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <string.h>

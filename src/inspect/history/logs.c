@@ -2,8 +2,8 @@
 #include "history/history.h"
 
 #include "core/files.h"
-#include "core/json_member.h"
 #include "core/memory.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>

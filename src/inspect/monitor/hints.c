@@ -185,8 +185,8 @@ size_t cleat_hint_count(void) {
     return ROWS;
 }
 
-/* Replaces the first %s of `form` by the profile, with its options, and the second one by the run folder, as words of a
- * shell. No command rather than one that is cut. */
+/* Replaces the first %s of `form` by the profile, with its options, and the second one by the run folder, as
+ * words of a shell. No command rather than one that is cut. */
 static void write_command(const char *form, const cleat_hint_facts *facts, char command[CLEAT_HINT_COMMAND]) {
     const char *values[] = {facts->profile, facts->folder}, *options[] = {facts->options ? facts->options : "", ""};
     size_t used = 0, next = 0;

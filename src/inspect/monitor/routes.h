@@ -1,5 +1,5 @@
-/* Figures of a device at work from the driver, the kernel and the host: load, memory, power, temperature, throttling.
- * Unknown is NaN, never 0. */
+/* Figures of a device at work from the driver, the kernel and the host: load, memory, power, temperature,
+ * throttling. Unknown is NaN, never 0. */
 #ifndef CLEAT_SRC_ROUTES_H
 #define CLEAT_SRC_ROUTES_H
 

@@ -75,9 +75,9 @@ static void add_cost(cleat_report_run *run, cleat_report_limit limit, double sha
     if (share > least) run->cost[limit] = share;
 }
 
-/* The cost of each cause: the share of the time in which the device waited, was used by others, or worked below its
- * speed. Time used by others is not charged to this run unless it is launch-bound: the hint has counted the launches,
- * and the thread that makes them leaves a part of the device to others. */
+/* The cost of each cause: the share of the time in which the device waited, was used by others, or worked
+ * below its speed. Time used by others is not charged to this run unless it is launch-bound: the hint has
+ * counted the launches, and the thread that makes them leaves a part of the device to others. */
 static void find_costs(cleat_report_run *run) {
     static const cleat_report_limit slowness[] = {CLEAT_REPORT_LIMIT_SPILLING, CLEAT_REPORT_LIMIT_QUOTA,
                                                   CLEAT_REPORT_LIMIT_HEAT, CLEAT_REPORT_LIMIT_POWER};

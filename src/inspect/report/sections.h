@@ -33,8 +33,9 @@ void cleat_example_rna(const cJSON *example, cleat_string *page);
 void cleat_example_series(const cJSON *example, cleat_string *page);
 void cleat_confusion_table(const cJSON *confusion, cleat_string *page);
 
-/* csv.c: writes the train and eval records: step, epoch, time (seconds since 1970, interpolated between the samples of
- * system.jsonl; empty if unknown), split ("train", "eval"), then a column for each metric; null is empty. */
+/* csv.c: writes the train and eval records: step, epoch, time (seconds since 1970, interpolated between the
+ * samples of system.jsonl; empty if unknown), split ("train", "eval"), then a column for each metric; null is
+ * empty. */
 cleat_status cleat_csv_write(const cleat_history *history, const char *path, cleat_error *error);
 /* details.c: values of `auto`, settings, checkpoints, environment. */
 void cleat_section_details(const cleat_report_run *run, cleat_string *page);

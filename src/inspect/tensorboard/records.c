@@ -1,8 +1,8 @@
 /* Lines of metrics.jsonl and system.jsonl as records of an event file. */
 #include "tensorboard/tensorboard.h"
 
-#include "json/member.h"
 #include "core/string.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 
 #include "core/clock.h"
 #include "core/files.h"
-#include "json/member.h"
 #include "core/memory.h"
 #include "tensorboard/event_file.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>

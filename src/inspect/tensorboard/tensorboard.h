@@ -47,9 +47,10 @@ cleat_status cleat_tensorboard_metrics_line(cleat_tensorboard *board, double tim
  * those that are null; an event as the text event/NAME. Other kinds of lines are ignored. */
 cleat_status cleat_tensorboard_system_line(cleat_tensorboard *board, const char *line, cleat_error *error);
 
-/* Writes the records of the steps from `first_step` to `last_step` in metrics.jsonl and system.jsonl of the run folder,
- * without those repeated after a resume. Metrics have no times: they get those of system.jsonl, or without it the time
- * of the last change of metrics.jsonl. *records (may be NULL) is the number of lines written. */
+/* Writes the records of the steps from `first_step` to `last_step` in metrics.jsonl and system.jsonl of the
+ * run folder, without those repeated after a resume. Metrics have no times: they get those of system.jsonl,
+ * or without it the time of the last change of metrics.jsonl. *records (may be NULL) is the number of lines
+ * written. */
 cleat_status cleat_tensorboard_replay(cleat_tensorboard *board, const char *run, int64_t first_step, int64_t last_step,
                                       int64_t *records, cleat_error *error);
 

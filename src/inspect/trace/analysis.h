@@ -104,7 +104,8 @@ static inline bool cleat_slice_computes(const cleat_trace_slice *slice) {
 /* Name of the kernel; "upload", "copy of inputs", "read", "write" for copies. */
 const char *cleat_slice_name(const cleat_trace_slice *slice);
 
-/* The tables: text for people, CSV and JSON for programs (table_text.c, table_files.c). Each appends one document to `text`. Seconds, calls, FLOP and bytes are per step. */
+/* The tables: text for people, CSV and JSON for programs (table_text.c, table_files.c). Each appends one
+ * document to `text`. Seconds, calls, FLOP and bytes are per step. */
 void cleat_table_text(const cleat_analysis *analysis, cleat_string *text);
 void cleat_table_csv(const cleat_analysis *analysis, cleat_string *text);
 void cleat_table_json(const cleat_analysis *analysis, cleat_string *text);

@@ -17,8 +17,8 @@ static int compare(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* The start with which `interval` fits into the lane; closes what has ended. Moves past every open interval that ends
- * within the interval. */
+/* The start with which `interval` fits into the lane; closes what has ended. Moves past every open interval
+ * that ends within the interval. */
 static int64_t fitting_start(lane_stack *lane, const cleat_interval *interval) {
     int64_t start = interval->start;
     while (lane->depth > 0) {

@@ -12,7 +12,8 @@ typedef struct cleat_traced_step {
     size_t bucket;
     size_t first_command, last_command; /* commands [first, last) of the recorder */
     double begin, end;                  /* host: seconds of cleat_seconds */
-    /* Other work of the trainer (an evaluation, a checkpoint, a new epoch) came between the step before and this one. */
+    /* Other work of the trainer (an evaluation, a checkpoint, a new epoch) came between the step before and
+     * this one. */
     bool interrupted;
     bool active; /* false: a warm-up step */
 } cleat_traced_step;
@@ -36,8 +37,8 @@ int64_t cleat_recording_device_time(const cleat_recording *recording, uint64_t d
 int64_t cleat_recording_host_time(const cleat_recording *recording, double host);
 
 enum { CLEAT_TRACER_FOLDER = 1280 };
-/* Analyses the recording and writes FOLDER/profile-SNNNNNN.txt, .csv, .json and .trace.json.gz, each atomically; logs the
- * path and what the trace lacks (files.c). */
+/* Analyses the recording and writes FOLDER/profile-SNNNNNN.txt, .csv, .json and .trace.json.gz, each
+ * atomically; logs the path and what the trace lacks (files.c). */
 cleat_status cleat_profile_files_write(const cleat_recording *recording, const char *folder, cleat_error *error);
 
 #endif

@@ -57,7 +57,8 @@ static int track_of(const cleat_trace_slice *slice) {
     }
 }
 
-/* The fill of the batch that `upload` carries: the last one that ended before the upload was called. NULL: not logged. */
+/* The fill of the batch that `upload` carries: the last one that ended before the upload was called. NULL:
+ * not logged. */
 static const cleat_span *find_fill(const cleat_recording *recording, const cleat_command *upload) {
     const cleat_span *found = NULL;
     for (size_t i = 0; i < recording->n_spans; ++i) {
@@ -147,7 +148,8 @@ static void begin_event(trace *t, char kind, int process, int thread) {
              json_count("tid", thread));
 }
 
-/* Microseconds. Viewers truncate to whole nanoseconds, some in floating point: the fourth digit keeps the nanosecond. */
+/* Microseconds. Viewers truncate to whole nanoseconds, some in floating point: the fourth digit keeps the
+ * nanosecond. */
 static void add_time(trace *t, int64_t time) {
     int64_t ns = time - t->origin;
     cleat_string_add(t->text, ",\"ts\":%lld.%03lld2", (long long)(ns / 1000), (long long)(ns % 1000));
@@ -288,8 +290,8 @@ static void write_memory(trace *t) {
     }
 }
 
-/* Commands that the host had enqueued and that were not done when each one began. The queue is in order: they are the
- * following ones, up to the first that was enqueued later. */
+/* Commands that the host had enqueued and that were not done when each one began. The queue is in order: they
+ * are the following ones, up to the first that was enqueued later. */
 static void write_queue_depth(trace *t) {
     const cleat_analysis *analysis = t->analysis;
     size_t next = 0;

@@ -15,8 +15,8 @@ enum { SAMPLES = 64, FEW_SAMPLES = 8, CANDIDATES = 16 };
 /* Multiplications on the host for an output; of long definitions fewer elements are compared. */
 static const double most_work = 4e6;
 
-/* A kernel sums in another order than the definition, in f32: its error is far below that many roundings of the sum of
- * magnitudes, and a term that is missing or wrong is far above. */
+/* A kernel sums in another order than the definition, in f32: its error is far below that many roundings of
+ * the sum of magnitudes, and a term that is missing or wrong is far above. */
 static const double roundings = 64;
 
 typedef struct host_tensor {
@@ -170,8 +170,8 @@ static int64_t draw(cleat_random *random, int64_t count) {
     return (int64_t)((double)count * cleat_random_uniform(random));
 }
 
-/* Every other element is the largest of several: many results are 0 in padding, and gradients of a table where no token
- * of the batch is. */
+/* Every other element is the largest of several: many results are 0 in padding, and gradients of a table
+ * where no token of the batch is. */
 static int64_t choose(cleat_random *random, const host_tensor *host, int64_t count, int at) {
     if (count <= SAMPLES) return at;
     if (at < 2) return at == 0 ? 0 : count - 1;
@@ -183,8 +183,9 @@ static int64_t choose(cleat_random *random, const host_tensor *host, int64_t cou
     return best;
 }
 
-/* The narrowest type among inputs, outputs and operands. An optimizer's moments and parameters are f32 numbers of f32
- * numbers, whatever the type of the copies that it writes: a step is smaller than the rounding of a half. */
+/* The narrowest type among inputs, outputs and operands. An optimizer's moments and parameters are f32
+ * numbers of f32 numbers, whatever the type of the copies that it writes: a step is smaller than the rounding
+ * of a half. */
 static cleat_dtype storage_of(const cleat_node *node, const cleat_tensor *output) {
     cleat_dtype found = node->tf32 ? CLEAT_TF32 : CLEAT_F32;
     if (node->op->no_autocast && cleat_is_storage(output->dtype)) return output->dtype;

@@ -41,8 +41,8 @@ struct cleat_program_check {
     char unchecked[160]; /* operations of the graph that are not compared: " NAME", each once, with a comma */
 };
 
-/* Path of the record of a check on this device with its driver, with these kernels and tuned parameters of CLBlast; `what`
- * names the check. CLEAT_ERR_IO: there is no cache folder. */
+/* Path of the record of a check on this device with its driver, with these kernels and tuned parameters of
+ * CLBlast; `what` names the check. CLEAT_ERR_IO: there is no cache folder. */
 
 static cleat_status passed_path(const cleat_device *device, const char *what, char path[PASSED_PATH],
                                 cleat_error *error) {

@@ -4,8 +4,9 @@
 
 #include "core/safetensors.h"
 
-/* Converts a folder with config.json, weights and expected.safetensors to a reference trajectory (verify/golden.h) in
- * memory. expected.safetensors has the results of transformers, timm or torchvision under their names:
+/* Converts a folder with config.json, weights and expected.safetensors to a reference trajectory
+ * (verify/golden.h) in memory. expected.safetensors has the results of transformers, timm or torchvision
+ * under their names:
  *   input_ids, attention_mask, token_type_ids   [B, L], or pixel_values [B, C, H, W]
  *   labels             [B], [B, L] or [B, H, W]; -100, and 255 of pixels: not counted in the loss
  *   output             logits in evaluation mode, [B, classes], [B, L, classes] or [B, classes, h, w]

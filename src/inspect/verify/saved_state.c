@@ -28,8 +28,8 @@ static cleat_status save(cleat_session *session, const cleat_tensor *tensor, cle
     return status;
 }
 
-/* Biases, gains, and matrices that are zero at the start: behind a head of zeros every gradient is zero, whatever the
- * kernels do. */
+/* Biases, gains, and matrices that are zero at the start: behind a head of zeros every gradient is zero,
+ * whatever the kernels do. */
 static bool is_uniform(const cleat_tensor *param) {
     const bool drawn = param->init.kind == CLEAT_INIT_UNIFORM || param->init.kind == CLEAT_INIT_NORMAL;
     return !param->half_only && (param->rank == 1 || !drawn) && cleat_tensor_elements(param) <= LARGE;
@@ -75,8 +75,9 @@ static void make_noise(float noise[NOISE]) {
     for (int i = 0; i < NOISE; ++i) noise[i] = (float)(2 * cleat_random_uniform(&random) - 1);
 }
 
-/* The changed value of element i. A head of zeros needs a larger change, for losses that only a large error activates:
- * bonds that are too long, atoms that overlap. Second moments are squares; every other gradient keeps its value. */
+/* The changed value of element i. A head of zeros needs a larger change, for losses that only a large error
+ * activates: bonds that are too long, atoms that overlap. Second moments are squares; every other gradient
+ * keeps its value. */
 static float other_value(const cleat_tensor *tensor, float value, float noise, int64_t i, bool infinite) {
     switch (tensor->role) {
     case CLEAT_ROLE_PARAMETER:

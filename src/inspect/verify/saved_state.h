@@ -15,9 +15,9 @@ typedef struct cleat_saved_state {
     size_t count, capacity;
 } cleat_saved_state;
 
-/* Saves what the graph may change. A training graph: gradients, states, and the parameters that are equal numbers at the
- * start (biases, gains, heads of zeros), which cleat_saved_state_disturb changes. The update: all flat buffers and the
- * states. */
+/* Saves what the graph may change. A training graph: gradients, states, and the parameters that are equal
+ * numbers at the start (biases, gains, heads of zeros), which cleat_saved_state_disturb changes. The update:
+ * all flat buffers and the states. */
 cleat_status cleat_saved_state_take(cleat_session *session, bool update, cleat_saved_state *saved, cleat_error *error);
 /* Writes other values: these parameters are moved a little, every second gradient is no longer zero (`infinite`: the
  * first is infinite), and the update finds moments. */

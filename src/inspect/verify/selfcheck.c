@@ -21,12 +21,12 @@ typedef struct checker {
     cleat_reference_result result;
 } checker;
 
-/* The tolerances are meant for files (cleat verify FILE). A reference training rejects a driver only for wrong results, not
- * for different rounding: AdamW takes a step of full size for a gradient that is zero in exact arithmetic, and with
- * Winograd's convolutions image_resnet has 288 such elements of about 1e-8, which move its last losses by 1.2e-4, 12
- * times their tolerance (PyTorch's by up to 3.6e-4 with noise of 1e-7 on all gradients, by 6e-9 without the zeros).
- * Missing gradients and parameters that do not move have a relative error of 1, so in half storage, where the tolerances
- * are wide, the limit stays below 1. */
+/* The tolerances are meant for files (cleat verify FILE). A reference training rejects a driver only for
+ * wrong results, not for different rounding: AdamW takes a step of full size for a gradient that is zero in
+ * exact arithmetic, and with Winograd's convolutions image_resnet has 288 such elements of about 1e-8, which
+ * move its last losses by 1.2e-4, 12 times their tolerance (PyTorch's by up to 3.6e-4 with noise of 1e-7 on
+ * all gradients, by 6e-9 without the zeros). Missing gradients and parameters that do not move have a
+ * relative error of 1, so in half storage, where the tolerances are wide, the limit stays below 1. */
 static double limit_of(const checker *c, const cleat_verification *item) {
     if (c->storage == CLEAT_F32) return 50 * item->tolerance;
     const bool value = strcmp(item->name, "output") == 0 || strcmp(item->name, "loss") == 0;

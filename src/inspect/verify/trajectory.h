@@ -19,8 +19,8 @@ typedef struct cleat_trajectory {
  * 1, and writes the batch once: all samples of `dataset`, which must live for this call only. After a failure
  * the trajectory can be closed. */
 cleat_status cleat_trajectory_prepare(cleat_trajectory *trajectory, const cleat_dataset *dataset, cleat_error *error);
-/* cleat_trajectory_prepare with variant number `rank` for each node, among those that support it on the device (the last
- * one if there are fewer). *more: some node has further variants. */
+/* cleat_trajectory_prepare with variant number `rank` for each node, among those that support it on the
+ * device (the last one if there are fewer). *more: some node has further variants. */
 cleat_status cleat_trajectory_prepare_rank(cleat_trajectory *trajectory, const cleat_dataset *dataset, int rank,
                                            bool *more, cleat_error *error);
 /* Second half of cleat_trajectory_prepare: draws the parameters and writes the batch of a trajectory whose

@@ -317,13 +317,14 @@ static bool is_published(const verifier *v) {
     return mode && strcmp(mode, "evaluation") == 0;
 }
 
-/* Batch normalisation over a few values amplifies rounding from step to step: of four images of 32 pixels, ResNet's
- * last stage normalises four values. There PyTorch in f32 differs from itself in f64 by 2.7e-4 in the losses of ten
- * steps, and by 1.6e-3 in the parameters. A ReLU whose input is within rounding of zero changes the path of AdamW: means
- * that are one unit in the last place larger or smaller give 2.2e-4 or 2.5e-2 in the losses, and 1.3e-3 or 0.15 in the
- * parameters, with gradients within 5e-6 of the reference. Of eight SegFormers, two have parameters that differ by
- * 1.5e-2 and 5e-4 in PyTorch, and by 1.3e-2 and 1.8e-2 here. In half precision the steps diverge with sqrt(u) (2 and
- * 10 sqrt(u) in f16). Outputs, gradients and a single update have their own limits. */
+/* Batch normalisation over a few values amplifies rounding from step to step: of four images of 32 pixels,
+ * ResNet's last stage normalises four values. There PyTorch in f32 differs from itself in f64 by 2.7e-4 in
+ * the losses of ten steps, and by 1.6e-3 in the parameters. A ReLU whose input is within rounding of zero
+ * changes the path of AdamW: means that are one unit in the last place larger or smaller give 2.2e-4 or
+ * 2.5e-2 in the losses, and 1.3e-3 or 0.15 in the parameters, with gradients within 5e-6 of the reference. Of
+ * eight SegFormers, two have parameters that differ by 1.5e-2 and 5e-4 in PyTorch, and by 1.3e-2 and 1.8e-2
+ * here. In half precision the steps diverge with sqrt(u) (2 and 10 sqrt(u) in f16). Outputs, gradients and a
+ * single update have their own limits. */
 static void allow_small_batches(cleat_dtype storage, tolerances *limits) {
     const double u = cleat_roundoff(storage);
     limits->later_losses = 4 * (storage == CLEAT_F32 ? sqrt(sqrt(u)) : sqrt(u));

@@ -50,8 +50,8 @@ void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node)
     cleat_onnx_set(t, node, 0, attend(b, scores, heads_of(b, parts[2], heads, width / heads, false), mask, width));
 }
 
-/* Row of the position tensors for a distance between query and key. Beyond buckets / 2, PyTorch computes the bucket in
- * f32, and so does this function. */
+/* Row of the position tensors for a distance between query and key. Beyond buckets / 2, PyTorch computes the
+ * bucket in f32, and so does this function. */
 static int64_t row_of(const cleat_disentangled_attr *attr, int64_t span, int64_t distance) {
     const int64_t mid = attr->buckets / 2, far = llabs(distance);
     int64_t bucket = far;

@@ -157,8 +157,8 @@ void cleat_onnx_metadata(cleat_onnx_builder *b, const char *key, const char *val
 
 /* Removes nodes and initializers that no output depends on. Call it before the model is written. */
 void cleat_onnx_drop_unused(cleat_onnx_builder *b);
-/* Writes the model atomically. Values of initializers go to PATH.data if *external, or if the file would exceed 2 GB,
- * which is protobuf's limit; *external then says so. *bytes receives the size of all files. */
+/* Writes the model atomically. Values of initializers go to PATH.data if *external, or if the file would
+ * exceed 2 GB, which is protobuf's limit; *external then says so. *bytes receives the size of all files. */
 cleat_status cleat_onnx_write(cleat_onnx_builder *b, const char *path, const char *name, const char *text,
                               bool *external, int64_t *bytes, cleat_error *error);
 

@@ -11,8 +11,8 @@ typedef struct cleat_onnx_entry {
 
 typedef struct cleat_onnx_spec {
     const cleat_model *model; /* with the sizes of its parameters */
-    /* The length of a sequence in a model whose length must be fixed, and the upper end of what is tried: the longest
-     * that the profile allows; for models of fixed length that. */
+    /* The length of a sequence in a model whose length must be fixed, and the upper end of what is tried: the
+     * longest that the profile allows; for models of fixed length that. */
     int64_t length;
     /* Returns the values of a parameter or buffer, which must live until the call returns; NULL: *error is set. */
     const float *(*values)(void *user, const cleat_tensor *tensor, cleat_error *error);

@@ -189,8 +189,8 @@ static const char *reorder_gates(cleat_onnx_builder *b, const char *x) {
     return OP_WITH(b, "Concat", ATTRIBUTES(axis), gates[0], gates[3], gates[1], gates[2]);
 }
 
-/* The op reads the products of inputs and weights, ONNX's the inputs: they are those of the linear node before, whose
- * translation is then not used. */
+/* The op reads the products of inputs and weights, ONNX's the inputs: they are those of the linear node
+ * before, whose translation is then not used. */
 void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node) {
     enum { X, WEIGHT, BIAS, RESIDUAL };
     cleat_onnx_builder *b = cleat_onnx_of(t);

@@ -1,10 +1,11 @@
 /* Translation of a prediction graph into ONNX nodes, for the functions that translate one operation.
  *
- * To add an operation: one function and one row in the table of translate.c. An op whose result depends on attributes
- * declares them (cleat_op.attributes).
+ * To add an operation: one function and one row in the table of translate.c. An op whose result depends on
+ * attributes declares them (cleat_op.attributes).
  *
  * The sizes of a batch and of a sequence are known when the model runs. The graph is therefore built several times,
- * with other sizes, and a dimension that changes with them is a multiple of the batch, of the length, or of both. */
+ * with other sizes, and a dimension that changes with them is a multiple of the batch, of the length, or of
+ * both. */
 #ifndef CLEAT_SRC_ONNX_TRANSLATE_H
 #define CLEAT_SRC_ONNX_TRANSLATE_H
 

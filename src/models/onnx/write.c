@@ -1,5 +1,5 @@
-/* A model as a file: what is not used is dropped, and the message is streamed, so that the values of the parameters are
- * never copied. */
+/* A model as a file: what is not used is dropped, and the message is streamed, so that the values of the
+ * parameters are never copied. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "onnx/builder.h"

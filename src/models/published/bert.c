@@ -37,8 +37,8 @@ static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "clas
 static const cleat_weight_row distilbert_tagger_names[] = {
     DISTILBERT_BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
 
-/* Masked language models: the last layer is the table of word embeddings, and a bias, which some files have under the
- * name of that layer only. */
+/* Masked language models: the last layer is the table of word embeddings, and a bias, which some files have
+ * under the name of that layer only. */
 static const cleat_weight_row bert_masked_names[] = {BACKBONE, BERT_MASKED_ROWS, {.param = NULL}};
 static const cleat_weight_row bert_masked_other_names[] = {HEAD("mlm.bias", "cls.predictions.decoder.bias"),
                                                            {.param = NULL}};

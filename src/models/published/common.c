@@ -134,8 +134,8 @@ static cleat_status set_normalisation(const cleat_weights *weights, const image_
     return status ? status : sink->set(sink->user, "data.std", "0.229 0.224 0.225", "ImageNet's std", error);
 }
 
-/* The size in timm is [channels, height, width]; in transformers a number, [height, width] or an object, for the crop,
- * or for the whole image if do_center_crop is false. */
+/* The size in timm is [channels, height, width]; in transformers a number, [height, width] or an object, for
+ * the crop, or for the whole image if do_center_crop is false. */
 static cleat_status set_size(const cleat_weights *weights, const image_source *from, bool timm,
                              const cleat_setting_sink *sink, cleat_error *error) {
     static const char *const paths[] = {"crop_size", "size"};

@@ -22,8 +22,8 @@
 static const cleat_weight_row classifier_names[] = {
     BACKBONE, HEAD("head.dense", "pooler.dense"), HEAD("head.out", "classifier"), {.param = NULL}};
 static const cleat_weight_row tagger_names[] = {BACKBONE, HEAD("head.out", "classifier"), {.param = NULL}};
-/* transformers has two heads ("legacy" of config.json), which compute the same: its usual one, and that of the files of
- * the authors. */
+/* transformers has two heads ("legacy" of config.json), which compute the same: its usual one, and that of
+ * the files of the authors. */
 static const cleat_weight_row masked_names[] = {BACKBONE, BERT_MASKED_ROWS, {.param = NULL}};
 static const cleat_weight_row masked_other_names[] = {HEAD("mlm.dense", "lm_predictions.lm_head.dense"),
                                                       HEAD("mlm.norm", "lm_predictions.lm_head.LayerNorm"),

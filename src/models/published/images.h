@@ -46,8 +46,8 @@ int64_t cleat_published_extent(const cleat_weights *weights, int axis, const cha
  * followed by nothing, a digit or "_". False without config.json. */
 bool cleat_published_is(const cleat_weights *weights, const char *const *names);
 
-/* Pooling before the tensor `head`: global_pool of timm's config.json; `usual` if the file has no such member or head.
- * CLEAT_ERR_NOT_SUPPORTED: neither `usual` nor avg, the mean. */
+/* Pooling before the tensor `head`: global_pool of timm's config.json; `usual` if the file has no such member
+ * or head. CLEAT_ERR_NOT_SUPPORTED: neither `usual` nor avg, the mean. */
 cleat_status cleat_published_pooling(const cleat_weights *weights, const char *head, const char *usual,
                                      const char **pooling, cleat_error *error);
 

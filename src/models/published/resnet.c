@@ -65,8 +65,8 @@ static size_t place_timm(const cleat_model *model, size_t count, int64_t numbers
     return made;
 }
 
-/* The names of what the sizes are read from; those of convolutions have two %lld, a stage, counted from `first`, and a
- * block. */
+/* The names of what the sizes are read from; those of convolutions have two %lld, a stage, counted from
+ * `first`, and a block. */
 typedef struct resnet_names {
     const char *stem, *conv2, *conv3;
     long long first;

@@ -143,8 +143,9 @@ static cleat_status set_list(const list_row *row, cleat_segformer *shape, bool n
     return sink->set(sink->user, row->setting, text, row->key, error);
 }
 
-/* Sets the backbone if the sizes are those of a known one, so that a profile for another one is refused; else the lists.
- * model.stem_stride remains the profile's if the file has the usual one, since a finer map needs no other parameters. */
+/* Sets the backbone if the sizes are those of a known one, so that a profile for another one is refused; else
+ * the lists. model.stem_stride remains the profile's if the file has the usual one, since a finer map needs
+ * no other parameters. */
 static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *sink, cleat_error *error) {
     const cleat_backbone backbone = find_backbone(shape);
     const bool named = backbone < CLEAT_BACKBONES;

@@ -104,8 +104,8 @@ static cleat_status set_vocabulary(const cleat_weights *weights, const cleat_set
         if (cleat_file_exists(path))
             return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), files[i], error);
     }
-    /* Opening it reports the missing tokenizer, unless the profile has another one: these weights cannot be used with a
-     * learned vocabulary. */
+    /* Opening it reports the missing tokenizer, unless the profile has another one: these weights cannot be
+     * used with a learned vocabulary. */
     return sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
 }
 

@@ -94,8 +94,8 @@ static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "encoder.layers.encoder_layer_0.ln_1.weight") != NULL;
 }
 
-/* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the first linear
- * layer of block 0. */
+/* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the
+ * first linear layer of block 0. */
 typedef struct vit_names {
     const char *base, *stem, *block, *first, *positions, *token;
 } vit_names;

@@ -1,6 +1,7 @@
-/* Published networks: the names of their parameters in files and here. A model family lists the architectures that it
- * can start from (cleat_model_class.architectures); each is a table of names, a table of config.json's members, and
- * functions if tables do not suffice. Import, export and verification read the same tables. */
+/* Published networks: the names of their parameters in files and here. A model family lists the architectures
+ * that it can start from (cleat_model_class.architectures); each is a table of names, a table of
+ * config.json's members, and functions if tables do not suffice. Import, export and verification read the
+ * same tables. */
 #ifndef CLEAT_SRC_ARCHITECTURE_H
 #define CLEAT_SRC_ARCHITECTURE_H
 
@@ -13,11 +14,11 @@ struct cJSON;
 
 enum { CLEAT_WEIGHT_PARTS = 3, CLEAT_WEIGHT_NAME = 128, CLEAT_WEIGHT_NUMBERS = 4 };
 
-/* Where a parameter is in the file. `param` is the parameter's name, or the name up to its last dot, in which case what
- * follows (".weight", ".bias", ".running_mean") is the same in the file. Each `*` stands for a number; the k-th `*` of
- * a source is the k-th number of the parameter (or what `renumber` makes of it). Several sources are stacked along the
- * first dimension: att.qkv [3D, D] is query, key and value [D, D] each. Layouts are converted by the rule of
- * weights/layout.h. The first matching row holds. */
+/* Where a parameter is in the file. `param` is the parameter's name, or the name up to its last dot, in which
+ * case what follows (".weight", ".bias", ".running_mean") is the same in the file. Each `*` stands for a
+ * number; the k-th `*` of a source is the k-th number of the parameter (or what `renumber` makes of it).
+ * Several sources are stacked along the first dimension: att.qkv [3D, D] is query, key and value [D, D] each.
+ * Layouts are converted by the rule of weights/layout.h. The first matching row holds. */
 typedef struct cleat_weight_row {
     const char *param;
     const char *sources[CLEAT_WEIGHT_PARTS]; /* without `base`; NULL: no further one */
@@ -28,8 +29,8 @@ typedef struct cleat_weight_row {
      * (4), a vector with leading ones (cls_token [1, 1, D]: 3) or, if negative, with ones behind it (layer_scale
      * [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
     int rank;
-    /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the file's square
-     * has another size, it is resampled (weights/position_table.h). */
+    /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the
+     * file's square has another size, it is resampled (weights/position_table.h). */
     bool positions;
 } cleat_weight_row;
 
@@ -42,8 +43,8 @@ typedef struct cleat_config_row {
     int kind;             /* its type (weights/config.h); 0: a whole number; ignored with `only` */
 } cleat_config_row;
 
-/* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of config.json
- * for messages. */
+/* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of
+ * config.json for messages. */
 typedef struct cleat_setting_sink {
     cleat_status (*set)(void *user, const char *setting, const char *value, const char *key, cleat_error *error);
     void *user;
@@ -73,13 +74,13 @@ typedef struct cleat_architecture {
     cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
     size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
-    /* Whether a parameter of the head with a matching shape takes the file's values: not if its rows belong to labels
-     * other than the model's. NULL: it does. */
+    /* Whether a parameter of the head with a matching shape takes the file's values: not if its rows belong
+     * to labels other than the model's. NULL: it does. */
     bool (*keeps)(const cleat_model *model, const cleat_weights *weights, const char *param);
 } cleat_architecture;
 
-/* The file's architecture, among `architectures` (NULL-terminated). CLEAT_ERR_NOT_SUPPORTED: none of them; the message
- * has the file's model_type and the known ones. */
+/* The file's architecture, among `architectures` (NULL-terminated). CLEAT_ERR_NOT_SUPPORTED: none of them;
+ * the message has the file's model_type and the known ones. */
 cleat_status cleat_architecture_find(const cleat_architecture *const *architectures, const cleat_weights *weights,
                                      const cleat_architecture **architecture, cleat_error *error);
 /* Passes the settings that config.json determines to the sink. Errors name config.json and its member. */
@@ -134,26 +135,27 @@ void cleat_weight_report_add_text(const cleat_weight_report *report, const char 
 /* What is loaded, and where to. */
 typedef struct cleat_weight_target {
     const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
-    /* Without an architecture: rows for the parameters that the file's family shares with the model's; the others are
-     * initialised. NULL: all are shared. */
+    /* Without an architecture: rows for the parameters that the file's family shares with the model's; the
+     * others are initialised. NULL: all are shared. */
     const cleat_architecture *shared;
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */
-    /* Without an architecture: the reason for initialising an output layer of the right shape, because its rows belong
-     * to other labels. NULL: it is read. */
+    /* Without an architecture: the reason for initialising an output layer of the right shape, because its
+     * rows belong to other labels. NULL: it is read. */
     const char *other_labels;
-    /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first ones first. A
-     * block begins and ends at multiples of the unit of its layout (weights/layout.h). */
+    /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first
+     * ones first. A block begins and ends at multiples of the unit of its layout (weights/layout.h). */
     cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
                           cleat_error *error);
     /* Initialises one that the file lacks. */
     cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;
 } cleat_weight_target;
-/* Reads the values of the store's parameters and buffers and passes them to `write`, block by block. Parameters of the
- * head that the file lacks, or has for other classes, are passed to `draw` and reported as new. CLEAT_ERR_SHAPE: a
- * tensor of the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The caller frees *report. */
+/* Reads the values of the store's parameters and buffers and passes them to `write`, block by block.
+ * Parameters of the head that the file lacks, or has for other classes, are passed to `draw` and reported as
+ * new. CLEAT_ERR_SHAPE: a tensor of the backbone has another shape; CLEAT_ERR_FORMAT: it is missing. The
+ * caller frees *report. */
 cleat_status cleat_weights_load(const cleat_weights *weights, const cleat_weight_target *target,
                                 cleat_weight_report *report, cleat_error *error);
 /* The same for one parameter or buffer of the store. */

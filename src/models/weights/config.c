@@ -119,8 +119,8 @@ cleat_status cleat_weights_integer(const cleat_weights *weights, const char *pat
     return status;
 }
 
-/* Members of config.json that an architecture reads or refuses; then those that do not affect the function of a trained
- * network: names, training, special tokens of generation, sizes of the tensors. */
+/* Members of config.json that an architecture reads or refuses; then those that do not affect the function of
+ * a trained network: names, training, special tokens of generation, sizes of the tensors. */
 static const char known_members[] =
     " activation architecture architectures attention_dropout attention_probs_dropout_prob channels "
     "classifier_dropout cls_dropout conv_kernel_size decoder_hidden_size depth depths dim dims "

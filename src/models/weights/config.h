@@ -17,9 +17,10 @@ enum {
     CLEAT_JSON_NULL = 128, /* the same as no member */
 };
 
-/* The member `path` ("hidden_size", or "pretrained_cfg.mean" of an inner object) of the object in a JSON file of the
- * folder. *item, owned by the object, is NULL if there is none. CLEAT_ERR_FORMAT: it is of none of the `kinds`, or its parent
- * is not an object; the message has the file, the member, its value and the expected type. `object` may be NULL. */
+/* The member `path` ("hidden_size", or "pretrained_cfg.mean" of an inner object) of the object in a JSON file
+ * of the folder. *item, owned by the object, is NULL if there is none. CLEAT_ERR_FORMAT: it is of none of the
+ * `kinds`, or its parent is not an object; the message has the file, the member, its value and the expected
+ * type. `object` may be NULL. */
 cleat_status cleat_config_member(const char *folder, const char *file, const struct cJSON *object, const char *path,
                                  int kinds, const struct cJSON **item, cleat_error *error);
 /* The same of config.json. */

@@ -127,8 +127,8 @@ static void describe_shape(int rank, const int64_t *shape, char text[96]) {
     snprintf(text + used, 96 - used, "]");
 }
 
-/* The shape in the file of a parameter with `rank` dimensions there. Leading ones make up for dimensions that only the
- * file has. */
+/* The shape in the file of a parameter with `rank` dimensions there. Leading ones make up for dimensions that
+ * only the file has. */
 static int file_shape(const loader *l, const cleat_tensor *param, int rank, int64_t shape[CLEAT_ST_RANK]) {
     int64_t there[CLEAT_MAX_RANK];
     const bool own = !l->target->architecture; /* in the layouts of cleat */

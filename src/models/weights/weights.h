@@ -18,9 +18,9 @@ struct cJSON;
 
 typedef struct cleat_weights cleat_weights;
 
-/* Opens a folder or a .safetensors file: reads config.json and the headers. The caller closes *weights. Errors name the
- * file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt), whose message shows how to convert it, and for a missing
- * shard or entry of the index. */
+/* Opens a folder or a .safetensors file: reads config.json and the headers. The caller closes *weights.
+ * Errors name the file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt),
+ * whose message shows how to convert it, and for a missing shard or entry of the index. */
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error);
 /* The same without config.json, for the file of arrays `name` in the folder (expected.safetensors). */
 cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights, cleat_error *error);
@@ -35,8 +35,8 @@ const cleat_st_tensor *cleat_weights_at(const cleat_weights *weights, size_t i);
 const cleat_st_tensor *cleat_weights_find(const cleat_weights *weights, const char *name); /* NULL if none */
 size_t cleat_weights_index(const cleat_weights *weights, const cleat_st_tensor *tensor);   /* inverse of _at */
 const char *cleat_weights_metadata(const cleat_weights *weights, const char *key); /* of the first file; or NULL */
-/* Reads a tensor of this object and converts it to f32 values [its elements]; f64 is rounded, integers are exact up to
- * 2^24. */
+/* Reads a tensor of this object and converts it to f32 values [its elements]; f64 is rounded, integers are
+ * exact up to 2^24. */
 cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_tensor *tensor, float *values,
                                 cleat_error *error);
 /* The same for elements first .. first + count - 1, to values [count]. */

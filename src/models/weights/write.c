@@ -1,5 +1,5 @@
-/* Writing model.safetensors and config.json with the names of a published architecture. First the tensors are listed, then
- * written, one at a time. */
+/* Writing model.safetensors and config.json with the names of a published architecture. First the tensors are
+ * listed, then written, one at a time. */
 #include "weights/write.h"
 
 #include "core/files.h"

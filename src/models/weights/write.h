@@ -21,9 +21,9 @@ typedef struct cleat_weights_content {
     size_t label_count;
 } cleat_weights_content;
 
-/* Writes model.safetensors with the names and layouts of the architecture into `folder`, which exists; at most two copies
- * of the largest tensor are in memory. *count (may be
- * NULL) receives the number of tensors. CLEAT_ERR_NOT_SUPPORTED: a parameter that such networks do not have. */
+/* Writes model.safetensors with the names and layouts of the architecture into `folder`, which exists; at
+ * most two copies of the largest tensor are in memory. *count (may be NULL) receives the number of tensors.
+ * CLEAT_ERR_NOT_SUPPORTED: a parameter that such networks do not have. */
 cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
                                  cleat_error *error);
 /* Writes config.json: what the architecture's table takes from the settings, the labels, and what its `describe`

@@ -1,4 +1,5 @@
-/* The schema of card files. Every number but the power must be given, and so must a key of the same name in [source]. */
+/* The schema of card files. Every number but the power must be given, and so must a key of the same name in
+ * [source]. */
 #include "card/file.h"
 
 #define RECORD cleat_card_file

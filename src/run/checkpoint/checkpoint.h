@@ -73,8 +73,9 @@ void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHE
 /* Finds the folder of the checkpoint that `path` names as for cleat_checkpoint_open_best. In a run folder
  * without `best` and `last` it is the newest. CLEAT_ERR_NOT_FOUND: there is no checkpoint. */
 cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error);
-/* Finds the profile of a checkpoint, named as for cleat_checkpoint_open_best: its profile.ini, or, for a checkpoint of
- * an earlier version, the resolved.ini of its run. CLEAT_ERR_NOT_FOUND: there is no checkpoint, or neither file. */
+/* Finds the profile of a checkpoint, named as for cleat_checkpoint_open_best: its profile.ini, or, for a
+ * checkpoint of an earlier version, the resolved.ini of its run. CLEAT_ERR_NOT_FOUND: there is no checkpoint,
+ * or neither file. */
 cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHECKPOINT_PATH], cleat_error *error);
 /* Whether the run folder contains a checkpoint. */
 bool cleat_checkpoint_exists(const char *run);

@@ -1,7 +1,8 @@
-/* Writes the files of a checkpoint. The order makes interruption safe at every moment: files and folder
- * are synced under a temporary name, and read back; one rename creates the checkpoint; then `best`, then `last` point at
- * it; only then are older checkpoints removed, each renamed to a temporary name first. `best` is replaced
- * before `last`: a run killed between the two resumes from the older checkpoint and writes this one again. */
+/* Writes the files of a checkpoint. The order makes interruption safe at every moment: files and folder are
+ * synced under a temporary name, and read back; one rename creates the checkpoint; then `best`, then `last`
+ * point at it; only then are older checkpoints removed, each renamed to a temporary name first. `best` is
+ * replaced before `last`: a run killed between the two resumes from the older checkpoint and writes this one
+ * again. */
 #include "checkpoint/write.h"
 #include "checkpoint/checkpoint.h"
 

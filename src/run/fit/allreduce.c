@@ -1,5 +1,5 @@
-/* Time of an all-reduce in the usual model: a message of n bytes takes alpha + n beta, alpha the latency and beta the
- * inverse of the bandwidth, and a rank can send and receive at once. For p ranks:
+/* Time of an all-reduce in the usual model: a message of n bytes takes alpha + n beta, alpha the latency and
+ * beta the inverse of the bandwidth, and a rank can send and receive at once. For p ranks:
  *   ring                2 (p - 1) alpha + 2 (p - 1) / p n beta
  *                       P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations,
  *                       J. Parallel Distrib. Comput. 69 (2009)

@@ -81,8 +81,8 @@ static cleat_status check_launches(const cleat_fit_request *request, const cleat
     return status;
 }
 
-/* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit, or has a long launch. *bytes (may be NULL) is what it
- * needs; 0 if a single tensor is too large. */
+/* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit, or has a long launch. *bytes (may
+ * be NULL) is what it needs; 0 if a single tensor is too large. */
 static cleat_status try_buckets(const cleat_fit_request *request, int recompute, const cleat_bucket *buckets, size_t n,
                                 cleat_workload **work, int64_t *bytes, cleat_error *error) {
     cleat_workload *made = NULL;

@@ -20,7 +20,8 @@ static cost cost_of(int ranks, int64_t bytes, const cleat_network *network) {
                   cleat_allreduce_seconds(way, ranks, bytes, &rate_only)};
 }
 
-/* Minimises the sum of (estimate / measured - 1)^2, so that small and large messages count alike. A latency below 0 becomes 0. */
+/* Minimises the sum of (estimate / measured - 1)^2, so that small and large messages count alike. A latency
+ * below 0 becomes 0. */
 static bool fit_line(int ranks, size_t count, const cleat_allreduce_time *measured, cleat_network *network) {
     double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
     for (size_t i = 0; i < count; ++i) {

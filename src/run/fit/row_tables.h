@@ -14,7 +14,8 @@ typedef struct cleat_row_table {
     int64_t rows, width;
 } cleat_row_table;
 
-/* Fills tables [CLEAT_TABLES] from the last parameter to the first, and returns their number. Pure: the same for all ranks. */
+/* Fills tables [CLEAT_TABLES] from the last parameter to the first, and returns their number. Pure: the same
+ * for all ranks. */
 int cleat_row_tables_find(const cleat_workload *work, cleat_row_table *tables);
 
 /* Row numbers that a micro-batch of bucket b has for the table, padding included: an upper bound of the

@@ -47,8 +47,8 @@ typedef struct cleat_workload {
 } cleat_workload;
 
 /* The storage type for train.precision (cleat_precision) on a card with these facts. auto: f16 if the card
- * has a matrix unit, because half-precision products are faster there. tf32: CLEAT_TF32, or f32 if the card has no unit for it
- * (cleat_matrix_refuse). */
+ * has a matrix unit, because half-precision products are faster there. tf32: CLEAT_TF32, or f32 if the card
+ * has no unit for it (cleat_matrix_refuse). */
 cleat_dtype cleat_precision_storage(int precision, const cleat_device_facts *facts);
 /* Logs a warning if cleat_precision_storage gives f32 for tf32. */
 void cleat_warn_no_tf32(int precision, const cleat_device_facts *facts);
@@ -68,8 +68,8 @@ typedef struct cleat_workload_spec {
         host_norm; /* the norm of the gradient is an input of the update, because several devices sum their gradients */
 } cleat_workload_spec;
 
-/* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger than the
- * card's largest buffer. The caller destroys the workload. */
+/* Builds and plans the graphs. CLEAT_ERR_ARGUMENT: no buckets, or too many; CLEAT_ERR_FIT: a tensor is larger
+ * than the card's largest buffer. The caller destroys the workload. */
 cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_workload **workload, cleat_error *error);
 void cleat_workload_destroy(cleat_workload *workload);
 

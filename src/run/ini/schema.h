@@ -79,9 +79,9 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
 
 /* --- one value (value.c) -------------------------------------------------------------------------------------- */
 
-/* Parses `text` into the key's field of `fields`, the struct that holds it; NULL: only validates it. On failure the
- * field is unchanged, and the message gives `place` ("rna.ini:12: d_model = x") and the allowed values. `noun`: as in
- * cleat_schema. */
+/* Parses `text` into the key's field of `fields`, the struct that holds it; NULL: only validates it. On
+ * failure the field is unchanged, and the message gives `place` ("rna.ini:12: d_model = x") and the allowed
+ * values. `noun`: as in cleat_schema. */
 cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
                                void *fields, cleat_error *error);
 /* Appends the value in the syntax of a file; parsing it gives the same value. */

@@ -18,8 +18,8 @@ bool cleat_weights_are_own(const cleat_weights *weights);
  * none. */
 cleat_status cleat_profile_architecture(const cleat_profile *profile, const cleat_weights *weights,
                                         const cleat_architecture **architecture, cleat_error *error);
-/* How the model's parameters are found in the weights: sets architecture, shared, model and prefix of *target. Errors as
- * cleat_profile_architecture. */
+/* How the model's parameters are found in the weights: sets architecture, shared, model and prefix of
+ * *target. Errors as cleat_profile_architecture. */
 cleat_status cleat_profile_find_parameters(const cleat_profile *profile, const cleat_model *model,
                                            const cleat_weights *weights, cleat_weight_target *target,
                                            cleat_error *error);

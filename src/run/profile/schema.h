@@ -36,8 +36,8 @@ typedef struct cleat_profile_keys {
     bool apart; /* for the help: a key with another default, range or meaning in other families has another row */
 } cleat_profile_keys;
 
-/* Loads the names and keys of all families, with no values and no family chosen; only keys->apart is read. After a failure, *keys
- * must still be closed. */
+/* Loads the names and keys of all families, with no values and no family chosen; only keys->apart is read.
+ * After a failure, *keys must still be closed. */
 cleat_status cleat_profile_keys_open(cleat_profile_keys *keys, cleat_error *error);
 void cleat_profile_keys_close(cleat_profile_keys *keys);
 /* Keys of one family together with those of the run, in the order of resolved.ini; the caller frees

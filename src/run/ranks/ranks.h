@@ -4,8 +4,9 @@
  * its last possible failure. A rank that fails makes one more call, cleat_ranks_agree, which reports the
  * failure to all others. With NULL (a run of one rank) all calls succeed and change nothing.
  *
- * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time (cleat_ranks_set_timeouts) or the
- * transport failed. The ranks are then broken: every later call returns the same at once.
+ * Every call that waits may return CLEAT_ERR_RANK_LOST: a rank did not answer in time
+ * (cleat_ranks_set_timeouts) or the transport failed. The ranks are then broken: every later call returns the
+ * same at once.
  *
  * MPI is called on a separate thread, so the run's thread can wait with a timeout and save the finished
  * steps. The same thread exchanges heartbeats during work of unknown duration (setup, first steps,
@@ -53,9 +54,10 @@ int cleat_ranks_try_again(cleat_ranks *ranks);
  * in the message. The ranks must still agree. */
 cleat_status cleat_ranks_compare(cleat_ranks *ranks, const char *what, const char hash[33], cleat_error *error);
 
-/* Sums values [count] over the ranks, element by element, while the caller does other work; every rank receives the same bits.
- * `values` belongs to the call until cleat_ranks_wait of the ticket returns. *squares (may be NULL) receives the sum of the
- * squares of the results, added in order in double precision. At most CLEAT_RANKS_PENDING at a time, waited for in order. */
+/* Sums values [count] over the ranks, element by element, while the caller does other work; every rank
+ * receives the same bits. `values` belongs to the call until cleat_ranks_wait of the ticket returns. *squares
+ * (may be NULL) receives the sum of the squares of the results, added in order in double precision. At most
+ * CLEAT_RANKS_PENDING at a time, waited for in order. */
 enum { CLEAT_RANKS_PENDING = 64 };
 cleat_status cleat_ranks_sum_start(cleat_ranks *ranks, float *values, size_t count, double *squares, uint64_t *ticket,
                                    cleat_error *error);

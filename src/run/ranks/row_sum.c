@@ -96,7 +96,8 @@ static void add_rows(row_walk *walk, const float *from, int64_t rows) {
         for (int64_t k = 0; k < width; ++k) row[k] += from[k];
 }
 
-/* Every rank adds the rows of all ranks in the same order, its own included. Scratch: its own rows, then a chunk of all. */
+/* Every rank adds the rows of all ranks in the same order, its own included. Scratch: its own rows, then a
+ * chunk of all. */
 static bool sum_gathered(const cleat_row_sum *table, const cleat_row_exchange *exchange, int64_t most) {
     const int64_t chunk = rows_of_chunk(table->width, exchange->count), width = table->width;
     float *all = table->scratch + (table->rows + chunk) * width;

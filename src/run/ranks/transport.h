@@ -1,8 +1,8 @@
 /* The interface of a plug-in: collective operations of all ranks. Only plug-ins use MPI, so cleat runs
  * without it.
  *
- * Every function is called by all ranks in the same order, on one thread of the process, the one that called open. They
- * return false on a failure, after which none of them is called again. */
+ * Every function is called by all ranks in the same order, on one thread of the process, the one that called
+ * open. They return false on a failure, after which none of them is called again. */
 #ifndef CLEAT_SRC_RANKS_TRANSPORT_H
 #define CLEAT_SRC_RANKS_TRANSPORT_H
 
@@ -25,8 +25,8 @@ typedef struct cleat_transport {
     void (*close)(void);
 } cleat_transport;
 
-/* The function that a plug-in exports as "cleat_transport_open". False, with a reason in why [size]: MPI failed, or it
- * has another version. */
+/* The function that a plug-in exports as "cleat_transport_open". False, with a reason in why [size]: MPI
+ * failed, or it has another version. */
 typedef bool (*cleat_transport_open_fn)(int version, cleat_transport *transport, char *why, size_t size);
 
 #endif

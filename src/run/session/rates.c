@@ -31,8 +31,8 @@ enum { FORMAT = 3, HASH = 33, PATH = 1024 };
 
 typedef struct subject {
     const char *name;
-    /* sizes: halved from `first` on until the graph fits the permitted memory; doubled up to `most` until a launch is
-     * long enough (cleat_find_size) */
+    /* sizes: halved from `first` on until the graph fits the permitted memory; doubled up to `most` until a
+     * launch is long enough (cleat_find_size) */
     int64_t first, least, most;
     void (*build)(cleat_graph *graph, int64_t size);
 } subject;

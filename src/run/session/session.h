@@ -59,9 +59,9 @@ int64_t cleat_session_reduced_limit(int64_t bytes);
 /* Draws the initial parameters from `seed`; buffers get their initial values. */
 cleat_status cleat_session_initialise(cleat_session *session, uint64_t seed, cleat_error *error);
 
-/* Loads the parameters and buffers from published weights or a checkpoint of cleat (cleat_weights_load) for the model's
- * family; those that the file lacks are drawn from `seed`. `other_labels` as in cleat_weight_target. The caller frees
- * *report. */
+/* Loads the parameters and buffers from published weights or a checkpoint of cleat (cleat_weights_load) for
+ * the model's family; those that the file lacks are drawn from `seed`. `other_labels` as in
+ * cleat_weight_target. The caller frees *report. */
 cleat_status cleat_session_load_weights(cleat_session *session, const cleat_weights *weights, uint64_t seed,
                                         const char *other_labels, cleat_weight_report *report, cleat_error *error);
 

@@ -7,7 +7,8 @@
 /* Seconds. A window of few batches is extended up to LONGEST_WINDOW. */
 static const double WINDOW = 5, LONGEST_WINDOW = 30, CALM = 60, FIRST_BACK_OFF = 30, LONGEST_BACK_OFF = 3600;
 static const double DRY_SHARE = 0.02, MOSTLY_DRY = 0.5, BUSY_SHARE = 0.5; /* of hand-overs; of threads' time */
-/* A raise is undone below SLOWER times the rate before it, or below GAIN if more than half as many hand-overs are dry. */
+/* A raise is undone below SLOWER times the rate before it, or below GAIN if more than half as many hand-overs
+ * are dry. */
 static const double SLOWER = 0.97, GAIN = 1.01;
 enum { FEW_HAND_OVERS = 16, MEMORY_SHARE = 8 };
 

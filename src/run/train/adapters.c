@@ -161,8 +161,8 @@ static cleat_status fail_layer(const writer *w, const layer *l, cleat_error *err
                       w->architecture->name, l->prefix);
 }
 
-/* The parts of a stacked layer are layers of the architecture. An adapter of the whole becomes one of each part, with
- * the same A. */
+/* The parts of a stacked layer are layers of the architecture. An adapter of the whole becomes one of each
+ * part, with the same A. */
 static cleat_status add_adapters(writer *w, const layer *l, cleat_error *error) {
     cleat_weight_sources sources;
     char name[CLEAT_NAME + 8], module[CLEAT_WEIGHT_NAME];

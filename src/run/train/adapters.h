@@ -15,8 +15,9 @@ typedef struct cleat_merged_tensors {
     size_t count;
 } cleat_merged_tensors;
 
-/* Lists the tensors of `frozen` and its checkpoint, which must outlive *merged; the caller clears it. A checkpoint without
- * adapters has its own tensors. CLEAT_ERR_FORMAT: adapters that do not fit their weight. */
+/* Lists the tensors of `frozen` and its checkpoint, which must outlive *merged; the caller clears it. A
+ * checkpoint without adapters has its own tensors. CLEAT_ERR_FORMAT: adapters that do not fit their
+ * weight. */
 cleat_status cleat_adapters_merge(const cleat_model *model, const cleat_frozen_weights *frozen,
                                   cleat_merged_tensors *merged, cleat_error *error);
 /* Reads the values of one of them, plus (alpha / rank) B A if it has adapters, to values [elements]. */

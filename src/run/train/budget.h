@@ -100,7 +100,8 @@ double cleat_budget_checkpoint_seconds(const cleat_budget *budget);
  * written: the queued steps and this step at the slowest recent rate, the slowest evaluation if one is
  * due, and the slowest checkpoint. */
 double cleat_budget_needs(const cleat_budget *budget, size_t kind, double work, bool evaluation);
-/* Time of the budget used when this process must have stopped: the end of its session, or of the budget; 0: no limit. */
+/* Time of the budget used when this process must have stopped: the end of its session, or of the budget; 0:
+ * no limit. */
 double cleat_budget_limit(const cleat_budget *budget);
 /* Whether the next step could end beyond the limit; `used` seconds are already spent. */
 bool cleat_budget_must_stop(const cleat_budget *budget, double used, size_t kind, double work, bool evaluation);

@@ -26,8 +26,8 @@ typedef struct cleat_frozen_weights {
 cleat_status cleat_frozen_weights_open(const cleat_profile *profile, const cleat_model *model,
                                        const cleat_checkpoint *checkpoint, cleat_frozen_weights *frozen,
                                        cleat_error *error);
-/* Reads the values of a tensor of the checkpoint, or of a copy of one, from those weights, or else from the checkpoint, to
- * values [elements]. */
+/* Reads the values of a tensor of the checkpoint, or of a copy of one, from those weights, or else from the
+ * checkpoint, to values [elements]. */
 cleat_status cleat_frozen_weights_read(const cleat_frozen_weights *frozen, const cleat_st_tensor *tensor, float *values,
                                        cleat_error *error);
 void cleat_frozen_weights_clear(cleat_frozen_weights *frozen); /* accepts a zero-initialised one */

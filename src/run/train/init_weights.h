@@ -11,9 +11,9 @@
 
 /* Opens the weights that `path` names: published ones, or those of a run or checkpoint of cleat. */
 cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error);
-/* Loads the weights that the profile's model.init names into the session, draws the rest from `seed`, logs what was
- * taken, left and drawn, and appends it to `table` as lines of a comment. The output layer of a run whose labels have
- * other names than those of `dataset`, or another order, is drawn too. */
+/* Loads the weights that the profile's model.init names into the session, draws the rest from `seed`, logs
+ * what was taken, left and drawn, and appends it to `table` as lines of a comment. The output layer of a run
+ * whose labels have other names than those of `dataset`, or another order, is drawn too. */
 cleat_status cleat_load_init(cleat_session *session, const cleat_dataset *dataset, uint64_t seed, cleat_string *table,
                              cleat_error *error);
 

@@ -18,8 +18,8 @@ typedef struct cleat_loaded_model {
 } cleat_loaded_model;
 
 /* `checkpoint`: a checkpoint folder, or a run folder, of which the best checkpoint is loaded. `data`: the
- * data to evaluate or predict. `ranks` (NULL: alone) is borrowed; all ranks call it, and all of them get the error of
- * one, also CLEAT_ERR_ARGUMENT if they read other data or another checkpoint. */
+ * data to evaluate or predict. `ranks` (NULL: alone) is borrowed; all ranks call it, and all of them get the
+ * error of one, also CLEAT_ERR_ARGUMENT if they read other data or another checkpoint. */
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
                               cleat_error *error);

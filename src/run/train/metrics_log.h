@@ -10,9 +10,9 @@
 
 typedef struct cleat_metrics_log cleat_metrics_log;
 
-/* Opens `path` for appending, and creates it if needed. `keep` < 0 starts an empty file; otherwise the
- * first `keep` records stay and the rest is truncated, so that a run resumed from a checkpoint with that
- * number of records writes the later ones again. Fewer records than `keep` cause a warning. NULL: records are counted
+/* Opens `path` for appending, and creates it if needed. `keep` < 0 starts an empty file; otherwise the first
+ * `keep` records stay and the rest is truncated, so that a run resumed from a checkpoint with that number of
+ * records writes the later ones again. Fewer records than `keep` cause a warning. NULL: records are counted
  * from `keep` on, and written nowhere. */
 cleat_status cleat_metrics_log_open(const char *path, int64_t keep, cleat_metrics_log **log, cleat_error *error);
 /* Number of complete records in the file, as stored in checkpoints. */

@@ -18,9 +18,10 @@ typedef struct cleat_settings {
 } cleat_settings;
 cleat_status cleat_model_settings(const cleat_profile *profile, cleat_settings *settings, cleat_error *error);
 
-/* One of the moments as checkpoint tensors over `values`, a host copy of the flat buffer [cleat_session_trained]; or,
- * with `buffers`, the session's parameters, frozen ones included, and the store's buffers: `values` is then
- * [cleat_session_values]. NULL: the tensors have no data. The caller frees *tensors [*count] (cleat_free). */
+/* One of the moments as checkpoint tensors over `values`, a host copy of the flat buffer
+ * [cleat_session_trained]; or, with `buffers`, the session's parameters, frozen ones included, and the
+ * store's buffers: `values` is then [cleat_session_values]. NULL: the tensors have no data. The caller frees
+ * *tensors [*count] (cleat_free). */
 cleat_status cleat_session_tensors(const cleat_session *session, float *values, bool buffers, cleat_st_tensor **tensors,
                                    size_t *count, cleat_error *error);
 

@@ -9,8 +9,8 @@
 #include "train/data_parallel.h"
 #include "train/output_check.h"
 
-/* The part of this rank: *count samples from *first on; there may be none. CLEAT_ERR_ARGUMENT: several ranks for more
- * than 2^30 samples. */
+/* The part of this rank: *count samples from *first on; there may be none. CLEAT_ERR_ARGUMENT: several ranks
+ * for more than 2^30 samples. */
 cleat_status cleat_pass_part(const cleat_data_parallel *parallel, size_t samples, size_t *first, size_t *count,
                              cleat_error *error);
 /* values [count] of each rank -> their sums, the same bits on all ranks. */

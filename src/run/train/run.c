@@ -89,8 +89,8 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
     return status ? cleat_fail(error, status, "%s", why.text) : status;
 }
 
-/* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect, unless the
- * folder is evidently not the one that was meant. */
+/* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect,
+ * unless the folder is evidently not the one that was meant. */
 static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, cleat_error *error) {
     char path[CLEAT_CHECKPOINT_PATH], word[2 * CLEAT_PATH];
     cleat_listing listing = {0};

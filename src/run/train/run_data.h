@@ -16,7 +16,8 @@ typedef struct cleat_run_data {
     cleat_lengths lengths; /* length buckets, with the number of training samples in each */
     cleat_batches *pass;   /* batches of the epoch in progress; NULL between epochs */
     cleat_rng_key rng_key; /* key of that epoch */
-    /* As in cleat_batches_spec, with the samples of a global batch on all devices; NULL: this process computes all of them. */
+    /* As in cleat_batches_spec, with the samples of a global batch on all devices; NULL: this process
+     * computes all of them. */
     void (*part)(void *user, int64_t samples, int64_t *first, int64_t *count);
     void *part_user;
     int64_t effective_batch;

@@ -25,8 +25,8 @@ int64_t cleat_run_settings_cut(const cleat_run_settings *settings);
  * keeps the profile's value even if no sample of the training reaches it, because predictions need it. */
 cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads,
                                         cleat_error *error);
-/* A copy of `resolved` with the number of epochs of another profile, and unless `only_epochs` with its whole schedule
- * of the learning rate; and the hash of the copy. The caller destroys *made. */
+/* A copy of `resolved` with the number of epochs of another profile, and unless `only_epochs` with its whole
+ * schedule of the learning rate; and the hash of the copy. The caller destroys *made. */
 cleat_status cleat_run_settings_with_schedule(const cleat_run_settings *settings, const cleat_profile *from,
                                               bool only_epochs, char hash[33], cleat_profile **made,
                                               cleat_error *error);

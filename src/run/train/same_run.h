@@ -7,10 +7,10 @@
 #include "train/run_settings.h"
 #include "train/schedule.h"
 
-/* CLEAT_ERR_PROFILE if the checkpoint was trained with settings that change the result. Another number of epochs is
- * allowed if all steps done would have had the same learning rates, as with train.schedule = constant; with
- * --resume-from every schedule of the learning rate is. *replan: the length of the schedule in the checkpoint no longer
- * applies. */
+/* CLEAT_ERR_PROFILE if the checkpoint was trained with settings that change the result. Another number of
+ * epochs is allowed if all steps done would have had the same learning rates, as with train.schedule =
+ * constant; with --resume-from every schedule of the learning rate is. *replan: the length of the schedule in
+ * the checkpoint no longer applies. */
 cleat_status cleat_check_same_run(const cleat_checkpoint *checkpoint, const cleat_run_settings *settings,
                                   const cleat_schedule *schedule, const cleat_run *run, bool *replan,
                                   cleat_error *error);

@@ -19,9 +19,9 @@ typedef struct cleat_schedule {
     int64_t total_steps; /* epochs * steps_per_epoch */
 } cleat_schedule;
 
-/* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). A warm-up
- * at least as long as the run is cut to a tenth of it: then warmup_steps < warmup_wanted. Errors: a warm-up that starts
- * above its end, a floor above the peak. */
+/* The schedule of a profile whose epochs have `steps_per_epoch` optimizer steps (at least 1). A warm-up at
+ * least as long as the run is cut to a tenth of it: then warmup_steps < warmup_wanted. Errors: a warm-up that
+ * starts above its end, a floor above the peak. */
 cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_per_epoch, cleat_schedule *schedule,
                                    cleat_error *error);
 

@@ -16,8 +16,8 @@ typedef struct cleat_touched_rows {
     cleat_row_sum *sums; /* [tables] */
 } cleat_touched_rows;
 
-/* Memory for the tables of `pieces`; values [pieces->elements] is the host's copy of the gradient, borrowed. CLEAT_ERR_MEMORY. The
- * caller closes it, also after an error. */
+/* Memory for the tables of `pieces`; values [pieces->elements] is the host's copy of the gradient, borrowed.
+ * CLEAT_ERR_MEMORY. The caller closes it, also after an error. */
 cleat_status cleat_touched_rows_open(cleat_touched_rows *rows, const cleat_pieces *pieces, int ranks, float *values,
                                      cleat_error *error);
 void cleat_touched_rows_close(cleat_touched_rows *rows);

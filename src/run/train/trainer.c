@@ -172,8 +172,8 @@ static cleat_status log_pending_steps(cleat_trainer *trainer, cleat_error *error
 
 /* --- one optimizer step --------------------------------------------------------------------------------------- */
 
-/* Runs the last micro-batch of a step: the update, which follows at once, sends the commands of both to the device. Ranks
- * exchange gradients meanwhile. */
+/* Runs the last micro-batch of a step: the update, which follows at once, sends the commands of both to the
+ * device. Ranks exchange gradients meanwhile. */
 static cleat_status run_last(cleat_trainer *trainer, const cleat_work_graph *graph, const cleat_fed_batch *fed,
                              cleat_error *error) {
     cleat_status status = cleat_feed_upload(trainer->engine.feed, graph, fed, error);
@@ -220,8 +220,8 @@ static cleat_status check_update(cleat_trainer *trainer, cleat_staging *staging,
     return status;
 }
 
-/* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards. `norm`: of the
- * gradient that several ranks have summed. */
+/* Clips the gradient, runs AdamW, and records the results in the ring; the gradient is zero afterwards.
+ * `norm`: of the gradient that several ranks have summed. */
 static cleat_status run_update(cleat_trainer *trainer, float norm, cleat_error *error) {
     cleat_session *session = trainer->engine.session;
     cleat_staging *staging = trainer->engine.updates[trainer->state.step % CLEAT_UPDATE_STAGINGS];
@@ -272,8 +272,8 @@ static cleat_status step_global_batch(cleat_trainer *trainer, const cleat_global
     return cleat_data_parallel_end(&trainer->parallel, session, trainer->state.step, error);
 }
 
-/* While steps are measured individually, the host waits for each of them, but not while they are profiled: the steps of
- * a profile follow one another as in the rest of the run. */
+/* While steps are measured individually, the host waits for each of them, but not while they are profiled:
+ * the steps of a profile follow one another as in the rest of the run. */
 static cleat_status measure_step(cleat_trainer *trainer, const cleat_global_batch *global_batch, cleat_error *error) {
     const bool is_first = trainer->run.report->seconds_first_step == 0;
     cleat_deadline *deadline = &trainer->deadline;

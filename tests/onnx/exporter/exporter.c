@@ -1,12 +1,12 @@
 /* Exports a network and computes it on a device, for test_onnxruntime.py:
  * onnx_exporter FILE.safetensors|FOLDER|NAME OUT.onnx ARRAYS.safetensors [--external-data].
  *
- * The network is that of a reference trajectory (a path), that of a published checkpoint with expected results (a
- * folder), or a graph of op_graphs.c (without arguments, their names are listed).
- * ARRAYS receives the inputs by name, the prediction of cleat as `cleat`, and of a trajectory the output that PyTorch
- * computed in double precision as `output`; not with batch normalisation, where that is one with the statistics of the
- * batch. Values that no file has are random. Exits with 77 if there is no device, with 3 if no model family knows the
- * network of a folder. */
+ * The network is that of a reference trajectory (a path), that of a published checkpoint with expected
+ * results (a folder), or a graph of op_graphs.c (without arguments, their names are listed). ARRAYS receives
+ * the inputs by name, the prediction of cleat as `cleat`, and of a trajectory the output that PyTorch
+ * computed in double precision as `output`; not with batch normalisation, where that is one with the
+ * statistics of the batch. Values that no file has are random. Exits with 77 if there is no device, with 3 if
+ * no model family knows the network of a folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* A transport for tests: processes of this machine that share a file, without MPI, so that sanitizers see the whole of it.
- * CLEAT_TEST_SHARED names the file, which the first rank makes; CLEAT_TEST_RANK is "RANK/RANKS". A process that is gone leaves the others
- * in a barrier for ever, as MPI does. */
+/* A transport for tests: processes of this machine that share a file, without MPI, so that sanitizers see the
+ * whole of it. CLEAT_TEST_SHARED names the file, which the first rank makes; CLEAT_TEST_RANK is "RANK/RANKS".
+ * A process that is gone leaves the others in a barrier for ever, as MPI does. */
 #include "ranks/transport.h"
 
 #include <fcntl.h>

@@ -1,7 +1,8 @@
-/* A cable between two network namespaces, for test_network.sh: relay PID_A PID_B ADDRESS_A ADDRESS_B DELAY_MS LOSS_PERCENT BITS_PER_SECOND
- * The namespaces are those of two processes. Each gets a device tun0 with its address; packets from one reach the other after
- * a delay, not faster than the rate, and some are lost. (tc netem does the same, but few kernels of test machines have it.)
- * Prints "ready" once packets pass. A stopped relay (SIGSTOP) is a cable that is cut. */
+/* A cable between two network namespaces, for test_network.sh: relay PID_A PID_B ADDRESS_A ADDRESS_B DELAY_MS
+ * LOSS_PERCENT BITS_PER_SECOND The namespaces are those of two processes. Each gets a device tun0 with its
+ * address; packets from one reach the other after a delay, not faster than the rate, and some are lost. (tc
+ * netem does the same, but few kernels of test machines have it.) Prints "ready" once packets pass. A stopped
+ * relay (SIGSTOP) is a cable that is cut. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* A slower device, for LD_PRELOAD on PoCL's CPU device: after each kernel the device's thread sleeps CLEAT_TEST_SLOW - 1 times the CPU time that it
- * has worked. So only the device is slow, and no core is taken from other threads and ranks, as a busy loop beside it would. */
+/* A slower device, for LD_PRELOAD on PoCL's CPU device: after each kernel the device's thread sleeps
+ * CLEAT_TEST_SLOW - 1 times the CPU time that it has worked. So only the device is slow, and no core is taken
+ * from other threads and ranks, as a busy loop beside it would. */
 #include <CL/cl.h>
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* One of several ranks, for test_ranks.sh: `worker CASE`. It prints a line for every check that fails, and exits with their
- * number; a rank that is meant to be lost does what the case says. */
+/* One of several ranks, for test_ranks.sh: `worker CASE`. It prints a line for every check that fails, and
+ * exits with their number; a rank that is meant to be lost does what the case says. */
 #include "ranks/cpus.h"
 #include "ranks/ranks.h"
 
@@ -182,8 +182,8 @@ static void agree_after(unsigned seconds) {
     check(now() - started < seconds + 20, "the agreement comes late");
 }
 
-/* A rank that works for longer than the limit of silence is not lost while ranks are watched, which an agreement begins and
- * ends; without heartbeats the limit of silence does not hold. */
+/* A rank that works for longer than the limit of silence is not lost while ranks are watched, which an
+ * agreement begins and ends; without heartbeats the limit of silence does not hold. */
 static void work(void) {
     float value = 1;
     cleat_error error = {0};
@@ -201,8 +201,8 @@ static void work(void) {
     agree_after(5);
 }
 
-/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, by its process or by its silence, and one of them
- * is to save the run. */
+/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, by its process or by its
+ * silence, and one of them is to save the run. */
 static void loss(int how, bool is_seen) {
     cleat_error error = {0};
     const cleat_ranks_timeouts timeouts = {60, is_seen ? 60 : 3, 60, is_seen ? 3 : 60, NULL};

@@ -1,5 +1,5 @@
-/* Every slip that tools/vendor_check.sh --lint must find. Never compiled. Names with "innocent" are no slips: half, double
- * and 1.0 in comments included. */
+/* Every slip that tools/vendor_check.sh --lint must find. Never compiled. Names with "innocent" are no slips:
+ * half, double and 1.0 in comments included. */
 #include "innocent.clh"
 #include <math.h> // SLIP: slips.cl:4: include
 half value; // SLIP: slips.cl:5: half

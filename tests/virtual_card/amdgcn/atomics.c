@@ -40,8 +40,8 @@ static uint32_t change(unsigned char *where, int operation, uint32_t value, uint
     return old;
 }
 
-/* compare-and-swap: the value and what is expected are a pair of registers on global memory, two operands on LDS, where
- * what is expected comes first on gfx9. */
+/* compare-and-swap: the value and what is expected are a pair of registers on global memory, two operands on
+ * LDS, where what is expected comes first on gfx9. */
 static void run(gcn_wave *wave, const gcn_instruction *now, const uint64_t addresses[GCN_LANES], const uint32_t *value,
                 const uint32_t *expected) {
     unsigned char *where[GCN_LANES];

@@ -174,8 +174,8 @@ static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     return true;
 }
 
-/* v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1: both read before either writes, so the first one's result waits in a
- * separate register. */
+/* v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1: both read before either writes, so the first one's result
+ * waits in a separate register. */
 static bool add_pair(gcn_reader *reader, gcn_text first, gcn_text second) {
     static const char move_text[] = "v_mov_b32 v0, v0";
     gcn_module *module = reader->module;

@@ -1,5 +1,5 @@
-/* Modules of AMD's assembly (amdgcn), and launches of their kernels on the virtual card: what ptx.h is for PTX, whose
- * plain data it shares. Nothing here knows OpenCL. */
+/* Modules of AMD's assembly (amdgcn), and launches of their kernels on the virtual card: what ptx.h is for
+ * PTX, whose plain data it shares. Nothing here knows OpenCL. */
 #ifndef VIRTUAL_CARD_GCN_H
 #define VIRTUAL_CARD_GCN_H
 
@@ -8,8 +8,8 @@
 typedef struct gcn_module gcn_module;
 typedef struct gcn_kernel gcn_kernel;
 
-/* Reads what clang -S wrote for gfx90a or gfx11. On failure NULL, and message (of size bytes) has the line and what was
- * not understood. The module owns its kernels; the text may go. */
+/* Reads what clang -S wrote for gfx90a or gfx11. On failure NULL, and message (of size bytes) has the line
+ * and what was not understood. The module owns its kernels; the text may go. */
 gcn_module *gcn_read(const char *text, char *message, size_t size);
 void gcn_free(gcn_module *module);
 

@@ -137,8 +137,8 @@ static void close_group(gcn_group *group) {
     free(group->waves), free(group->cells), free(group->lds), free(group->kernarg);
 }
 
-/* The scalar registers in the order of the ABI, and the ids of work-items: ten bits each in v0, or on gfx10 each in a
- * register. */
+/* The scalar registers in the order of the ABI, and the ids of work-items: ten bits each in v0, or on gfx10
+ * each in a register. */
 static void set_first_registers(gcn_wave *wave) {
     const gcn_group *group = wave->group;
     const gcn_kernel *kernel = group->kernel;

@@ -28,8 +28,8 @@ static void collect_fault(void *context, const char *text) {
     if (r->n_faults < FAULTS) snprintf(r->faults[r->n_faults++], sizeof r->faults[0], "%s", text);
 }
 
-/* A kernel of two pointers with 256 bytes of LDS. The body finds `in` in s[4:5], `out` in s[6:7], the work-item in v0,
- * and four times that in v1. */
+/* A kernel of two pointers with 256 bytes of LDS. The body finds `in` in s[4:5], `out` in s[6:7], the
+ * work-item in v0, and four times that in v1. */
 static void make_text(const rig *r, const char *body, char *text, size_t size) {
     const char *load = r->gfx11 ? "s_load_b128" : "s_load_dwordx4";
     snprintf(text, size,

@@ -205,9 +205,9 @@ typedef struct gpu_tile {
     int64_t unroll;
 } gpu_tile;
 
-/* A work-item computes four rows of a tile where registers and local memory suffice; two on Intel's GPUs, and in the
- * gradients of all but NVIDIA's: 64 work-items may be a single wave, and local memory holds too few such groups to fill
- * a compute unit. */
+/* A work-item computes four rows of a tile where registers and local memory suffice; two on Intel's GPUs, and
+ * in the gradients of all but NVIDIA's: 64 work-items may be a single wave, and local memory holds too few
+ * such groups to fill a compute unit. */
 static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
     const bool intel = facts->sub_group > 0, nvidia = facts->vendor == CLEAT_VENDOR_NVIDIA;
     const bool large = facts->work_group >= 128;

@@ -45,8 +45,9 @@ cleat_attention_parts cleat_attention_parts_for(const cleat_attention_problem *p
 /* Begins a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, y, lse. */
 void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                                    const char *file, const char *kernel);
-/* Begin a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, then y, dy, delta (which this launch computes, at the
- * start of the gradient's workspace) or delta, dy, and the accum and the gradient of each operand. */
+/* Begin a launch with q, k, v, q_row, kv_row, q_lengths, k_lengths, lse, then y, dy, delta (which this launch
+ * computes, at the start of the gradient's workspace) or delta, dy, and the accum and the gradient of each
+ * operand. */
 void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,
                               const char *file, const char *kernel);
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const cleat_attention_problem *p,

@@ -1,5 +1,5 @@
-/* Definitions of attention, with relative positions or without, and of its gradient: an element needs the scores of one
- * query, of one key, or of the pairs at the distances of one row of the position tensors. */
+/* Definitions of attention, with relative positions or without, and of its gradient: an element needs the
+ * scores of one query, of one key, or of the pairs at the distances of one row of the position tensors. */
 #include "ops/attention/attention.h"
 #include "ops/attention/disentangled.h"
 #include "ops/lib/define.h"

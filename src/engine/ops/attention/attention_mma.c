@@ -35,8 +35,8 @@ static const tiles_by_head subgroup_64 = {.forward = {{64, 32, 1}, {64, 32, 1}, 
                                           .dq = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}},
                                           .dkv = {{32, 32, 2}, {32, 32, 2}, {16, 32, 2}}};
 
-/* Units whose sums are operands: a subgroup computes everything of its rows (attention_mma_rows.clh). Such a unit has
- * subgroups of 32, or of 64. */
+/* Units whose sums are operands: a subgroup computes everything of its rows (attention_mma_rows.clh). Such a
+ * unit has subgroups of 32, or of 64. */
 typedef struct row_tiles {
     int64_t rows, columns, blocks; /* ROWS, COLS, ROW_BLOCKS */
 } row_tiles;
@@ -46,7 +46,8 @@ typedef struct row_tiles_by_head {
     row_tiles forward[3], dq[3], dkv[3];
 } row_tiles_by_head;
 
-/* A block of 16 rows a subgroup, and two of them, which read the streamed tiles half as often. ptxas 12.x: no spills. */
+/* A block of 16 rows a subgroup, and two of them, which read the streamed tiles half as often. ptxas 12.x: no
+ * spills. */
 static const row_tiles_by_head narrow = {.forward = {{64, 64, 1}, {64, 64, 1}, {64, 32, 1}},
                                          .dq = {{64, 64, 1}, {64, 32, 1}, {64, 16, 1}},
                                          .dkv = {{64, 64, 1}, {64, 32, 1}, {64, 16, 1}}};
@@ -54,8 +55,8 @@ static const row_tiles_by_head wide = {.forward = {{128, 64, 2}, {128, 64, 2}, {
                                        .dq = {{128, 64, 2}, {64, 16, 2}, {64, 16, 1}},
                                        .dkv = {{128, 64, 2}, {64, 32, 1}, {64, 16, 1}}};
 
-/* Units whose sums are columns of an operand: a work-item has one of the rows (attention_mma_columns.clh). Sums of wider heads
- * do not fit in registers (ocloc 22.43). Local memory is at most 18 KiB. */
+/* Units whose sums are columns of an operand: a work-item has one of the rows (attention_mma_columns.clh).
+ * Sums of wider heads do not fit in registers (ocloc 22.43). Local memory is at most 18 KiB. */
 enum { STREAMED = 32 /* COLS */, WIDEST_FORWARD = 96, WIDEST_BACKWARD = 64 };
 
 static int size_class(const cleat_attention_problem *p) {
@@ -89,7 +90,8 @@ static row_tiles choose_row_tiles(kernel_kind kind, const cleat_attention_proble
     return full ? *large : *row_tiles_of(&narrow, kind, p);
 }
 
-/* More rows share a streamed tile where there are enough groups for every four compute units, which are Intel's cores. */
+/* More rows share a streamed tile where there are enough groups for every four compute units, which are
+ * Intel's cores. */
 static int64_t column_rows(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
     enum { FEW = 64, MANY = 128, UNITS_A_GROUP = 4 };
     int64_t lines = kind == DKV ? p->keys : p->queries;

@@ -1,5 +1,5 @@
-/* Disentangled attention (He et al. 2021, DeBERTa) and its gradients, without an L x L tensor: shapes, costs, buckets
- * of distances. Launches: disentangled_launch.c.
+/* Disentangled attention (He et al. 2021, DeBERTa) and its gradients, without an L x L tensor: shapes, costs,
+ * buckets of distances. Launches: disentangled_launch.c.
  *
  * Scores read position keys and queries by the distance of two tokens only. The kernels expand them to one
  * row for each distance, so that a tile of pairs reads consecutive rows; only the construction of the tables
@@ -54,9 +54,9 @@ int64_t cleat_disentangled_row(const disentangled_attr *attr, int64_t distance) 
     return row < 0 ? 0 : row < 2 * span ? row : 2 * span - 1;
 }
 
-/* Kernels compute far_bucket without the ceil with errors of about 1e-5 of a bucket, which matters where the exact value
- * is an integer (at max - 1). Therefore they subtract `shift`, in the middle of the interval in which the result is the
- * same for all distances. */
+/* Kernels compute far_bucket without the ceil with errors of about 1e-5 of a bucket, which matters where the
+ * exact value is an integer (at max - 1). Therefore they subtract `shift`, in the middle of the interval in
+ * which the result is the same for all distances. */
 cleat_disentangled_buckets cleat_disentangled_buckets_for(const disentangled_attr *attr, int64_t length) {
     if (attr->buckets <= 0) return (cleat_disentangled_buckets){.mid = INT32_MAX};
     const int32_t mid = attr->buckets / 2;

@@ -48,8 +48,8 @@ int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) 
     return parts_bytes(&c, tiling) + (c.sums ? tiling.k.count * c.features * FLOAT_BYTES : 0);
 }
 
-/* Adds the result tensors, or the workspace without the accums if k is split; both if the kernel adds up the parts itself
- * (`reduced`). */
+/* Adds the result tensors, or the workspace without the accums if k is split; both if the kernel adds up the
+ * parts itself (`reduced`). */
 static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling, bool reduced) {
     const bool whole = tiling.k.count == 1 || reduced;
     cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);

@@ -82,9 +82,9 @@ static double share_inside(const cleat_conv *c, int64_t results, int64_t sources
     return all > 0 ? (double)inside / (double)all : 1;
 }
 
-/* Whether pixels are ordered by their position: those at one position in several images, as many as a tile has rows, have the
- * same taps outside the image, which are left out: at the pixels of an image of 2 x 2 five ninths of 3 x 3 taps. (For dw it
- * does not pay: a chunk would have the pixels of one position only.) */
+/* Whether pixels are ordered by their position: those at one position in several images, as many as a tile
+ * has rows, have the same taps outside the image, which are left out: at the pixels of an image of 2 x 2 five
+ * ninths of 3 x 3 taps. (For dw it does not pay: a chunk would have the pixels of one position only.) */
 static bool by_position(const cleat_conv *c) {
     enum { SIDE_MAX = 8, IMAGES_MIN = 8 };
     static const double most_inside = 0.75;

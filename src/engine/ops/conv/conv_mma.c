@@ -1,4 +1,5 @@
-/* Convolutions on matrix units, in f16 and bf16, and in f32 as one product of TF32 or three. Kernel: cl/conv/conv_mma.cl. */
+/* Convolutions on matrix units, in f16 and bf16, and in f32 as one product of TF32 or three. Kernel:
+ * cl/conv/conv_mma.cl. */
 #include "ops/conv/conv.h"
 
 enum { VEC8 = 8, VEC4 = 4, STEP = 32 /* multiple of every TILE_K */ };

@@ -15,8 +15,8 @@ enum {
     KERNEL_TILES = 4, /* the kernel's points cost as much as the products of about as many tiles */
 };
 
-/* Taps of a kernel along a dimension: with stride 2, those of a phase. A tile has fewer results where there are 4, so that it
- * still has 6 x 6 points. */
+/* Taps of a kernel along a dimension: with stride 2, those of a phase. A tile has fewer results where there
+ * are 4, so that it still has 6 x 6 points. */
 static int64_t taps_of(const cleat_conv *c) {
     return c->stride == 1 ? c->kernel_rows : (c->kernel_rows + 1) / 2;
 }
@@ -78,8 +78,9 @@ static int64_t points_bytes(const cleat_conv *c, const pixel_shape *s) {
     return s->all_panels * patch_of(c) * patch_of(c) * s->pitch * FLOAT_BYTES;
 }
 
-/* A work-item has less than 1.25 MiB in private memory: with 66 tiles and 64 columns, the sums take 594 KiB, the points of
- * the patches 594 KiB (U stored) or 297 KiB, and those of the kernel 288 KiB. 66 tiles hold 64 (four images of 14 x 14).
+/* A work-item has less than 1.25 MiB in private memory: with 66 tiles and 64 columns, the sums take 594 KiB,
+ * the points of the patches 594 KiB (U stored) or 297 KiB, and those of the kernel 288 KiB. 66 tiles hold 64
+ * (four images of 14 x 14).
  *
  * U is stored where it is small enough to stay in a second- or third-level cache, and several blocks of tiles read
  * it. Otherwise each work-item computes its part, which adds 15 % arithmetic but reads a quarter of the bytes
@@ -179,8 +180,8 @@ typedef struct filter_shape {
     int64_t split_tiles, splits;
 } filter_shape;
 
-/* The sums of 64 x 64 elements take 576 KiB of private memory, the points of 16 tiles 153 KiB each of dy and x. A split
- * has separate sums to begin and to end, so it has many tiles. */
+/* The sums of 64 x 64 elements take 576 KiB of private memory, the points of 16 tiles 153 KiB each of dy and
+ * x. A split has separate sums to begin and to end, so it has many tiles. */
 static filter_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { SIDE = 64, STRIP = 16, SPLIT_MIN = 64 };
     const int64_t lanes = facts->vector_width, depth = work_of(c).depth, tiles = work_of(c).tiles;

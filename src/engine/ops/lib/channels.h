@@ -24,8 +24,8 @@ int64_t cleat_channels_joined_parts(const cleat_channels *cut, const cleat_devic
 /* Number of row parts for a kernel with independent work-groups: enough to keep the device busy. */
 int64_t cleat_channels_free_parts(const cleat_channels *cut, const cleat_device_facts *facts);
 
-/* Whether a kernel should write `result` past the caches (channels_stream): on a CPU, if the second-level caches could
- * not keep it. */
+/* Whether a kernel should write `result` past the caches (channels_stream): on a CPU, if the second-level
+ * caches could not keep it. */
 bool cleat_channels_stream(const cleat_tensor *result, const cleat_device_facts *facts);
 
 /* Begins a launch of `kernel` for tensors with this partition. */

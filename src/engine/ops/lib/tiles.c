@@ -40,9 +40,9 @@ int64_t cleat_matrix_products(const cleat_node *node) {
     return !is_f32(node) ? 1 : node->tf32 ? 2 : 6;
 }
 
-/* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only if each
- * subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer instructions so. The
- * emulated unit does as NVIDIA's. */
+/* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only
+ * if each subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer
+ * instructions so. The emulated unit does as NVIDIA's. */
 static int64_t mma_work_group(const cleat_device_facts *facts) {
     const cleat_matrix_unit unit = facts->matrix_unit;
     bool four = unit == CLEAT_MATRIX_NV70 || unit == CLEAT_MATRIX_NV75 || unit == CLEAT_MATRIX_NV80 ||
@@ -149,8 +149,8 @@ static const char *refuse_tile(const cleat_tile_work *work, cleat_tile_kind kind
     return t.item_m * t.item_n > work->intel_sums ? "the accumulators would not fit in registers" : NULL;
 }
 
-/* Compute units of Intel GPUs are vector engines, each with 8 threads of one sub-group, or half as many for kernels on matrix
- * units, which use twice the registers: several of them run a group. */
+/* Compute units of Intel GPUs are vector engines, each with 8 threads of one sub-group, or half as many for
+ * kernels on matrix units, which use twice the registers: several of them run a group. */
 static int64_t units_for(cleat_tile_kind kind, const cleat_device_facts *facts) {
     enum { ENGINE_THREADS = 8 };
     if (facts->vendor != CLEAT_VENDOR_INTEL) return units_of(facts);
@@ -187,9 +187,9 @@ static double store_time(const cleat_tile *t) {
     return (double)(t->rows * t->columns) / 8;
 }
 
-/* How long a group takes whose unit has nothing else to do. It waits for barriers, local memory and the first operands half as
- * long as it computes (H200, f32: 1700 clocks for a step of 1144 instructions), and longer if it does not fill the four
- * schedulers. */
+/* How long a group takes whose unit has nothing else to do. It waits for barriers, local memory and the first
+ * operands half as long as it computes (H200, f32: 1700 clocks for a step of 1144 instructions), and longer
+ * if it does not fill the four schedulers. */
 static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth,
                          const cleat_device_facts *facts) {
     enum { FILLING_ITEMS = 128, PROLOGUE = 2000 };
@@ -198,9 +198,10 @@ static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64
     return PROLOGUE + waits * busy_time(work, t, depth) / fills + store_time(t);
 }
 
-/* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100 multiply-adds an element at
- * a T4's bandwidth. The last group of a tile reads its parts alone, from the L2 cache, LAST_GROUP_VECTORS vec4s of a work-item
- * at a time, each of which takes the cache's latency; it has waited for the fences and the counter (fitted to an H200). */
+/* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100
+ * multiply-adds an element at a T4's bandwidth. The last group of a tile reads its parts alone, from the L2
+ * cache, LAST_GROUP_VECTORS vec4s of a work-item at a time, each of which takes the cache's latency; it has
+ * waited for the fences and the counter (fitted to an H200). */
 static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double units,
                             const cleat_device_facts *facts) {
     const double launch = 8000, from_memory = 100.0 / MULTIPLY_ADDS, fences = 3500, latency = 650;
@@ -211,8 +212,9 @@ static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, 
     return fences + latency * count * (double)ceil_div(t->rows * t->columns / 4, t->work_group * LAST_GROUP_VECTORS);
 }
 
-/* Estimated time of a tiling. A unit has its share of the whole tiles and of the parts, and as many of them at once as fit in its
- * registers: it takes as long as all their products, or as the groups that follow each other. */
+/* Estimated time of a tiling. A unit has its share of the whole tiles and of the parts, and as many of them
+ * at once as fit in its registers: it takes as long as all their products, or as the groups that follow each
+ * other. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
     const cleat_tile t = cleat_tile_of(s->kind, facts);
     const int64_t units = units_for(s->kind, facts), resident = cleat_tile_resident(s->kind, facts);
@@ -225,8 +227,8 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
     return fmax(busy, waits) + time_of_parts(work, s, &t, (double)units, facts);
 }
 
-/* Splits the k of all tiles but the first `whole` into the number of parts with the shortest estimated time, if that is less
- * than `best` takes. */
+/* Splits the k of all tiles but the first `whole` into the number of parts with the shortest estimated time,
+ * if that is less than `best` takes. */
 static void split_tiles(const cleat_tile_work *work, int64_t whole, const cleat_device_facts *facts,
                         cleat_tiling *best) {
     enum { DEPTH_MIN = 256, DEPTH_MIN_LAST_GROUP = 64 }; /* of a part */

@@ -1,5 +1,5 @@
-/* Partition of a matrix product: on a GPU (cl/lib/gemm_gpu.clh, cl/lib/gemm_mma.clh) the tile of a work-group and the
- * split of k, on a CPU the tile and the blocks of a work-item. */
+/* Partition of a matrix product: on a GPU (cl/lib/gemm_gpu.clh, cl/lib/gemm_mma.clh) the tile of a work-group
+ * and the split of k, on a CPU the tile and the blocks of a work-item. */
 #ifndef CLEAT_SRC_OPS_TILES_H
 #define CLEAT_SRC_OPS_TILES_H
 
@@ -12,11 +12,12 @@ typedef struct cleat_k_split {
 
 enum { CLEAT_SPLITS_MAX = 64, CLEAT_SPLIT_STEP = 16 /* a multiple of TILE_K of every tile without matrix units */ };
 
-/* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or small
- * tile, which differ in their work-items: 256, 128, 64. So it does in tall and wide tiles, of 128 x 32 and 32 x 128
- * elements for a C with few columns or rows; the thin ones, with 16 columns or rows, have 32 multiply-adds on 3 vec4s.
- * On Intel GPUs, and where groups are smaller, all tiles have the same number of work-items: 64, 32, 16 multiply-adds in
- * large, medium and small ones, 16 in the others. Tiles for matrix units have 128 x 128, 128 x 64 and 64 x 64 elements. */
+/* Per step of k, a work-item performs 64 multiply-adds on 4 vec4s from local memory in a large, medium or
+ * small tile, which differ in their work-items: 256, 128, 64. So it does in tall and wide tiles, of 128 x 32
+ * and 32 x 128 elements for a C with few columns or rows; the thin ones, with 16 columns or rows, have 32
+ * multiply-adds on 3 vec4s. On Intel GPUs, and where groups are smaller, all tiles have the same number of
+ * work-items: 64, 32, 16 multiply-adds in large, medium and small ones, 16 in the others. Tiles for matrix
+ * units have 128 x 128, 128 x 64 and 64 x 64 elements. */
 typedef enum cleat_tile_kind {
     CLEAT_TILE_LARGE,
     CLEAT_TILE_MEDIUM,
@@ -53,8 +54,9 @@ typedef struct cleat_tile_work {
     bool uneven; /* its kernel can split the k of some tiles only, where a tile's last group adds up its parts */
 } cleat_tile_work;
 
-/* If C has too few tiles to fill the device, the k of all of them is split. If it has more, the last wave of groups would leave
- * units idle: the first tiles are then whole, as many as fill the device once or several times, and the others split. */
+/* If C has too few tiles to fill the device, the k of all of them is split. If it has more, the last wave of
+ * groups would leave units idle: the first tiles are then whole, as many as fill the device once or several
+ * times, and the others split. */
 typedef struct cleat_tiling {
     cleat_tile_kind kind;
     int64_t tiles;    /* of all GEMMs */
@@ -68,12 +70,12 @@ int64_t cleat_tiling_groups(cleat_tiling tiling);
 
 /* Returns the reason why matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
-/* Time of a multiply-add of the node's operands on matrix units, in those of f16: TF32 has half of its rate, and f32 takes three
- * products of TF32 where it is not rounded to it. */
+/* Time of a multiply-add of the node's operands on matrix units, in those of f16: TF32 has half of its rate,
+ * and f32 takes three products of TF32 where it is not rounded to it. */
 int64_t cleat_matrix_products(const cleat_node *node);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give the tiles' kernels. On
- * Intel GPUs 1, as a unit of the model is what runs a group. */
+/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give
+ * the tiles' kernels. On Intel GPUs 1, as a unit of the model is what runs a group. */
 int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts);
 /* TILE_K of its kernels: `step`, of which f32 on matrix units, where a value takes two halves, has half. */
 int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_device_facts *facts);
@@ -92,9 +94,9 @@ void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile);
 
 typedef struct cleat_tile_variant {
     bool mma; /* use the tiles for matrix units; f32 operands are rounded to TF32, and refused if they must not be */
-    /* The same for f32 operands as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner: on a card whose
-     * f32 lanes are as fast as a third of its TF32, such as an RTX 3090, they gain nothing. The largest tile would spill
-     * across k. */
+    /* The same for f32 operands as three products of TF32 (mma_nvidia.clh). Such variants are for the tuner:
+     * on a card whose f32 lanes are as fast as a third of its TF32, such as an RTX 3090, they gain nothing.
+     * The largest tile would spill across k. */
     bool tf32x3;
     const char *(*refuse)(const cleat_node *node); /* requirements of every tile on the shapes; NULL: none */
     cleat_tile_work (*work)(const cleat_node *node);

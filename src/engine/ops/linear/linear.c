@@ -161,8 +161,8 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
                             CLEAT_DESCRIBED(out));
 }
 
-/* dW and dx may overwrite their accum, y the residual. dx must not overwrite SLOPE_OF, because CLBlast writes the sum before
- * the slope is computed. */
+/* dW and dx may overwrite their accum, y the residual. dx must not overwrite SLOPE_OF, because CLBlast writes
+ * the sum before the slope is computed. */
 const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
                                      .tf32 = true,
                                      .infer = infer_grad,

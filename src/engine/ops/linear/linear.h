@@ -42,8 +42,8 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
 
 /* --- shared by linear_launch.c and linear_mma.c --- */
 
-/* Workspace bytes of a GEMM with split k: the parts of C [count, m - part_row, n], then those of the sums [count, m],
- * all f32. */
+/* Workspace bytes of a GEMM with split k: the parts of C [count, m - part_row, n], then those of the sums
+ * [count, m], all f32. */
 int64_t cleat_linear_tiled_workspace(const cleat_node *node, cleat_tiling tiling);
 /* Begins the launch of a kernel that reads the operands and stores C. */
 void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, const char *file,

@@ -56,8 +56,8 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
     launch_parts(binder, workspace_offset, accum, NULL, out, count);
 }
 
-/* Adds tensors and sizes of a kernel that reads the operands and stores C. The results are C and sums, or parts in the
- * workspace if k is split, which the kernel itself adds up if `reduced`. */
+/* Adds tensors and sizes of a kernel that reads the operands and stores C. The results are C and sums, or
+ * parts in the workspace if k is split, which the kernel itself adds up if `reduced`. */
 static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s, bool reduced) {
     const bool whole = s.count == 1 || reduced;
     cleat_launch_tensor(binder, p->a);
@@ -198,8 +198,8 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     return NULL;
 }
 
-/* On NVIDIA's cards cleat's tiles issue more multiply-adds of all instructions, and less traffic to local memory (the
- * table in cl/counts/tables.md); CLBlast stands behind them, for the tuner. */
+/* On NVIDIA's cards cleat's tiles issue more multiply-adds of all instructions, and less traffic to local
+ * memory (the table in cl/counts/tables.md); CLBlast stands behind them, for the tuner. */
 static bool tiles_first(const cleat_device_facts *facts) {
     return facts->vendor == CLEAT_VENDOR_NVIDIA;
 }
@@ -246,8 +246,8 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
 /* --- GPU: register tiles over local memory -------------------------------------------------------------------- */
 
 /* Intel's compiler spills the sums of a work-item if there are more than 16 of them, unless it is given a
- * small sub-group size; then it spills 64 (272 bytes of scratch, acm-g10). With half storage it spills more than 16 in any
- * case (ocloc 22.43). */
+ * small sub-group size; then it spills 64 (272 bytes of scratch, acm-g10). With half storage it spills more
+ * than 16 in any case (ocloc 22.43). */
 static cleat_tile_work tile_work(const cleat_node *node) {
     cleat_gemm p = cleat_linear_gemm(node);
     return (cleat_tile_work){.gemms = 1,
@@ -311,9 +311,9 @@ static int64_t count_items(const cleat_gemm *p, const cpu_shape *s, int64_t vect
     return ceil_div(p->m, s->rows) * ceil_div(p->n, s->panels * s->tile_vecs * vector_width);
 }
 
-/* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers of 16 lanes, as with AVX-512; on other
- * CPUs kernels multiply a tile in pieces (gemm_cpu.clh). The wide tile is not used if it leaves more columns
- * empty. */
+/* 24 sums in 6 rows read less per multiply-add than 16 in 8. They need 32 registers of 16 lanes, as with
+ * AVX-512; on other CPUs kernels multiply a tile in pieces (gemm_cpu.clh). The wide tile is not used if it
+ * leaves more columns empty. */
 static bool uses_wide_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 4 * vector_width) == round_up(p->n, 2 * vector_width);
 }
@@ -323,9 +323,9 @@ static bool uses_strip_tile(const cleat_gemm *p, int64_t vector_width) {
     return vector_width >= 16 && p->m > 4 && round_up(p->n, 3 * vector_width) <= round_up(p->n, 2 * vector_width);
 }
 
-/* Tile and largest block. If the rows of a block must be packed, this is done once, so several panels should use them.
- * Otherwise one panel is used for many rows, and long rows are summed in one pass: a panel streams from the L2 cache as
- * fast as from the L1 cache. */
+/* Tile and largest block. If the rows of a block must be packed, this is done once, so several panels should
+ * use them. Otherwise one panel is used for many rows, and long rows are summed in one pass: a panel streams
+ * from the L2 cache as fast as from the L1 cache. */
 static cpu_shape largest_shape_cpu(const cleat_gemm *p, bool packs_a, int64_t vector_width) {
     cpu_shape s = {.tile_rows = p->m <= 4 ? 4 : 8,
                    .tile_vecs = p->n <= vector_width ? 1 : 2,
@@ -342,10 +342,10 @@ static cpu_shape largest_shape_cpu(const cleat_gemm *p, bool packs_a, int64_t ve
     return s;
 }
 
-/* Blocks are equal, as large as the caches allow, and smaller if otherwise some compute units would be idle. 4 items per
- * unit balance uneven cores; with packed rows this costs more than it gains. A deep k of a product with A^T is split
- * instead, so that blocks stay large: smaller ones read A or B several times, and such products are bound by what they
- * read. */
+/* Blocks are equal, as large as the caches allow, and smaller if otherwise some compute units would be idle.
+ * 4 items per unit balance uneven cores; with packed rows this costs more than it gains. A deep k of a
+ * product with A^T is split instead, so that blocks stay large: smaller ones read A or B several times, and
+ * such products are bound by what they read. */
 static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts) {
     enum { ROWS_MIN = 32, SPLIT_STEP = 256 };
     bool packs_a = p->trans_a || p->a->dtype != CLEAT_F32;

@@ -4,7 +4,8 @@
 
 enum { VEC8 = 8, VEC4 = 4 };
 
-/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s of halves, which are vec4s of f32. */
+/* Returns whether the stored rows of A and B, and each part of k, consist of whole vec8s of halves, which are
+ * vec4s of f32. */
 static bool aligned8(const cleat_gemm *p) {
     const int64_t vec = p->a->dtype == CLEAT_F32 ? VEC4 : VEC8;
     return (p->trans_a ? p->m : p->k) % vec == 0 && (p->trans_b ? p->k : p->n) % vec == 0;

@@ -40,8 +40,8 @@ static cleat_cost cost(const cleat_node *node) {
     return cost_of(node, 1, 1, 100);
 }
 
-/* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H elements per
- * step are neither written nor read again. */
+/* A whole layer: the product with the inputs is computed step by step, beside the recurrent one, so that 4 H
+ * elements per step are neither written nor read again. */
 static const cleat_op lstm_layer = {
     .name = "lstm_layer", .cost = cost, .variants = cleat_lstm_layer_variants, .define = cleat_lstm_define};
 

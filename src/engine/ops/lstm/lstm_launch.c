@@ -23,8 +23,8 @@ static void add_outputs(cleat_binder *binder, const cleat_node *node) {
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
 }
 
-/* Parts of a gradient in the workspace, f32: `count` times [4, rows, pitch], the first at byte `offset`, `part` elements
- * apart; the sum is [4, height, width]. */
+/* Parts of a gradient in the workspace, f32: `count` times [4, rows, pitch], the first at byte `offset`,
+ * `part` elements apart; the sum is [4, height, width]. */
 typedef struct weight_parts {
     int64_t offset, count, part, height, rows, width, pitch;
 } weight_parts;
@@ -54,13 +54,14 @@ static bool has_dx(const cleat_node *node) {
     return node->n_out == CLEAT_LSTM_GRAD_OUT && node->out[CLEAT_LSTM_DX];
 }
 
-/* Columns of a register tile, in vectors: the number that leaves the last tile least empty; all columns, in full tiles. */
+/* Columns of a register tile, in vectors: the number that leaves the last tile least empty; all columns, in
+ * full tiles. */
 typedef struct cpu_columns {
     int64_t tile, padded;
 } cpu_columns;
 
-/* Partition of the work; sizes are in vectors unless stated otherwise. The distance between samples is an odd number of
- * vectors, so that they do not map to the same cache set. */
+/* Partition of the work; sizes are in vectors unless stated otherwise. The distance between samples is an odd
+ * number of vectors, so that they do not map to the same cache set. */
 typedef struct cpu_shape {
     int64_t units;                  /* vectors per row of units */
     int64_t inputs;                 /* vectors per row of a whole layer's inputs, else 0 */
@@ -80,8 +81,8 @@ static cpu_columns columns_of(int64_t vectors) {
     return (cpu_columns){tile, round_up(vectors, tile)};
 }
 
-/* Panels of equal depth that leave room for other lines in a first-level cache of 48 KiB: 4 vectors of 64 bytes for each
- * element. */
+/* Panels of equal depth that leave room for other lines in a first-level cache of 48 KiB: 4 vectors of 64
+ * bytes for each element. */
 static int64_t chunk_of(int64_t depth, int64_t vector_width) {
     enum { CHUNK_MAX = 144 };
     return round_up(ceil_div(depth, ceil_div(depth, CHUNK_MAX)), vector_width);
@@ -388,8 +389,8 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- matrix units: the weight stays in registers --------------------------------------------------------------- */
 
-/* A tile of the weight's gradient is a gate. A group has 4 samples, whose steps take less time than those of 8, unless there
- * are more groups than compute units. */
+/* A tile of the weight's gradient is a gate. A group has 4 samples, whose steps take less time than those of
+ * 8, unless there are more groups than compute units. */
 static gpu_shape shape_mma(const cleat_node *node, const cleat_device_facts *facts) {
     enum { GATES = 4 };
     gpu_shape s = {.samples = ceil_div(cleat_lstm_size_of(node).batch, 4) > units_of(facts) ? 8 : 4};
