@@ -1,4 +1,4 @@
-/* Every test calls these in the place of pthread_mutex_lock and pthread_mutex_unlock (linker, --wrap): a
+/* Every test calls these instead of pthread_mutex_lock and pthread_mutex_unlock (linker, --wrap): a
  * thread that releases a lock which it does not hold, or waits for one which it holds, ends the test at once.
  * Both are races or deadlocks that would show once in many runs. */
 #include <pthread.h>

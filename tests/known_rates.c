@@ -1,5 +1,5 @@
 /* For tests that also run on a device made of software, whose speed says nothing and takes minutes to
- * measure: an answer without a measurement. The linker puts it in the place of cleat_rates_measure
+ * measure: an answer without a measurement. The linker replaces cleat_rates_measure by it
  * (--wrap). */
 #include "session/rates.h"
 

@@ -70,7 +70,7 @@ check_lines() {
     [[ $1 != "$results" ]] || return 0
     while IFS= read -r line; do
         fault "$1: history belongs in $results: $line"
-    done < <(prose "$1" | grep -oiE '.{0,30}\b(at commit|formerly|used to be|any more|before this|until now)\b.{0,30}' || true)
+    done < <(prose "$1" | grep -oiE '.{0,30}\b(at commit|formerly|used to be|any[ ]more|before this|until now)\b.{0,30}' || true)
 }
 
 for readme in "${!most_bytes[@]}"; do

@@ -129,7 +129,7 @@ enum { CLI_SHORT = CLEAT_BYTES_TEXT };
 const char *cli_duration(double seconds, char text[CLI_SHORT]);
 
 /* From now on a signal stops the run of `options` after its step, with a checkpoint (cli_signals.c): SIGINT,
- * SIGTERM, SIGHUP unless nohup ignores it, SIGPIPE (nobody reads the output) and SIGXFSZ (a file has reached
+ * SIGTERM, SIGHUP unless nohup ignores it, SIGPIPE (the output is closed) and SIGXFSZ (a file has reached
  * its limit). Before the first step, the program ends within a second. A repeated signal ends the program at
  * once, except within a second of the first. Sets `stop` and `began`. */
 void cli_stop_on_signals(cleat_train_options *options);

@@ -52,7 +52,7 @@ static void on_request(int number) {
     request_stop();
 }
 
-/* Nobody reads the output, or a file is full. The signal repeats with every message, so it never ends the program at
+/* The output is closed, or a file is full. The signal repeats with every message, so it never ends the program at
  * once. */
 static void on_lost_output(int number) {
     (void)number;

@@ -43,7 +43,7 @@ share() {
     echo $((part < 5 ? 5 : part))
 }
 
-# Names and folders of the owner are nobody's business.
+# Names and folders of the owner stay private.
 redact() {
     local word script=
     while read -r _ word; do # the longest first

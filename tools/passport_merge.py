@@ -419,7 +419,7 @@ def warn_of_load(passports):
 
 
 def warn_of_changes(passports):
-    """Variables of cleat change the device that is described; failures concern whoever merges."""
+    """Variables of cleat change the device that is described; failures concern the one who merges."""
     for p in passports:
         value, at = p.sections["host"].get("environment", ("", 0))
         if "CLEAT_" in value:

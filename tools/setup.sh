@@ -169,7 +169,7 @@ install_missing() {
     local missing log
     mapfile -t missing < <(missing_of_all)
     ((${#missing[@]})) || return 0
-    # Nobody is asked for a password for what is only optional.
+    # Optional packages are not worth a question for the password.
     [[ $(missing_required) ]] || is_root_without_asking || return 0
     log=$(mktemp)
     # shellcheck disable=SC2064 # the name of this moment
@@ -221,7 +221,7 @@ else
     echo "setup: all required packages are installed"
 fi
 
-# say_what_several_devices_need: MPI is no dependency; whoever has several devices learns of it here.
+# say_what_several_devices_need: MPI is not a dependency; users with several devices learn of it here.
 say_what_several_devices_need() {
     command -v dpkg-query >/dev/null && [[ $(missing_packages "${mpi_packages[@]}") ]] || return 0
     echo "setup: to train on several devices (cleat train --devices): apt-get install ${mpi_packages[*]}, then build again"

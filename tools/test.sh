@@ -178,7 +178,7 @@ step_valgrind() {
 }
 
 step_sanitize() {
-    # Left out: scripts that run no code of ours, the pages of report.page once more in a browser; and what repeats host code of
+    # Left out: scripts that run no code of ours, the pages of report.page again in a browser; and what repeats host code of
     # other tests with other kernels or through a notebook, since kernels are compiled without sanitizers.
     ! build sanitize all "${sanitizer_options[@]}" -DCLEAT_SANITIZE=address,undefined ||
         run_tests sanitize -LE slow -E '^(cl\.lint|cli\.(driver_hints|matrix|trained_on)|report\.browser|virtual_card\.(t4|v100|a100|h100)\..*|notebooks\.execute|ops\..*_mma\..*(bf16|dot))$'

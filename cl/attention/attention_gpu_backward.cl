@@ -61,7 +61,7 @@ typedef struct tiles_of_group {
     PASS(q), PASS(k), PASS(v), q_row, kv_row, PASS(q_lengths), PASS(k_lengths), PASS(lse), y_pair, PASS(dy)
 
 /* A work-group processes a tile of queries; its index `item` is (b * heads + h) * tiles + tile. delta: NULL
- * if nobody else needs it. */
+ * if no other group needs it. */
 INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float, delta), TENSOR(const T, accum),
                         TENSOR(T, dq), int heads, int lq, int lk, float softmax_scale) {
     __local float4 *const queries = t->held[0], *const douts = t->held[1];
@@ -257,8 +257,8 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
                  PASS(dv), heads, lq, lk, softmax_scale, PASS(shares), parts, part_queries);
 }
 
-/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y once
- * more, so that neither waits for the other. */
+/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y
+ * again, so that neither waits for the other. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                         TENSOR(T, dq), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,

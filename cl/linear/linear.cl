@@ -250,7 +250,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     __global float *line_parts = splits ? AT(partial) + splits * parts.size : OR_NULL(sums);
 #if SUMS_WAIT
     /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies are not
-     * unrolled any more, so that all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
+     * unrolled, so all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float4 *own_sums = steps + lid;
 #pragma unroll

@@ -36,7 +36,7 @@ typedef struct cleat_param_options {
     bool decay_norm_bias; /* biases, norms and other vectors have weight decay */
     char freeze
         [32]; /* not trained: "none" or "", "embeddings", "backbone", or a number of blocks, with the embeddings */
-    /* Low-rank adapters (LoRA) of linear layers of the backbone, which is then frozen but for them. */
+    /* Low-rank adapters (LoRA) of linear layers of the backbone, which is otherwise frozen. */
     int64_t lora_rank; /* 0: no adapters */
     double lora_alpha; /* the adapters' results are multiplied by lora_alpha / lora_rank */
     double lora_dropout;

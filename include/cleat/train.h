@@ -162,7 +162,7 @@ CLEAT_API cleat_status cleat_evaluate_examples(const cleat_profile *profile, con
 /* The same on several ranks, each of which evaluates a part of the samples, in proportion to the speed of its
  * device, or to distribute.shares if it has one entry per rank; run.device as for cleat_train. All ranks call
  * it with the same arguments and receive the same results; rank 0 writes `path`. Counts are those of one
- * process, losses but for the order of sums. `ranks` NULL: alone. */
+ * process, and so are losses except for the order of sums. `ranks` NULL: alone. */
 CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
                                             const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                             cleat_error *error);

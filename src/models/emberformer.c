@@ -286,7 +286,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
 /* Its spatial part can start from a published SegFormer; the whole has no name elsewhere. */
 static const cleat_architecture *const architectures[] = {&cleat_published_emberformer_decoder, NULL};
 
-/* The temporal part is drawn anew, and the first convolution, which reads its features instead of images. */
+/* The temporal part is initialised randomly, like the first convolution, which reads its features, not images. */
 static const cleat_model_origin origins[] = {{"mask_segformer", &cleat_published_emberformer_decoder}, {NULL, NULL}};
 
 static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {

@@ -43,8 +43,8 @@ enum { CLEAT_CONFUSION_LABELS = 64 };
 /* A family from whose runs another one can start. */
 typedef struct cleat_model_origin {
     const char *type; /* its name */
-    /* Rows for the parameters that both have, of which those of the head are drawn anew where they differ;
-     * what has no row is drawn anew. NULL: both have all parameters but the head. */
+    /* Rows for the parameters that both have. Parameters without a row, and those of the head if their shapes
+     * differ, are initialised randomly. NULL: both have all parameters except the head. */
     const cleat_architecture *shared;
 } cleat_model_origin;
 

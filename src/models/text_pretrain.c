@@ -283,7 +283,7 @@ static cleat_status count_training(const cleat_dataset *dataset, double *counts,
     return status;
 }
 
-/* Metrics of tokens `truth` [vocabulary] that are guessed by their frequency in `known`, each of which counts once
+/* Metrics of tokens `truth` [vocabulary] that are guessed by their frequency in `known`, each counted one time
  * more. */
 static void score_frequencies(const double *truth, const double *known, int64_t vocabulary, double *metric_state) {
     int64_t best = 0;

@@ -61,8 +61,8 @@ static bool add_settings(cJSON *config, const cleat_export_texts *texts, bool sp
     return added;
 }
 
-/* Classes of transformers build the pipeline anew, from the vocabulary and members of the configuration;
- * tokenizer.json is to count alone, with its own added tokens. */
+/* Tokenizer classes of transformers rebuild the pipeline from the vocabulary and members of the configuration.
+ * Without these members only tokenizer.json counts, with its own added tokens. */
 static void remove_contradictions(cJSON *config) {
     cJSON_DeleteItemFromObjectCaseSensitive(config, "added_tokens_decoder");
     cJSON_DeleteItemFromObjectCaseSensitive(config, "auto_map");

@@ -34,7 +34,7 @@ const cleat_embedded_file cleat_embedded_tuned[] = {
 static void ship_nothing(void) {
     for (int i = 0; i < 2; ++i)
         snprintf(shipped_text[i], sizeof shipped_text[i],
-                 "[tuned]\ndevice = d\nkernels = k\ndate = t\nmatch = nobody\nshape = none\n");
+                 "[tuned]\ndevice = d\nkernels = k\ndate = t\nmatch = no-such-card\nshape = none\n");
 }
 
 static int setup(void **state) {

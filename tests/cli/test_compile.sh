@@ -72,7 +72,7 @@ hurt() {
     sleep 0.3
     kill -s "$signal" "$found" || return 98
     wait "$process" || return $?
-    ! kill -0 "$found" 2>/dev/null # it has ended, and somebody has waited for it
+    ! kill -0 "$found" 2>/dev/null # it has ended, and its parent has waited for it
 }
 
 test_same_bits() {
@@ -99,7 +99,7 @@ test_hurt() {
     same_bits stopped
 }
 
-# A cache that is a file: nothing is remembered, so nobody helps.
+# A cache that is a file: nothing is remembered, so no process helps.
 test_no_cache() {
     mkdir -p "$scratch/none"
     : >"$scratch/none/cleat"

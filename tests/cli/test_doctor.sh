@@ -32,7 +32,7 @@ test_usable_device() {
     json usable
     json device name
     json sections 0 checks 0 code
-    exits 4 doctor --device "a card that nobody has"
+    exits 4 doctor --device "a card that does not exist"
     says out "no device has this name"
     says out "cleat cannot train on this machine"
 }
@@ -68,7 +68,7 @@ test_profile() {
     says out profile-does-not-fit
 }
 
-# A named pipe without a writer blocks whoever opens it: a program that reads data first does not come back.
+# A named pipe without a writer blocks any program that opens it: one that reads data first does not come back.
 refuses_device() {
     exits 4 timeout 60 "$cleat" train "$source/profiles/$1" --set "data.path=$scratch/pipe" --device "$2" \
         --out "$scratch/run"
@@ -82,7 +82,7 @@ test_device_comes_first() {
     local profile
     mkfifo "$scratch/pipe"
     for profile in rna_small.ini series_lstm.ini tweets_sentiment.ini; do
-        refuses_device "$profile" "a card that nobody has"
+        refuses_device "$profile" "a card that does not exist"
         says err "no device has this name"
         "$cleat" devices --json | grep -q '"kind": "GPU"' && continue
         refuses_device "$profile" gpu

@@ -78,7 +78,7 @@ spatial_part_is_taken() {
 test_masks() {
     exits 0 "$cleat" train "$source_dir/profiles/masks_finetune.ini" "${common[@]}" --init "$source_dir/tests/published/segformer" \
         --set data.path="$scratch/scenes" --set data.classes=3 --set data.image_size=32 --out "$scratch/masks"
-    says err "0 of the network drawn anew"
+    says err "0 of the network initialised"
 }
 
 # The profile's stride of the first convolution stays: a finer map needs no other parameters.

@@ -33,7 +33,7 @@ train() {
     "$cleat" train "$source_dir/profiles/text_classify.ini" "${settings[@]}" --out "$scratch/$name" "$@"
 }
 
-# The first blocks of a network are a wish that is granted and said; more than it has are none.
+# A smaller model.layers takes the first blocks of a network, which is logged; a larger one is an error.
 test_fewer_layers() {
     exits 0 train whole --init "$bert"
     lacks err "not used"
@@ -56,9 +56,9 @@ test_other_labels() {
     sed 's/bad/cat/; s/good/dog/; s/,so/,eel/' "$scratch/texts.csv" >"$scratch/animals.csv"
     sed 's/bad/BAD/' "$scratch/texts.csv" >"$scratch/shouted.csv"
     exits 0 train same_labels --init "$scratch/whole" --set data.path="$scratch/shouted.csv"
-    says err "33 tensors taken, 0 left, 0 of the network drawn anew"
+    says err "33 tensors loaded, 0 skipped, 0 of the network initialised"
     exits 0 train other_labels --init "$scratch/whole" --set data.path="$scratch/animals.csv"
-    says err "31 tensors taken, 2 left, 2 of the network drawn anew"
+    says err "31 tensors loaded, 2 skipped, 2 of the network initialised"
     says err "new       1  head.out.weight: its labels are others: label 1 is 'bad' there, 'cat' in the data"
     says err "left      1  head.out.weight: initialised here"
     says err "taken     1  head.dense.weight"

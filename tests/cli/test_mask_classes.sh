@@ -134,16 +134,16 @@ test_faults() {
 # The convolutions of a run of cleat are in cleat's layout, not in PyTorch's.
 test_init_with_a_run() {
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/second"
-    says err "0 left, 0 of the network drawn anew"
+    says err "0 skipped, 0 of the network initialised"
     exits 0 "$cleat" eval --checkpoint "$scratch/second" --split val
     above iou 0.5
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/renamed" \
         --set "data.labels=background red_box blue green"
-    says err "2 left, 2 of the network drawn anew"
+    says err "2 skipped, 2 of the network initialised"
     says err "new       1  cls.weight: its labels are others: label 3 is 'green' there, 'blue' in the data"
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/nameless" \
         --set "data.labels=class_0 class_1 class_2 class_3"
-    says err "0 left, 0 of the network drawn anew"
+    says err "0 skipped, 0 of the network initialised"
 }
 
 # The classes of a published network have names: its last layer is taken where the data have the same, or none.
@@ -153,13 +153,13 @@ test_names() {
     exits 0 "$cleat" export "$scratch/named" --format hf --out "$scratch/names"
     exits 0 grep -q '"red box"' "$scratch/names/config.json"
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/same_names"
-    says err "0 of the network drawn anew"
+    says err "0 of the network initialised"
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/other_names" \
         --set "data.labels=background green red_box blue"
     says err "new       1  cls.weight: the file has other labels, or another order"
     mv "$scratch/scenes/labels.txt" "$scratch/labels.txt"
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --init "$scratch/names" --out "$scratch/unnamed"
-    says err "0 of the network drawn anew"
+    says err "0 of the network initialised"
     says err "iou_red_box"
     exits 0 "$cleat" export "$scratch/unnamed" --format hf --out "$scratch/unnamed_hf"
     exits 0 grep -q '"red box"' "$scratch/unnamed_hf/config.json"

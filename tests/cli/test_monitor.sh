@@ -125,7 +125,7 @@ test_terminal() {
     lacks out "${escape}[?1049h"
     says out "running  step 48/200"
     exec 8>&-
-    on_terminal "" # nobody trains any more: it leaves by itself
+    on_terminal "" # no process trains: it ends by itself
     says out "status 0"
     says out "killed"
 }

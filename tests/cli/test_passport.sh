@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The passport of a device: its form, its size, that it tells nobody's name, and the card file made of it.
+# The passport of a device: its form, its size, that it contains no names, and the card file made of it.
 #   test_passport.sh CLEAT SOURCE_DIR STUB_DRIVER
 # ctest: device cost=66
 set -euo pipefail
@@ -70,7 +70,7 @@ test_no_device() {
 }
 
 # A device on which kernels do not compile, compute wrongly, or crash: the passport is written, with all of it. The
-# compiler's words, the operation and its error are what a maintainer needs of a card that nobody here has.
+# compiler's words, the operation and its error are what a maintainer needs of a card that is not here.
 test_failures() {
     local text="$scratch/bad.txt"
     cp -r "$2/cl" "$scratch/cl"
@@ -154,7 +154,7 @@ test_merge() {
     exits 0 "$cleat" plan "$2/profiles/rna_small.ini" --card "$scratch/cards/here.ini"
 }
 
-# seal: writes the check sum of a changed passport anew, so that what was changed is judged by itself.
+# seal: writes the check sum of a changed passport, so that the change is judged by itself.
 seal() {
     python3 - "$1" <<'PYTHON'
 import sys, zlib

@@ -21,7 +21,7 @@ begin() {
     while kill -0 "$run" && [[ ! -s $1/metrics.jsonl ]]; do sleep 0.05; done
 }
 
-# A wish that arrives twice within milliseconds, as `timeout` sends it to a program and to its group, is one wish.
+# A signal that arrives twice within milliseconds, as `timeout` sends it to a program and to its group, counts once.
 twice() {
     begin "$2"
     kill -s "$1" "$run"

@@ -34,9 +34,9 @@ test_readmes() {
     exits 0 cmp "$source/profiles/results/README.md" "$scratch/full.md"
 }
 
-# another: a passport of another device, sealed anew.
+# another: a passport of another device, sealed again.
 another() {
-    sed 's/^name = .*/name = A card | of nobody/; s/^flops = .*/flops = 2e13/; s/^load = .*/load = 0.1/
+    sed 's/^name = .*/name = A card | of the test/; s/^flops = .*/flops = 2e13/; s/^load = .*/load = 0.1/
         s/^\(rna_transformer f16\) = .*/\1 = failed, wrong/; s/bf16 = .*/bf16 = skipped, out of time/' "$passport" >"$scratch/other.txt"
     python3 - "$scratch/other.txt" <<'PYTHON'
 import sys, zlib
@@ -48,12 +48,12 @@ PYTHON
 }
 
 test_merge() {
-    local row='| A card / of nobody | Portable Computing Language, 3.1+debian | 9 of 9 | 8 of 9 | not tried | 20 | 15.5 | 0.1.0 | 2026-11-22 |'
+    local row='| A card / of the test | Portable Computing Language, 3.1+debian | 9 of 9 | 8 of 9 | not tried | 20 | 15.5 | 0.1.0 | 2026-11-22 |'
     copy
     another
     merge_both "$scratch/other.txt"
     count "$scratch/full.md" "$row" 1
-    count "$scratch/front.md" "| A card / of nobody | 9 of 9 | 8 of 9 | not tried | 2026-11-22 |" 1
+    count "$scratch/front.md" "| A card / of the test | 9 of 9 | 8 of 9 | not tried | 2026-11-22 |" 1
     count "$scratch/front.md" "| pthread-skylake" 1 # the other rows stay
     cp "$scratch/front.md" "$scratch/front1.md"
     cp "$scratch/full.md" "$scratch/full1.md"

@@ -79,7 +79,7 @@ static void log_drops_what_is_above_its_level(void **state) {
     assert_string_equal(text, "");
     cleat_log(CLEAT_LOG_WARNING, "loud %d", 2);
     cleat_set_log(NULL, NULL, CLEAT_LOG_DEBUG);
-    cleat_log(CLEAT_LOG_ERROR, "nobody hears");
+    cleat_log(CLEAT_LOG_ERROR, "without a callback");
     assert_string_equal(text, "loud 2");
 }
 
@@ -272,7 +272,7 @@ static void files_are_copied_and_hashed_in_parts(void **state) {
     cleat_free(bytes);
 }
 
-/* File systems of networks, and signals, end calls early. The linker puts these in the place of read and write. */
+/* File systems of networks, and signals, end calls early. The linker replaces read and write by these. */
 static size_t most_bytes = SIZE_MAX;
 static int file_calls;
 ssize_t __real_read(int file, void *data, size_t size);

@@ -42,7 +42,7 @@ CLEAT_API cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_i
     return code;
 }
 
-/* The threads go on until all are built, whether or not somebody asks for one. */
+/* The threads continue until all are built, whether or not one is requested. */
 static void no_program_waits_to_be_asked_for(void **state) {
     cleat_programs *programs = NULL;
     cleat_error error = {0};

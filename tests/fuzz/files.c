@@ -1,4 +1,4 @@
-/* Files of the fuzzer's bytes, in a folder of their own. They stay open: to create one anew for each input,
+/* Files of the fuzzer's bytes, in a folder of their own. They stay open: to create another one for each input,
  * or to cut it to nothing, takes longer than many a parser. */
 #include "fuzz.h"
 

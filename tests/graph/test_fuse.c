@@ -146,7 +146,7 @@ static void kept_or_read_results_stay(void **state) {
     }
 }
 
-/* A producer is fused in a graph for wide vectors only, and only if nobody else reads its result. */
+/* A producer is fused in a graph for wide vectors only, and only if no other node reads its result. */
 static void some_producers_are_fused_for_wide_vectors_only(void **state) {
     (void)state;
     enum { ALLOWED, NOT_WIDE, RETAINED, READ_TWICE, ANOTHER_OP, CASES };

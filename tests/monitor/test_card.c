@@ -58,7 +58,7 @@ static void test_amdgpu(void **state) {
     cleat_routes_close(routes);
 }
 
-/* gpu_busy_percent at 100 while nothing runs: whoever knows better says so. */
+/* gpu_busy_percent at 100 while nothing runs: a better source replaces it. */
 static void test_amdgpu_pegged(void **state) {
     (void)state;
     put_amdgpu();
@@ -258,7 +258,7 @@ static void test_kfd(void **state) {
     cleat_routes_close(routes);
 }
 
-/* In a container, process 4242 of the driver is somebody else. */
+/* In a container, process 4242 of the driver is another one. */
 static void test_kfd_in_a_container(void **state) {
     (void)state;
     put_amdgpu();

@@ -59,7 +59,7 @@ static void test_throttling(void **state) {
         int bits;
     } rows[] = {{"0x0", 0},
                 {"0x1", 0}, /* idle */
-                {"0x2", 0}, /* clocks set by somebody */
+                {"0x2", 0}, /* clocks set by a user */
                 {"0x100", 0},
                 {"0x4", CLEAT_THROTTLE_POWER},
                 {"0x88", CLEAT_THROTTLE_POWER},

@@ -229,7 +229,7 @@ test_restart() {
     says err "continuing with 3 of 3 devices"
 }
 
-# Nothing was saved: the run begins anew.
+# Nothing was saved: the run begins again.
 test_restart_without_checkpoint() {
     plays "start; end 0 signal 11; await USR1; end 1 exit 130" ""
     exits 0 "${line[@]}" --devices 0,1 --out "$scratch/run"
@@ -238,7 +238,7 @@ test_restart_without_checkpoint() {
     called 1 "--out $scratch/run"
 }
 
-# A device that computes no more, or that no driver lists any more, is left out; the last one is no rank of several.
+# A device that computes no more, or that no driver lists, is left out; the last one trains alone.
 test_left_out() {
     plays "start; echo fault=crash-kernel >>$scratch/drivers/libb.so.conf; end 2 exit 4; await USR1; end 0 exit 8; end 1 exit 8" \
         "start; rm $scratch/icd/a.icd; end 0 signal 9; await USR1; end 1 exit 8"

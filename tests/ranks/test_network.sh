@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two hosts on this machine: processes with a network and a host name of their own, joined by a cable of 1 Gb/s with 1 ms and lost packets
-# (network/relay.c), and nsenter in the place of ssh. The network is measured; training gives the parameters of one process; a cable that is cut
-# before MPI starts, in the first steps, or later ends both ranks in time, and the run goes on where it was started.
+# (network/relay.c), and nsenter instead of ssh. The network is measured; training gives the parameters of one process; a cable that is cut
+# before MPI starts, in the first steps, or later ends both ranks in time, and the run continues where it was started.
 #   test_network.sh CLEAT SOURCE_DIR RELAY
 # Skipped where the test may not make namespaces or network devices.
 # ctest: device slow cost=87
@@ -124,7 +124,7 @@ until_said() {
         sleep 0.1
     done
     waited=$(awk "BEGIN { print $(date +%s.%N) - $since }")
-    [[ $said ]] || complain "nobody said '$1' within $2 s"
+    [[ $said ]] || complain "no rank printed '$1' within $2 s"
 }
 
 # The cable is cut in the middle of the run, later than the first steps, which may take longer: the finished step is

@@ -10,7 +10,7 @@ require_device
 require_python
 cd "$scratch"
 
-# A launcher that says that it was called, and no plug-in: whoever asks for several ranks fails.
+# A launcher that says that it was called, and no plug-in: a request for several ranks fails.
 mkdir bin
 printf '#!/bin/sh\ntouch "%s/called"\nexit 9\n' "$scratch" | tee bin/mpirun >bin/mpiexec
 chmod +x bin/*

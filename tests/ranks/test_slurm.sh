@@ -30,7 +30,7 @@ clean() {
 }
 trap clean EXIT
 
-# Ports that nobody else of this machine is likely to use.
+# Ports that no other program of this machine is likely to use.
 write_settings() {
     local port=$((20000 + $$ % 10000 * 3)) host
     host=$(hostname)

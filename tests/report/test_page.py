@@ -109,7 +109,7 @@ def read_page(path, name):
 
 
 def check_verdicts(pages):
-    """What somebody reads who sees only the first screen."""
+    """What the first screen says."""
     expected = {"healthy": (["Finished", "Good utilisation"], "train.epochs="),
                 "loader": (["Finished", "Loader-bound"], "cleat find-workers profiles/resnet.ini --write"),
                 "launch": (["Finished", "Launch-bound"], "train.effective_batch_size=256"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tools/quickstart.sh and tools/test.sh quick in a bare system of another release: what somebody meets who has just installed it.
+# Runs tools/quickstart.sh and tools/test.sh quick in a bare system of another release: what a user meets right after installing it.
 #   tests/roots/run.sh WORK SUITE root|user
 #     WORK      folder for the systems and their packages; kept, so that a second call downloads nothing (1 GB a suite)
 #     SUITE     bullseye, bookworm, trixie (Debian 11, 12, 13), jammy, noble (Ubuntu 22.04, 24.04)
@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# The essential packages, and those by which somebody gets cleat and becomes root.
+# The essential packages, and those needed to fetch cleat and to become root.
 make_bare_system() {
     local bare=$work/$suite mirror=http://deb.debian.org/debian components=main script=/usr/share/debootstrap/scripts
     [[ ! -f $bare.done ]] || return 0

@@ -59,7 +59,7 @@ static cleat_tokenizer *load_logged(const char *folder, cleat_string *logged) {
     return tokenizer;
 }
 
-/* As in transformers, whose classes of BERT build the normaliser of a tokenizer.json anew; the text of
+/* As in transformers, whose classes of BERT rebuild the normaliser of a tokenizer.json; the text of
  * tokenizer.json, which checkpoints hold, says the same. */
 static void tokenizer_config_has_the_last_word(void **state) {
     static const struct {

@@ -165,8 +165,8 @@ static void a_rank_that_slows_the_step_is_left_out(void **state) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
 }
 
-/* A doubt that does not come again leaves nobody out. Shares do not follow from it either. */
-static void one_pause_leaves_nobody_out(void **state) {
+/* A single slow report leaves no rank out, and shares do not follow from it either. */
+static void one_pause_leaves_no_rank_out(void **state) {
     (void)state;
     cleat_data_parallel parallel;
     cleat_error error = {0};
@@ -221,7 +221,7 @@ static void parts_of_a_batch_have_all_samples_once(void **state) {
     profile->distribute.shares = (cleat_int_list){.count = 0};
 }
 
-/* --- replicas: the linker puts these in the place of a session on a device, and of what rank 1 has --- */
+/* --- replicas: the linker replaces a session on a device, and the values of rank 1, by these --- */
 
 enum { FLAT = 3, VALUES = 5 };
 static bool differs;
@@ -353,7 +353,7 @@ int main(void) {
                                        cmocka_unit_test(measured_steps_move_the_shares),
                                        cmocka_unit_test(new_shares_are_refined),
                                        cmocka_unit_test(a_rank_that_slows_the_step_is_left_out),
-                                       cmocka_unit_test(one_pause_leaves_nobody_out),
+                                       cmocka_unit_test(one_pause_leaves_no_rank_out),
                                        cmocka_unit_test(an_exchange_that_costs_more_than_it_saves_is_said),
                                        cmocka_unit_test(parts_of_a_batch_have_all_samples_once),
                                        cmocka_unit_test(parameters_that_differ_later_end_the_run),

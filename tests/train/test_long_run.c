@@ -149,7 +149,7 @@ static void begin_minute(void) {
     switch (day.minutes % 60) {
     case 15:
         add_seconds(&wall_leap_us, -hour), ++day.jumps;
-        break; /* somebody sets the clock */
+        break; /* a user sets the clock */
     case 20:
         add_seconds(&wall_leap_us, 2 * hour), ++day.jumps;
         break;

@@ -120,7 +120,7 @@ static bool has_prediction(const cleat_prediction *p, size_t i) {
     return true;
 }
 
-/* Rank 0 has the first, rank 2 the last; one is nobody's. */
+/* Rank 0 has the first, rank 2 the last; one belongs to no rank. */
 static bool is_own(size_t i, int rank) {
     static const int owner[COUNT] = {0, 1, 0, 2, -1, 1, 2};
     return owner[i] == rank;

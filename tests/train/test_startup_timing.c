@@ -44,7 +44,7 @@ static void record_step(cl_kernel kernel) {
     after[steps++] = made;
 }
 
-/* CLBlast makes its kernels anew for each product, and sets their arguments. */
+/* CLBlast creates its kernels again for each product, and sets their arguments. */
 static bool is_clblast(const void *caller) {
     Dl_info info;
     return dladdr(caller, &info) != 0 && info.dli_fname && strstr(info.dli_fname, "clblast");

@@ -47,7 +47,7 @@ static void assert_same_after_stops(const tiny *t, const char *name, const char 
         tiny_result stopped = train(t, parts, set, false, i);
         assert_int_equal(stopped.status, CLEAT_ERR_INTERRUPTED);
         assert_non_null(strstr(stopped.error.text, "continue from the checkpoint"));
-        stopped = train(t, parts, set, true, 1); /* once more in the same evaluation */
+        stopped = train(t, parts, set, true, 1); /* again in the same evaluation */
         assert_int_equal(stopped.status, CLEAT_ERR_INTERRUPTED);
         assert_int_equal(train(t, parts, set, true, 0).status, CLEAT_OK);
         tiny_assert_same_run(t, whole, parts);

@@ -113,7 +113,7 @@ static void interrupted_at_each_step_and_resumed(void **state) {
     tiny_assert_same_run(t, base(t), "steps");
 }
 
-/* A wish that comes while the run opens ends it after the stage in progress: it leaves nothing behind, and a
+/* A stop request while the run opens ends it after the stage in progress: it leaves nothing behind, and a
  * checkpoint that was there stays as it is. */
 static void stopped_before_the_first_step(void **state) {
     const tiny *t = *state;

@@ -1,7 +1,7 @@
 /* Whole training runs with everything that waits for a device or polls it: loader threads, staging,
  * evaluation, checkpoints, the monitor, recorded steps, the finite check. The results are tested elsewhere.
- * What counts is the device: the virtual card runs a command as late as OpenCL allows, and never one whose
- * queue nobody flushed, and reports what waits for it. */
+ * What counts is the device: the virtual card runs a command as late as OpenCL allows, but none
+ * whose queue was not flushed, and reports what waits for it. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,7 @@ enum { PATH = 600 };
 typedef struct row {
     struct row *next;
     char *kernel, *options;
-    char *ptx; /* NULL: nobody asked for it */
+    char *ptx; /* NULL: not requested */
     uint32_t work_items;
     ptx_counters counters;
     double seconds;

@@ -70,7 +70,7 @@ SPECIAL(DEFINE_UNARY_FTZ)
 FLOAT_BINARIES(DEFINE_BINARY_FTZ)
 PTX_TERNARY(fma_ftz, float, ptx_result(ptx_flush(__builtin_fmaf(F(a[l]), F(b[l]), F(c[l])))))
 
-/* Half types: exact in float, or in double for fma, then rounded once more. */
+/* Half types: exact in float, or in double for fma, then rounded again. */
 #define HALF(X, t, read, write)                                                                                        \
     X(BINARY, add_##t, "add[.rn]." #t, "h=hh", write(read(a[l]) + read(b[l])))                                         \
     X(BINARY, sub_##t, "sub[.rn]." #t, "h=hh", write(read(a[l]) - read(b[l])))                                         \

@@ -23,7 +23,7 @@ typedef enum vc_kind {
 } vc_kind;
 
 /* The beginning of every object. The program that uses the card has references; other objects and queued
- * commands have holds. Without references the handle must not be used any more; without both the object's
+ * commands have holds. Without references the handle must not be used; without both the object's
  * content is freed. */
 typedef struct vc_object {
     const cl_icd_dispatch *dispatch; /* first: the loader of OpenCL reads it */

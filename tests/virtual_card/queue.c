@@ -1,4 +1,4 @@
-/* Command queues: enqueueing, and running commands in order when somebody waits for them. */
+/* Command queues: enqueueing, and running commands in order when the host waits for them. */
 #include "queue.h"
 
 #include "faults.h"

@@ -585,7 +585,7 @@ static void registers_that_nothing_wrote(void **unused) {
     }
 }
 
-/* Each group begins anew. */
+/* Each group begins with unwritten registers. */
 static void registers_of_another_group(void **unused) {
     (void)unused;
     rig r;

@@ -20,7 +20,7 @@ void ptx_forget_registers(ptx_warp *warp) {
     if (warp->written) memset(warp->written, 0, warp->group->kernel->register_bytes);
 }
 
-/* What only carries values on may carry one that nobody uses: a compiler merges halves of which one is not set. */
+/* What only carries values on may carry one that is never used: a compiler merges halves of which one is not set. */
 static bool carries(const ptx_instruction *now) {
     return now->issued == PTX_MOVES && now->space != PTX_PARAMETER && now->n_to;
 }

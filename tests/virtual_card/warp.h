@@ -37,7 +37,7 @@ struct ptx_warp {
     ptx_copy *copies;
     size_t n_copies, copy_capacity;
     unsigned char *local;   /* [32][local_bytes] */
-    unsigned char *written; /* as the registers: lanes that wrote each; NULL: nobody looks */
+    unsigned char *written; /* as the registers: lanes that wrote each; NULL: not recorded */
 };
 
 /* What is known of the last accesses to a cell of shared memory. */

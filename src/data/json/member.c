@@ -1,4 +1,4 @@
-/* Files of JSON objects, their members, and which of these nobody reads. */
+/* Files of JSON objects, their members, and those that no code reads. */
 #include "json/member.h"
 
 #include "core/files.h"

@@ -384,7 +384,7 @@ const char *cleat_name_ending(const char *name) {
 }
 
 /* Creates a folder for its owner alone, or leaves an existing one unchanged. Files that are executed
- * (kernels) are safe only in a folder to which nobody else can write. CLEAT_ERR_ARGUMENT: others may write
+ * (kernels) are safe only in a folder to which no other user can write. CLEAT_ERR_ARGUMENT: others may write
  * there. */
 static cleat_status make_private(const char *path, cleat_error *error) {
     char parent[PATH_BYTES];

@@ -139,7 +139,7 @@ typedef struct cleat_clblast_gemm {
 } cleat_clblast_gemm;
 
 /* Makes CLBlast compute with `parameters` from now on. CLBlast keeps them per device for the whole process,
- * whoever opens the device, and offers no way back to its defaults. CLEAT_ERR_ARGUMENT: this device cannot
+ * for every handle of the device, and offers no way back to its defaults. CLEAT_ERR_ARGUMENT: this device cannot
  * run them; CLEAT_ERR_DEVICE: this version of CLBlast has other parameters. */
 cleat_status cleat_clblast_override(cleat_device *device, const cleat_clblast_parameters *parameters,
                                     cleat_error *error);

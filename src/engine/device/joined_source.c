@@ -129,7 +129,7 @@ static void end_declaration(scan *s) {
     s->is_kernel = s->is_function = s->is_enum = s->has_body = false;
 }
 
-/* The word before a sign names what is declared, but for keywords. */
+/* The word before a sign names what is declared, except keywords. */
 static void add_declared(scan *s) {
     static const char *const keywords[] = {"struct", "union", "enum"};
     if (s->last.kind != WORD || (s->last.size > 1 && memcmp(s->last.at, "__", 2) == 0)) return;

@@ -20,7 +20,7 @@ typedef struct collection {
 
 /* --- one launch ----------------------------------------------------------------------------------------------- */
 
-/* PoCL compiles a kernel for each size of its work-groups, and once more for large grids. */
+/* PoCL compiles a kernel for each size of its work-groups, and again for large grids. */
 enum { LARGE_GRID = 65535 };
 
 static bool is_large(const cleat_job *job) {

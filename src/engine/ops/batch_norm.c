@@ -21,7 +21,7 @@ enum { Y, SAVED, STATISTICS };
 /* in of batch_norm_inference: the mean takes the place of `samples`, the variance follows the other
  * inputs. */
 enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
-/* in of batch_norm_following, after the other inputs, and out in the place of the statistics: running averages. */
+/* in of batch_norm_following, after the other inputs, and out instead of the statistics: running averages. */
 enum { AVERAGE_MEAN = FORWARD_IN, AVERAGE_VAR, FOLLOWING_IN };
 enum { NEXT_MEAN = STATISTICS, NEXT_VAR, FOLLOWING_OUT };
 

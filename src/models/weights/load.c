@@ -381,7 +381,7 @@ static cleat_status fail_adapters(const loader *l, const char *name, cleat_error
         cleat_weights_path(l->weights), name);
 }
 
-/* Whether a tensor belongs to a block that the network lacks: a used one has the same name but for
+/* Whether a tensor belongs to a block that the network lacks: a used one has the same name except for
  * numbers. */
 static bool is_further(const loader *l, const char *name) {
     char pattern[CLEAT_WEIGHT_NAME], other[CLEAT_WEIGHT_NAME];

@@ -5,7 +5,7 @@
 
 #include "ini/schema.h"
 
-/* A view of a struct and of the places of its values, both owned by whoever opened the record. */
+/* A view of a struct and of the places of its values, both owned by the caller that opened the record. */
 typedef struct cleat_record {
     const cleat_schema *schema;
     void *parts[2]; /* the structs that the schema describes: a key's field is in parts[key->part] */

@@ -22,7 +22,7 @@ extern const cleat_key cleat_run_keys[];
 /* The value assigned to a key; both members NULL: no assignment. */
 typedef struct cleat_assignment {
     char *value, *place;
-    bool adopted; /* from the weights of model.init, not by whoever wrote the profile */
+    bool adopted; /* from the weights of model.init, not by the author of the profile */
 } cleat_assignment;
 
 /* Key tables of a profile. Values for keys of other families are stored, because model.type may be set

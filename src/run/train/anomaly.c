@@ -1,4 +1,4 @@
-/* Anomaly detection: diagnostic runs of a step with finite checks, either once more after its results were
+/* Anomaly detection: diagnostic runs of a step with finite checks, either repeated after its results were
  * not finite, or on every step (run.check_finite). anomaly_text.c writes the messages. */
 #include "train/anomaly.h"
 

@@ -58,7 +58,7 @@ cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpo
 
 static void add_summary(const cleat_weights *weights, const cleat_weight_report *report, cleat_string *text) {
     char bytes[CLEAT_BYTES_TEXT];
-    cleat_string_add(text, "%s (%s, %s): %zu tensors taken, %zu left, %zu of the network drawn anew\n",
+    cleat_string_add(text, "%s (%s, %s): %zu tensors loaded, %zu skipped, %zu of the network initialised\n",
                      cleat_weights_path(weights), cleat_bytes_text(cleat_weights_bytes(weights), bytes),
                      cleat_st_dtype_name(cleat_weights_dtype(weights)), report->tensors[CLEAT_WEIGHT_TAKEN],
                      report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A setting of the profile that the data override; the default is no wish. */
+/* A setting of the profile that the data override; a default value is not a choice of the user. */
 static void log_override(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset) {
     cleat_data_override setting;
     if (!model->type->overrides || !model->type->overrides(dataset, &setting)) return;

@@ -20,7 +20,7 @@ def path() -> str:
 
 
 def replace_process(arguments: List[str]) -> NoReturn:
-    """Runs the program in the place of this process."""
+    """Replaces this process by the program."""
     os.execv(path(), ["cleat", *arguments])
 
 
