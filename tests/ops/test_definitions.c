@@ -211,7 +211,7 @@ static const mutant mutants[] = {
     {build_lstm, "plain", "lstm/lstm.cl", "t ? x[1] * c[j] : 0.0f", "x[1]", "(lstm,"},
     {build_lstm, "plain", "lstm/lstm.cl", "fma(LOAD(row, k), now[k], x[g])", "fma(LOAD(row, k), next[k], x[g])",
      "(lstm,"},
-    {build_lstm, "plain", "lstm/lstm.cl", "dc[j] = down * x[1]", "dc[j] = down * x[0]", "(lstm_grad,"},
+    {build_lstm, "plain", "lstm/lstm.cl", "dc[j] = dc_t * x[1]", "dc[j] = dc_t * x[0]", "(lstm_grad,"},
     {build_lstm, "plain", "lstm/lstm.cl", "int t = 1; t < length", "int t = 2; t < length", "(lstm_grad,"},
     {build_mse, NULL, "element_loss.cl", "fma(d, d, sum)", "fma(d, x, sum)", "(mse_loss,"},
     {build_mse, NULL, "element_loss.cl", "[row] * sum * (", "[row] - sum * (", "(mse_loss,"},
