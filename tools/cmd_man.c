@@ -179,6 +179,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (words.count > 1 || (out && words.count)) return cli_usage(command, "at most one page, or --out, is expected");
     if (out) return write_all(out);
     const char *name = words.count ? words.items[0] : "";
+    if (strcmp(name, "profile") == 0) name = "trace"; /* its name in release 0.1 */
     cleat_error error = {0};
     cleat_status status;
     if (!print_page(stdout, name, &status, &error))

@@ -81,7 +81,7 @@ static int trace_run(const char *path, const cli_list *assignments, const char *
         else
             print_text(&report);
     } else if (!status) {
-        fprintf(stderr, "error: no profile was written; the warnings above say why\n");
+        fprintf(stderr, "error: no trace was written; the warnings above give the reason\n");
         return EXIT_FAILURE;
     }
     return cli_finish(status, &error);

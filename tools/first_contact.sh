@@ -164,7 +164,7 @@ run() {
     local name=$1 folder=$scratch/run_$1 file status=0
     shift
     step "train $name" "$(share 60)" "$cleat" train "$top/profiles/rna_small.ini" --device "$device" --set "data.path=$scratch/data" --set train.epochs=3 \
-        --profile wait=4,warmup=2,active=4,repeat=1 --out "$folder" "$@" || status=$?
+        --trace wait=4,warmup=2,active=4,repeat=1 --out "$folder" "$@" || status=$?
     for file in "$folder"/profile-*.txt; do
         [[ ! -f $file ]] || { printf '\n-- kernels of train %s\n' "$name" && shorten <"$file"; } | redact >>"$scratch/text"
     done

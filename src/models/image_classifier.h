@@ -66,7 +66,7 @@ extern const char *const cleat_image_classifier_terms[1];
     .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
     .metric_state_size = cleat_classifier_state_size, .metric_update = cleat_image_classifier_metric_update,           \
     .metric_compute = cleat_classifier_compute, .write = cleat_image_classifier_write,                                 \
-    .examples = &cleat_image_classifier_examples, .labels = &cleat_image_classifier_labels,                            \
+    .examples = &cleat_image_classifier_examples, .labels = &cleat_image_classifier_labels, .completes_config = true,  \
     .export_files = cleat_image_export
 
 #endif

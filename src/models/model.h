@@ -110,7 +110,9 @@ struct cleat_model_class {
     const cleat_label_source *labels; /* NULL: the outputs have no names */
     /* Whether a dataset has its own value of a setting; NULL: none has. */
     bool (*overrides)(const cleat_dataset *dataset, cleat_data_override *setting);
-    /* Adds what transformers or timm must know of the data beside config.json; NULL: nothing. */
+    /* Adds what transformers or timm must know of the data beside config.json; NULL: nothing. It is called before
+     * config.json is written, whose model_type changes how a tokenizer is read, unless it completes that file. */
+    bool completes_config;
     cleat_status (*export_files)(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */

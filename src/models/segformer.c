@@ -305,6 +305,7 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .writes_each = true,
                                                 .examples = &examples,
                                                 .labels = &labels,
+                                                .completes_config = true,
                                                 .export_files = cleat_image_export,
                                                 .architectures = architectures,
                                                 .architecture = architecture_of};

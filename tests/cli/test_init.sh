@@ -51,6 +51,31 @@ test_fewer_layers() {
     says err "block 1 of the file is not used"
 }
 
+# Training has no config.json beside its tokenizer: that of an export, which is written last, must not change how
+# tokenizer.json is read (with a BERT's, do_lower_case overrules it).
+test_exported_tokenizer() {
+    mkdir "$scratch/own_tokenizer"
+    python3 - "$scratch/own_tokenizer" <<'END'
+import json, pathlib, sys
+words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "day", "was", "late", "again", "thanks"] + [f"##{i}" for i in range(29)]
+folder = pathlib.Path(sys.argv[1])
+(folder / "tokenizer.json").write_text(json.dumps({
+    "version": "1.0",
+    "added_tokens": [{"id": i, "content": w, "special": True} for i, w in enumerate(words[:5])],
+    "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+    "decoder": None,
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+              "vocab": {w: i for i, w in enumerate(words)}}}))
+(folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+END
+    exits 0 train own_tokenizer_run --init "$bert" --set data.vocabulary="$scratch/own_tokenizer"
+    exits 0 "$cleat" export "$scratch/own_tokenizer_run" --format hf --out "$scratch/hf_cased"
+    exits 0 grep -qE '"lowercase": *true' "$scratch/hf_cased/tokenizer.json"
+    exits 0 test -e "$scratch/hf_cased/config.json"
+}
+
 # Labels of other names get a new output layer, be they as many; the rest of the head is taken.
 test_other_labels() {
     sed 's/bad/cat/; s/good/dog/; s/,so/,eel/' "$scratch/texts.csv" >"$scratch/animals.csv"
@@ -184,6 +209,7 @@ write_files
 require_device
 require_python
 test_fewer_layers
+test_exported_tokenizer
 test_other_labels
 test_other_families
 test_lowercase

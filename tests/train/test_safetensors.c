@@ -181,6 +181,9 @@ static const hostile hostiles[] = {
     {"{\"a\nb\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
     {"{\"\\ud83d\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
     {"{\"\\u0000\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
+    {"{\"\\u\x10\x10\x14\x16\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"}, /* no digits, but their low bits */
+    {"{\"a\":{\"more\":,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "not a JSON object"},
+    {"{\"a\":{\"more\":@@,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "not a JSON object"},
     {"{}x", 0, "more than JSON"},
     {"{}", 1, "after the last"},
     {"{\"a\":3}", 0, "object"},

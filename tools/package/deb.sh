@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Debian packages cleat, cleat-mpi, libcleat0 and libcleat-dev for the release of Debian or Ubuntu it runs on.
+# Builds the Debian packages cleat, cleat-mpi, libcleat0.2 and libcleat-dev for the release of Debian or Ubuntu it runs on.
 #   tools/package/deb.sh OUT      OUT: the folder for the packages
 # Needs build-essential, debhelper and the packages that tools/setup.sh installs. Where lintian is installed, its errors
 # and warnings are faults. Install with `apt-get install OUT/cleat_*.deb`.

@@ -136,15 +136,15 @@ main() {
     cmake --install "$build" --prefix "$tree" --component program --strip >/dev/null
     cmake --install "$build" --prefix "$tree" --component library --strip >/dev/null
     # One folder, whatever the library folder of the build is.
-    if [[ ! -d $tree/lib || ! -e $tree/lib/libcleat.so.0 ]]; then
-        library=$(find "$tree" -name libcleat.so.0 | head -n 1)
+    if [[ ! -d $tree/lib || ! -e $tree/lib/libcleat.so.0.2 ]]; then
+        library=$(find "$tree" -name libcleat.so.0.2 | head -n 1)
         mkdir -p "$tree/lib"
         mv "$(dirname "$library")"/libcleat.so.* "$tree/lib/"
         find "$tree" -type d -empty -delete
     fi
-    mv "$(realpath "$tree/lib/libcleat.so.0")" "$tree/lib/libcleat.so" && rm -f "$tree"/lib/libcleat.so.* && mv "$tree/lib/libcleat.so" "$tree/lib/libcleat.so.0"
+    mv "$(realpath "$tree/lib/libcleat.so.0.2")" "$tree/lib/libcleat.so" && rm -f "$tree"/lib/libcleat.so.* && mv "$tree/lib/libcleat.so" "$tree/lib/libcleat.so.0.2"
     bundle "$tree/bin/cleat"
-    bundle "$tree/lib/libcleat.so.0"
+    bundle "$tree/lib/libcleat.so.0.2"
     rename_libraries
     copy_licences
     if [[ $wheel ]]; then add_pocl "$wheel"; fi

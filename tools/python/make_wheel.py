@@ -3,7 +3,7 @@
 
     tools/python/make_wheel.py PREFIX --out DIR [--local]
 
-PREFIX holds bin/cleat, lib/libcleat.so.0 and share/cleat/profiles: an unpacked tarball, or what `cmake --install` left.
+PREFIX holds bin/cleat, lib/libcleat.so.0.2 and share/cleat/profiles: an unpacked tarball, or what `cmake --install` left.
 The wheel's tag, manylinux_2_N_x86_64, is computed from the symbol versions that its files need of the system, and from
 the libraries that they need: a library that is neither in PREFIX nor among those that every system has is an error.
 With --local, such a wheel is made nevertheless, with the tag linux_x86_64: it works where it was made, and no index
@@ -98,7 +98,7 @@ def collect(prefix: pathlib.Path) -> Dict[str, pathlib.Path]:
     libraries = {read_elf(path).soname or path.name: path for path in found}
     files.update({f"lib/{name}": path for name, path in libraries.items()})
     files["bin/cleat"] = prefix / "bin" / "cleat"
-    wanted = ("bin/cleat", "lib/libcleat.so.0", "share/cleat/profiles/image_fashion.ini")
+    wanted = ("bin/cleat", "lib/libcleat.so.0.2", "share/cleat/profiles/image_fashion.ini")
     for name in wanted:
         if not files.get(name, prefix / "absent").is_file():
             sys.exit(f"{prefix}: no {name}; expected an unpacked tarball, or a folder of `cmake --install --prefix`")

@@ -22,12 +22,12 @@ bool cleat_json_next(cleat_json_cursor *json, char close, int64_t *count) {
 }
 
 static bool read_hex(cleat_json_cursor *json, uint32_t *code) {
-    static const char digits[] = "0123456789abcdef";
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     *code = 0;
     for (int i = 0; i < 4; ++i) {
-        const char *digit = json->at < json->end ? memchr(digits, *json->at | 0x20, 16) : NULL;
+        const char *digit = json->at < json->end ? memchr(digits, *json->at, 32) : NULL;
         if (!digit) return false;
-        *code = *code * 16 + (uint32_t)(digit - digits);
+        *code = *code * 16 + (uint32_t)(digit - digits) % 16;
         ++json->at;
     }
     return true;
@@ -94,6 +94,8 @@ bool cleat_json_read_count(cleat_json_cursor *json, int64_t *count) {
 }
 
 void cleat_json_skip(cleat_json_cursor *json) {
+    (void)cleat_json_peek(json, 0); /* steps over blanks */
+    json->failed |= json->at == json->end || !memchr("\"[{-0123456789tfn", *json->at, 17);
     for (int depth = 0; json->at < json->end; ++json->at) {
         if (depth == 0 && memchr(",]}", *json->at, 3)) return;
         depth += (*json->at == '{' || *json->at == '[') - (*json->at == '}' || *json->at == ']');

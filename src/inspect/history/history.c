@@ -64,6 +64,7 @@ static int add_setting(void *user, const char *section, const char *key, const c
         return 0;
     }
     cleat_history_setting *made = &history->settings[history->n_settings++];
+    if (strcmp(section, "run") == 0 && strcmp(key, "profile") == 0) key = "trace"; /* its name in release 0.1 */
     *made = (cleat_history_setting){cleat_strdup(section), cleat_strdup(key), cleat_strdup(value ? value : "")};
     in->failed = !made->section || !made->key || !made->value;
     return !in->failed;

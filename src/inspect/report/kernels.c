@@ -204,9 +204,8 @@ void cleat_section_profile(const cleat_report_run *run, cleat_string *page) {
     cleat_string_add(page, "<h3>Profile of %s steps from step %s</h3><p class=\"note\">",
                      cleat_show_number(cleat_json_number(run->profile, "steps"), a),
                      cleat_show_number(cleat_json_number(run->profile, "step"), b));
-    if (isfinite(profiled))
-        cleat_string_add(page, "A step took %s with the profiler", cleat_show_duration(profiled, c));
-    if (isfinite(unprofiled)) cleat_string_add(page, " and %s without", cleat_show_duration(unprofiled, d));
+    if (isfinite(profiled)) cleat_string_add(page, "A traced step took %s", cleat_show_duration(profiled, c));
+    if (isfinite(unprofiled)) cleat_string_add(page, ", one without tracing %s", cleat_show_duration(unprofiled, d));
     cleat_string_add(page, ".</p>");
     add_phases(run->profile, page);
     add_roofline(run, kernels, page);

@@ -197,7 +197,7 @@ static void write_cycle(cleat_tracer *p, const cleat_clock_pair *end_clock) {
     if (cleat_profile_files_write(&recording, p->folder, &error) == CLEAT_OK)
         ++p->written;
     else
-        cleat_log(CLEAT_LOG_WARNING, "trace: no profile was written: %s", error.text);
+        cleat_log(CLEAT_LOG_WARNING, "trace: no files were written: %s", error.text);
 }
 
 static cleat_status end_cycle(cleat_tracer *p, cleat_error *error) {

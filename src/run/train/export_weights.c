@@ -100,8 +100,10 @@ static cleat_status write_network(export *e, const cleat_architecture *architect
                                            .labels = (const char *const *)e->labels.names,
                                            .label_count = e->labels.count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
+    const bool completes = e->model->type->completes_config;
+    if (!status && !completes) status = add_files(e, architecture, false, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);
-    return status ? status : add_files(e, architecture, false, error);
+    return status || !completes ? status : add_files(e, architecture, false, error);
 }
 
 /* Adapters are merged into the weights, because these files have no place for them. */

@@ -297,7 +297,7 @@ static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error
     cleat_status status = cleat_run_tracer_end_step(&trainer->tracing, &trainer->run, error);
     if (cleat_tracer_written(trainer->tracing.tracer) == written) return status;
     char text[96];
-    snprintf(text, sizeof text, "wrote the profile of the steps up to %lld", (long long)trainer->state.step);
+    snprintf(text, sizeof text, "wrote the trace of the steps up to %lld", (long long)trainer->state.step);
     cleat_run_monitor_event(&trainer->monitor, "profile", "written", text, "");
     synced(trainer);
     return status;

@@ -155,8 +155,8 @@ STRUCTS = [
 
 def _open() -> ctypes.CDLL:
     """The library of the wheel; without one, an installed libcleat.so.0."""
-    bundled = sorted(NATIVE.glob("lib/libcleat.so.0"))
-    name = str(bundled[0]) if bundled else "libcleat.so.0"
+    bundled = sorted(NATIVE.glob("lib/libcleat.so.0.2"))
+    name = str(bundled[0]) if bundled else "libcleat.so.0.2"
     try:
         return ctypes.CDLL(name)
     except OSError as error:
