@@ -17,7 +17,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/device.h"
-#include "graph/launch.h"
 #include "graph/plan_check.h"
 #include "models/model.h"
 #include "session/session.h"

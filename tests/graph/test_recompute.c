@@ -18,8 +18,7 @@
 #include "graph/plan_check.h"
 #include "graph/recompute.h"
 
-enum { E = 64, BLOCK = 4 * E }; /* elements and bytes of every tensor; BLOCK is also the alignment */
-enum { CHEAP = 1000 };          /* instead of a number of segments: outputs of cheap ops alone */
+enum { E = 64, BLOCK = 4 * E, CHEAP = 1000 }; /* elements and bytes of a tensor; instead of segments: only cheap ops */
 
 typedef struct world {
     cleat_store *store;

@@ -747,23 +747,6 @@ static void shipped_profiles_load(void **state) {
     }
 }
 
-static void former_names_are_read_and_dumped_as_todays(void **state) {
-    (void)state;
-    cleat_profile *profile = make();
-    cleat_error error = {0};
-    if (read_text(profile, "[data]\npath = x\n[run]\nprofile = wait=1\n", &error)) fail_msg("%s", error.text);
-    assert_string_equal(profile->run.trace, "wait=1");
-    assert_int_equal(cleat_profile_set(profile, "run.profile=wait=2", &error), CLEAT_OK);
-    assert_string_equal(profile->run.trace, "wait=2");
-    char *text = dump(profile);
-    expect_contains(text, "\ntrace = wait=2");
-    assert_null(strstr(text, "\nprofile = "));
-    free(text);
-    assert_int_not_equal(read_text(profile, "[run]\ntrace = wait=1\nprofile = wait=1\n", &error), CLEAT_OK);
-    expect_contains(error.text, "duplicate run.trace; first set in line 2");
-    cleat_profile_destroy(profile);
-}
-
 static void near_names_are_found(void **state) {
     (void)state;
     static const char *const names[] = {"epochs", "heads", "layers", "lr"};
@@ -803,7 +786,6 @@ int main(void) {
         cmocka_unit_test(effective_batch_follows_what_is_given),
         cmocka_unit_test(help_names_every_key),
         cmocka_unit_test(shipped_profiles_load),
-        cmocka_unit_test(former_names_are_read_and_dumped_as_todays),
         cmocka_unit_test(near_names_are_found),
     };
     return cmocka_run_group_tests(tests, open_any, close_any);

@@ -118,7 +118,7 @@ static cleat_status refuse(const node_check *check, const cleat_tensor *tensor, 
         error, CLEAT_ERR_DEVICE,
         "the device '%s' (%s, driver %s) computes wrong results: the operation '%s' (%s, kernel '%s', variant '%s') "
         "gives %.9g for element %" PRId64 " of '%s' %s, %s. Use another device (run.device) or another version of its "
-        "driver; run.self_check = never trains nevertheless",
+        "driver; run.self_check = never skips this check",
         facts->name, facts->platform, facts->driver, check->node->name, check->node->op->name, check->kernel,
         check->variant, got, element, tensor->name, shape, must);
 }

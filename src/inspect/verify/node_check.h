@@ -17,6 +17,6 @@ cleat_status cleat_check_node(cleat_exec *exec, size_t graph, size_t index, clea
                               cleat_error *error);
 
 /* Bytes of the largest tensor that is copied to the host: nodes with larger ones are run without a comparison. */
-enum { CLEAT_SAMPLED_BYTES = 1 << 30 };
+enum { CLEAT_CHECKED_BYTES = 1 << 30 };
 
 #endif

@@ -229,7 +229,7 @@ static void name_unchecked(cleat_program_check *check, const cleat_op *op) {
 static bool fits(const cleat_node *node) {
     for (int i = 0; i < node->n_in + node->n_out; ++i) {
         const cleat_tensor *tensor = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
-        if (tensor && cleat_tensor_bytes(tensor) > CLEAT_SAMPLED_BYTES) return false;
+        if (tensor && cleat_tensor_bytes(tensor) > CLEAT_CHECKED_BYTES) return false;
     }
     return node->op->define != NULL;
 }
