@@ -4,9 +4,9 @@
  * tile of keys read the tables by distance transposed, `columns` f32 [2, heads, DH, column_pitch]: for one
  * key and one element of a head, the distances of consecutive queries are consecutive.
  *
- * Sums over the pairs of a distance are matrix products whose left operand is dscore [KEYS, QUERIES] read along its
- * diagonals: `multiply` takes its scalars with any two steps. Zeros around dscore stand for the pairs that a tile of
- * diagonals has outside the block. Layouts: disentangled.clh. */
+ * Sums over the pairs of a distance are matrix products whose left operand is dscore [KEYS, QUERIES] read
+ * along its diagonals: `multiply` takes its scalars with any two steps. Zeros around dscore pad tiles of
+ * diagonals that extend past the block. Layouts: disentangled.clh. */
 #include "attention/attention_cpu.clh"
 #include "attention/disentangled.clh"
 

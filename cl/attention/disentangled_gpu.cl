@@ -1,9 +1,9 @@
 /* Disentangled attention on a GPU: tiles of attention_gpu.clh, and windows of the tables by distance.
  *
  * A tile of ROWS by COLS pairs has ROWS + COLS - 1 distances. Their rows are in local memory like those of
- * keys and queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 where
- * distances fall along the rows. Weights are recomputed from the log-sum-exps in the backward kernels. Those
- * hold queries (dq), keys (dk, dv) or distances (the gradients of the tables) and stream the rest. Layouts:
+ * keys and queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 if distances
+ * decrease along the rows. Weights are recomputed from the log-sum-exps in the backward kernels. They hold
+ * queries (dq), keys (dk, dv) or distances (the gradients of the tables) and stream the rest. Layouts:
  * disentangled.clh. */
 
 /* Rows and columns of a tile. Local memory is at most 30 KiB. */
