@@ -77,8 +77,8 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
 #define GRADIENT_VECTORS ((WIDTH + VEC - 1) / VEC)
 #define ITEMS_A_VECTOR (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
 
-/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [2, WIDTH], of which every `step`th is taken, in
- * an order that `count` determines. NULL: not requested, or no accum. They may be the first part. */
+/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [2, WIDTH], which are `step` parts apart, in an
+ * order that `count` determines. NULL: not requested, or no accum. They may be the first part. */
 static inline void add_parts(__global const float *partial, int count, int step, __global const float *gamma_accum,
                              __global float *dgamma, __global const float *beta_accum, __global float *dbeta,
                              __local floatv *room) {

@@ -4,7 +4,8 @@
  * gradients of these tables back to theirs. Layouts: disentangled.clh. */
 #include "attention/disentangled.clh"
 
-/* tables [2, heads, rows, pitch] = rows of pos_k, and of pos_q times query_scale; 0 where there is no such tensor. */
+/* tables [2, heads, rows, pitch] = rows of pos_k, and of pos_q times query_scale; 0 if that tensor is
+ * absent. */
 __kernel void disentangled_expand(TENSOR(const T, pos_k), TENSOR(const T, pos_q), TENSOR(float, tables),
                                   const int heads, const int lq, const int front, const int rows, const int pitch,
                                   const int span, const int mid, const float slope, const float shift,

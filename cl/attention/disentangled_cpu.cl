@@ -12,8 +12,8 @@
 
 #define COLUMNS_AT(which, h) (AT(columns) + ((ulong)(which)*heads + (h)) * DH * column_pitch)
 
-/* columns = the transpose of pos_k, and of pos_q times query_scale, by distance; 0 where there is no such tensor. A
- * work-item transposes two vectors of distances of all heads. */
+/* columns = the transpose of pos_k, and of pos_q times query_scale, by distance; 0 if that tensor is absent.
+ * A work-item transposes two vectors of distances of all heads. */
 __kernel void disentangled_cpu_columns(TENSOR(const T, pos_k), TENSOR(const T, pos_q), TENSOR(float, columns),
                                        const int heads, const int lq, const int front, const int column_pitch,
                                        const int span, const int mid, const float slope, const float shift,

@@ -32,7 +32,7 @@ static inline void load_table(__local float4 *tile, int count, __global const fl
     }
 }
 
-/* tile[r, :] = row first + r of rows for r < count; 0 where that is not in [0, n). */
+/* tile[r, :] = row first + r of rows for r < count; 0 if that is not in [0, n). */
 static inline void load_span(__local float4 *tile, int count, __global const T *rows, int row, int first, int n) {
     for (int e = get_local_id(0); e < count * VEC4S; e += THREADS) {
         const int r = e / VEC4S, vec4 = e % VEC4S, at = first + r;

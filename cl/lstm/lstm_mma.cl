@@ -12,7 +12,8 @@
  *
  * A lane has the sums of all gates of the same cells, so that cells need no exchange: a product has the rows
  * of one gate. Rows r and r + 8 of a product, both held by one lane, are units 2 r and 2 r + 1 of the
- * subgroup's 16: a pair that is loaded and stored as a uint. What a step reads is loaded one step ahead. */
+ * subgroup's 16: a pair that is loaded and stored as a uint. The inputs of a step are loaded one step
+ * ahead. */
 #include "lib/common.clh"
 #include "lib/mma.clh"
 #include "lib/mma_rows.clh"
@@ -267,8 +268,8 @@ static inline ushort8 load_row(__global const T *p, long row, int width, int end
     return there ? *(__global const ushort8 *)p : (ushort8)(0);
 }
 
-/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, of which
- * a subgroup has 16, and sums 16 steps at a time. */
+/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, 16 per
+ * subgroup, and sums 16 steps at a time. */
 MATRIX_KERNEL __kernel void lstm_mma_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
                                             const int steps, const int length, const int split_steps) {
     MATRIX_SCRATCH(scratch);
