@@ -205,8 +205,8 @@ typedef struct gpu_tile {
     int64_t unroll;
 } gpu_tile;
 
-/* A work-item computes four rows of a tile where registers and local memory suffice; two on Intel's GPUs, and
- * in gradients on all but NVIDIA's cards: 64 work-items may be a single wave, and local memory holds too few
+/* A work-item computes four rows of a tile if registers and local memory suffice; two on Intel's GPUs, and in
+ * gradients on all but NVIDIA's cards: 64 work-items may be a single wave, and local memory holds too few
  * such groups to fill a compute unit. */
 static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
     const bool intel = facts->sub_group > 0, nvidia = facts->vendor == CLEAT_VENDOR_NVIDIA;
