@@ -28,8 +28,7 @@
 #include "lib/gemm_cpu.clh"
 
 /* 1: final sums are stored directly from the registers, which must hold a whole tile. If pixels are rounded
- * to halves first, this takes so many more registers that PoCL 3.1 keeps the sums of the innermost loop in
- * memory. */
+ * to halves first, the additional registers make PoCL 3.1 keep the sums of the innermost loop in memory. */
 #if !MANY_SUMS || (!TRANS_A && (defined(STORAGE_F16) || defined(STORAGE_BF16)))
 #define FROM_REGISTERS 0
 #else
