@@ -5,7 +5,7 @@
  * running averages follow them (batch_norm_join); a last pass normalizes (batch_norm_apply). Backward
  * likewise: partial sums of d and d xhat (batch_norm_sum_part), the total sums (batch_norm_sum_join), the
  * gradient (batch_norm_grad_apply). d is dy where relu passed y, else 0. LAST_GROUP: the last group of a
- * chunk of channels joins its parts, in the same order, and no launch does; counters: one for each chunk.
+ * chunk of channels joins its parts, in the same order, without another launch; counters: one for each chunk.
  *
  * The first `samples[0] * sample_rows` rows are valid; all rows if there is no `samples`. Rows past them are
  * normalized too, but their dy is taken as 0. The statistics are mean and biased variance, f32
@@ -49,8 +49,8 @@ static inline void join_items(float *count, floatv *mean, floatv *squares, GROUP
 }
 
 /* Running averages, [channels] each: (1 - momentum) average + momentum value, if that is finite: a step that
- * is skipped because of non-finite values must not affect them. A momentum below 0: the value itself. NULL:
- * not wanted. */
+ * is skipped because of non-finite values must not affect them. With a momentum below 0 the value itself is
+ * stored. NULL: not requested. */
 typedef struct averages {
     __global float *means, *variances;
     float momentum;
@@ -67,7 +67,8 @@ static inline void follow(__global float *average, floatv value, float momentum,
     channels_store_f32(value, average, at, channels);
 }
 
-/* saved [2, channels]: mean, biased variance; running: of mean and unbiased variance; of `counted` rows. */
+/* saved [2, channels]: mean and biased variance of `counted` rows; running: averages of mean and unbiased
+ * variance. */
 static inline void join_parts(__global const float *partial, __global float *saved, averages running, int counted,
                               int channels, int first, int spans, int parts, GROUP_SCRATCH_ARG counts,
                               VECTOR_SCRATCH_ARG means, VECTOR_SCRATCH_ARG all_squares) {
@@ -196,8 +197,8 @@ __kernel void batch_norm_apply(TENSOR(const T, x), TENSOR(const float, means), T
     }
 }
 
-/* means, variances f32 [channels] follow statistics f32 [2, channels] as `averages` do: where a graph keeps
- * the statistics. */
+/* Updates the running averages means, variances f32 [channels] with statistics f32 [2, channels], for graphs
+ * that keep the statistics. */
 __kernel void batch_norm_follow(TENSOR(const float, statistics), TENSOR(float, means), TENSOR(float, variances),
                                 const float momentum, const int channels) {
     for (int i = get_global_id(0); i < 2 * channels; i += (int)get_global_size(0)) {
@@ -228,8 +229,8 @@ static inline floatv add_items(floatv sum, __local floatv *sums) {
 }
 #endif
 
-/* d: dy where relu passed the result. It is y if there is a y, else computed from x - mean as by
- * batch_norm_apply, which costs less than reading it; no relu if there is neither y nor beta. */
+/* d: dy where relu passed the result. The result is y if there is one, else it is recomputed from x - mean as
+ * in batch_norm_apply, which costs less than reading it; without y and beta there was no relu. */
 #define PASSED(dy, centred, at, c, scale, bias)                                                                        \
     (HAS(y)      ? relu_pass(dy, channels_load(AT(y) + (at), c, channels))                                             \
      : HAS(beta) ? relu_pass(dy, fma(centred, scale, bias))                                                            \

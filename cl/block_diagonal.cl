@@ -1,4 +1,5 @@
-/* Blocks of a matrix on the diagonal of another, in places of their own choice, times a constant, and the gradient.
+/* Copies the blocks of a matrix, times a constant, to chosen places on the diagonal of another; and the
+ * gradient.
  *
  *   x f32 [parts * side, rank]         the blocks, one below the other
  *   y T [places * side, parts * rank]  y[s side + d, q rank + j] = factor x[q side + d, j] where block q lies in

@@ -1,8 +1,8 @@
 /* Embedding: rows of a table, and the table's gradient.
  *
  * dtable[v] += the sum of dy[i] over the positions i with tokens[i] = v, in ascending order of i and without
- * float atomics, but for v = padding (-1: none), whose gradient is 0. A position is one of n = B L tokens; rows have
- * `width` elements.
+ * float atomics, except for v = padding (-1: none), whose gradient is 0. A position is one of n = B L tokens;
+ * rows have `width` elements.
  *
  *   embedding_forward       one vector of a row per iteration
  *   embedding_chain         a single work-item links the positions of each token: head[v] is the first,

@@ -8,16 +8,16 @@
 
 #define BLOCK 64
 
-/* What follows the norm where there is a loss scale: the norm of the unscaled gradient takes its place, and
- * corrected f32 [8] is hyper for this step (loss_scale.clh). */
+/* With a loss scale, the norm of the unscaled gradient replaces the norm, and corrected f32 [8] is hyper for
+ * this step (loss_scale.clh). */
 #define SCALING                                                                                                        \
     TENSOR(const float, loss_scale), TENSOR(const float, hyper), TENSOR(const int, updates), TENSOR(float, corrected)
 #define PASS_SCALING                                                                                                   \
     loss_scale_slab, loss_scale_offset, hyper_slab, hyper_offset, updates_slab, updates_offset, corrected_slab,        \
         corrected_offset
 
-/* norm f32 [1] = the root of the sum of `parts` sums, by one group. In blocks again: on a CPU one work-item
- * adds the sums of 8 groups a core. */
+/* norm f32 [1] = the root of the sum of `parts` sums, by one group, in blocks again: on a CPU one work-item
+ * adds the sums of 8 groups per core. */
 static inline void norm_of(__global const float *partial, int parts, __global float *norm, SCALING,
                            GROUP_SCRATCH_ARG scratch) {
     float sum = 0.0f, block = 0.0f;

@@ -7,7 +7,7 @@
 #include "lib/last_group.clh"
 #include "lib/rows.clh"
 
-/* The result, and the gradient that arrives, may be f32 where T is a half type: Y_F32, DY_F32 (1: it is). */
+/* Y_F32, DY_F32: 1 if the result, or its gradient, is f32 although T is a half type. */
 #ifndef Y_F32
 #define Y_F32 0
 #endif
@@ -70,15 +70,15 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
 }
 
 #if LAST_GROUP
-/* Groups whose parts one of them adds. Their sums are added by one more: a group that adds the parts of 528
- * takes 90 us (H200). */
+/* Number of groups whose parts one of them adds; one more group adds these sums. A single group that adds the
+ * parts of 528 groups takes 90 us (H200). */
 #define SET LAYER_NORM_SET
 /* Both parameters' gradients as one row of vectors, and the number of work-items for each vector. */
 #define GRADIENT_VECTORS ((WIDTH + VEC - 1) / VEC)
 #define ITEMS_A_VECTOR (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
 
-/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [2, WIDTH], of which every `step`th is taken, in
- * an order that `count` determines. NULL: not wanted, or no accum. They may be the first part. */
+/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [2, WIDTH], which are `step` parts apart, in an
+ * order that `count` determines. NULL: not requested, or no accum. They may be the first part. */
 static inline void add_parts(__global const float *partial, int count, int step, __global const float *gamma_accum,
                              __global float *dgamma, __global const float *beta_accum, __global float *dbeta,
                              __local floatv *room) {
@@ -106,7 +106,7 @@ static inline void add_parts(__global const float *partial, int count, int step,
 #endif
 
 /* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
- * partial f32 [groups, 2, WIDTH], or NULL if neither dgamma nor dbeta is wanted: sums of dy xhat and of dy
+ * partial f32 [groups, 2, WIDTH], or NULL if neither dgamma nor dbeta is requested: sums of dy xhat and of dy
  * over the rows of each group. LAST_GROUP: the last group of each SET adds theirs to the first part, and the
  * last of these groups computes dgamma and dbeta; counters: one for the sets, and one for each of them. */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const T, x), TENSOR(const float, mean),
@@ -178,9 +178,9 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const
 }
 
 /* dgamma[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order; dbeta from the
- * second half of each row. Either may be absent. Of twice CHUNKS groups the first half computes dgamma. On a
- * CPU one work-item adds all parts, 8 a core: in blocks, so that rounding errors do not grow with the
- * cores. */
+ * second half of each row. Either may be absent. The first half of the 2 CHUNKS groups computes dgamma. On a
+ * CPU one work-item adds all parts, 8 per core, in blocks, so that rounding errors do not grow with the
+ * number of cores. */
 #define BLOCK 64
 #if WG == 1
 #define CHUNKS ((WIDTH + VEC - 1) / VEC)

@@ -1,5 +1,5 @@
-/* Dynamic loss scaling: unscaling before an AdamW step, and the update of the scale afterwards. Where the
- * norm is computed on this device, grad_norm.cl unscales it; in training log_step.cl updates the scale. */
+/* Dynamic loss scaling: unscaling before an AdamW step, and the update of the scale afterwards. If the norm
+ * is computed on this device, grad_norm.cl unscales it; in training log_step.cl updates the scale. */
 #include "lib/common.clh"
 #include "lib/loss_scale.clh"
 

@@ -1,9 +1,9 @@
 /* Permutation of the dimensions of a tensor, plus what accumulated: to = accum + permuted(from).
  *
- * `to` has four dimensions in front of its last one, of which the host merges and pads; `from` is described by its
- * strides in the order of the dimensions of `to`. If the last dimensions of both are one dimension, rows are copied
- * (permute_rows), else tiles are transposed (permute_tiles), so that both sides are read and written in runs. accum
- * may be NULL, or `to`. */
+ * `to` has four dimensions in front of its last one, some of them merged or padded by the host; `from` is
+ * described by its strides in the order of the dimensions of `to`. If the last dimensions of both are one
+ * dimension, rows are copied (permute_rows), else tiles are transposed (permute_tiles), so that both sides
+ * are read and written in runs. accum may be NULL, or `to`. */
 #include "lib/common.clh"
 #include "lib/runs.clh"
 

@@ -42,7 +42,7 @@ static inline floatv slope_of(floatv x) {
 #define slope_of gelu_slope
 #endif
 
-/* before + dy f'. The dy that ReLU does not let through may be infinite. */
+/* before + dy f'. A dy that ReLU blocks may be infinite. */
 static inline floatv add_grad(floatv before, floatv dy, floatv kept) {
 #if FUNCTION == POINTWISE_RELU
     return before + relu_pass(dy, kept);

@@ -9,8 +9,9 @@ static inline int marked_position(__global const int *marks, int length, int wan
     return -1;
 }
 
-/* x T [batch, length, WIDTH], marks i32 [batch, length] -> y T [batch, count, WIDTH], chosen i32 [batch, count]: the
- * marks of these rows. Where a sample has fewer marks, rows are 0 and chosen is -1. */
+/* x T [batch, length, WIDTH], marks i32 [batch, length] -> y T [batch, count, WIDTH], chosen i32 [batch,
+ * count]: the marks of these rows. If a sample has fewer marks, the other rows are 0 and their chosen is
+ * -1. */
 __kernel void select_marked_forward(TENSOR(const T, x), TENSOR(const int, marks), TENSOR(T, y), TENSOR(int, chosen),
                                     const int batch, const int length, const int count) {
     const int lane = get_local_id(0) % ROW_ITEMS, sub = get_local_id(0) / ROW_ITEMS, rows = batch * count;

@@ -29,7 +29,7 @@
 
 /* --- from rows to the term ------------------------------------------------------------------------------ */
 
-/* Of the terms a to d of a launch, that with number t. */
+/* Term t of the terms a to d of a launch. */
 #define PICK(t, x) ((t) == 0 ? x##_a : (t) == 1 ? x##_b : (t) == 2 ? x##_c : x##_d)
 #define PICK_AT(t, x) ((t) == 0 ? AT(x##_a) : (t) == 1 ? AT(x##_b) : (t) == 2 ? AT(x##_c) : AT(x##_d))
 #define PICK_HAS(t, x) ((t) == 0 ? HAS(x##_a) : (t) == 1 ? HAS(x##_b) : (t) == 2 ? HAS(x##_c) : HAS(x##_d))

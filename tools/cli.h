@@ -69,7 +69,7 @@ void cli_visit_options(const cli_command *command, cli_visit visit, void *user);
 
 /* --quiet: no progress, and no report of a run; only warnings and errors. */
 bool cli_is_quiet(void);
-/* --log as it was given; NULL: it was not. */
+/* The value of --log; NULL: not given. */
 const char *cli_log_level(void);
 /* Whether a file descriptor is a terminal that can redraw a line (not TERM=dumb). */
 bool cli_is_terminal(int file);
@@ -114,14 +114,15 @@ void cli_log_as_rank(int rank);
 cleat_status cli_join_ranks(cleat_ranks **ranks, cleat_error *error);
 /* Whether this process prints results: rank 0, or a process alone. */
 bool cli_is_leader(const cleat_ranks *ranks);
-/* The last call of a command that has joined: cli_finish; an error of all ranks is printed by the first. */
+/* The last call of a command that has joined. Like cli_finish, but only the first rank prints an error of all
+ * ranks. */
 int cli_leave_ranks(cleat_ranks *ranks, cleat_status status, const cleat_error *error);
 
 /* Returns the exit code of a status, and prints the error to stderr unless the status is ok. */
 int cli_finish(cleat_status status, const cleat_error *error);
 
-/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE in place of 0 if any output was lost: of stdout, after a
- * message, or of stderr. */
+/* Writes out stdout. Returns `exit_code`, or EXIT_FAILURE instead of 0 if any output of stdout (after a
+ * message) or of stderr was lost. */
 int cli_finish_output(int exit_code);
 
 enum { CLI_SHORT = CLEAT_BYTES_TEXT };
@@ -157,7 +158,7 @@ void cli_survive_file_limit(void);
 /* Sets print, terminal and width of `options`, for progress on stderr. `form`: the value of --progress, or NULL.
  * Returns 0, or cli_usage's exit code for an unknown form. */
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
-/* Columns of the terminal on stderr; where stderr is a pipe, those of COLUMNS; else 80. */
+/* Columns of the terminal on stderr; if stderr is a pipe, those of COLUMNS; else 80. */
 int cli_terminal_width(void);
 /* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
 bool cli_can_redraw(int file);
@@ -201,7 +202,7 @@ const cleat_compile_helpers *cli_compilers(void);
 
 /* The word that makes a process one of them: `cleat --compile-kernels PARENT LEVEL`, with the list as file 3. */
 #define CLI_COMPILER_WORD "--compile-kernels"
-/* Compiles; returns the exit code. `parent`: the process without which it ends. */
+/* Compiles; returns the exit code. `parent`: the process with which it ends. */
 int cli_compile_kernels(const char *parent, const char *level);
 
 #endif

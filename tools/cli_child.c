@@ -1,4 +1,5 @@
-/* Child processes with a time limit, so that a driver or a host that crashes or hangs spoils one answer only. */
+/* Child processes with a time limit, so that a driver or a host that crashes or hangs affects one answer
+ * only. */
 #include "cli_child.h"
 #include "core/clock.h"
 
@@ -38,7 +39,7 @@ static void execute(const char *program, char *const *arguments, int output, int
     _exit(127);
 }
 
-/* Collects what a pipe brings; false at its end. What does not fit is read and dropped. */
+/* Collects data from a pipe; false at its end. Data that do not fit are read and dropped. */
 static bool collect(int pipe, char *text, size_t room, size_t *used) {
     char piece[4096];
     const ssize_t got = read(pipe, piece, sizeof piece);
@@ -129,7 +130,7 @@ static void run_program(const char *program, char *const *arguments, double seco
         snprintf(child->failure, sizeof child->failure, "no process: %s", strerror(errno));
         goto done;
     }
-    setpgid(process, process); /* also here: the child may not have come so far yet */
+    setpgid(process, process); /* here as well, because the child may not have run yet */
     running = process;
     const bool in_time =
         read_both((int[2]){output[0], messages[0]}, start + seconds, child->output, message) && !stopped;

@@ -21,7 +21,7 @@ void cli_child_run_self(const char *const *words, double seconds, cli_child *chi
 /* Runs the program `words[0]`, which is looked for in PATH, with the words (NULL at the end) as its arguments. */
 void cli_child_run(const char *const *words, double seconds, cli_child *child);
 void cli_child_free(cli_child *child);
-/* Kills the child that runs, from a signal handler, and lets later ones fail at once. */
+/* Kills the running child, from a signal handler, and makes later ones fail at once. */
 void cli_child_stop(void);
 bool cli_child_stopped(void);
 

@@ -1,4 +1,4 @@
-/* Starts processes that compile, watches and ends them; and what such a process does. */
+/* Starts, watches and ends processes that compile; and the work of such a process. */
 #include "cli.h"
 
 #include <fcntl.h>
@@ -80,7 +80,8 @@ static int running(void *user) {
     return compiler_count;
 }
 
-/* The compiler of a process that is asked to end removes its temporary files; one that does not answer is killed. */
+/* A process that is asked to end removes its compiler's temporary files; one that does not respond is
+ * killed. */
 static void stop(void *user) {
     const struct timespec moment = {.tv_nsec = 2000000};
     for (int i = 0; i < compiler_count; ++i) kill(compilers[i], SIGTERM);

@@ -192,7 +192,7 @@ static void find_owner(const cli_command *command, const cli_option *options, vo
     if (!wanted->command && find(options, wanted->word, wanted->length)) wanted->command = command;
 }
 
-/* An option of commands that stands before the command's name. */
+/* An option of commands that precedes the command's name. */
 static bool hint_owner(const char *word, char text[CLI_HINT]) {
     owner wanted = {.word = word, .length = strcspn(word, "=")};
     size_t count;

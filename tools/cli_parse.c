@@ -91,7 +91,7 @@ void cli_visit_options(const cli_command *command, cli_visit visit, void *user) 
     visitor.visit = NULL;
 }
 
-/* Returns whether only the options were asked for. */
+/* Returns whether only the options were requested. */
 static bool visited(const cli_command *command, const cli_option *options, int *exit_code) {
     if (!visitor.visit) return false;
     visitor.visit(command, options, visitor.user);
@@ -159,7 +159,7 @@ static bool is_option(const char *word) {
     return word[0] == '-' && word[1];
 }
 
-/* Parses the option at argv[*at], and its value if that is the next argument, which *at then is. */
+/* Parses the option at argv[*at], and its value if that is the next argument, to which *at then points. */
 static bool parse_option(const cli_command *command, const cli_option *options, int argc, char **argv, int *at,
                          int *exit_code) {
     const char *word = argv[*at], *equals = strchr(word, '=');

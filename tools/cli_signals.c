@@ -19,8 +19,8 @@ static void write_message(const char *text) {
     (void)written; /* a failure cannot be reported */
 }
 
-/* A run that is still opening looks for requests between its stages, and a stage may take minutes (reading data,
- * compiling kernels): the program waits no longer than PATIENCE. Nothing has been trained yet. */
+/* A run that is still opening checks for requests between its stages, and a stage may take minutes (reading
+ * data, compiling kernels): the program waits no longer than PATIENCE. Nothing has been trained yet. */
 static void on_alarm(int number) {
     (void)number;
     if (has_begun) return;

@@ -53,8 +53,8 @@ static void query_matrix_unit(cleat_device_facts *f, size_t i, cleat_error *fail
     cleat_device_close(device);
 }
 
-/* Faults of cards and drivers, and drivers that list no device. The faults of the result repeat them, except the one
- * that says how to get any device. */
+/* Faults of cards and drivers, and drivers that list no device. The faults of the result repeat them, except
+ * the one with the commands that provide a device. */
 static bool belongs(const cleat_doctor_subject *section, const cleat_doctor_check *check) {
     if (strcmp(section->name, "result") == 0) return check->result >= CLEAT_CHECK_WARN && check->n_commands > 0;
     return check->result >= CLEAT_CHECK_WARN || strcmp(check->code, "driver-without-card") == 0;
@@ -95,12 +95,13 @@ static void print_not_usable(const cleat_doctor_report *report, cleat_string *js
     }
 }
 
-/* Where the doctor's children found no device, this process does not ask the drivers: one of them may hang or crash. */
+/* If the doctor's children found no device, this process does not query the drivers: one of them may hang or
+ * crash. */
 static cleat_status list_devices(const cleat_doctor_report *report, cleat_device_facts **facts, size_t *count,
                                  cleat_error *error) {
     if (cleat_doctor_find(report, "no-usable-device"))
         return cleat_fail(error, CLEAT_ERR_NO_DEVICE,
-                          "no usable OpenCL device; what is wrong, and the commands that help, is listed above");
+                          "no usable OpenCL device; the faults, and commands that help, are listed above");
     return cleat_device_list(facts, count, error);
 }
 
@@ -133,7 +134,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     bool json = false;
     cli_list words = {.count = 0};
     const cli_option options[] = {
-        {"--json", CLI_FLAG, &json, NULL, "print one JSON array; \"index\" is null for what is not usable"},
+        {"--json", CLI_FLAG, &json, NULL, "print one JSON array; \"index\" is null for unusable devices"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
@@ -146,4 +147,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_devices = {"devices", "[--json]",
-                                 "list the OpenCL devices and their properties, and what is not usable and why", run};
+                                 "list the OpenCL devices and their properties, and why others are not usable", run};

@@ -27,7 +27,7 @@ typedef struct profile_checks {
     cleat_error error;
 } profile_checks;
 
-/* Adds a check; `cause` and `command` are NULL where nothing is wrong. */
+/* Adds a check; `cause` and `command` are NULL if nothing is wrong. */
 static void CLEAT_PRINTF(6, 7) add_check(profile_checks *checks, const char *code, cleat_doctor_result result,
                                          const char *cause, const char *command, const char *evidence, ...) {
     cleat_doctor_check check = {.result = result, .n_commands = command ? 1 : 0};

@@ -97,7 +97,7 @@ static int unknown_format(const cli_command *command, const char *name) {
     char known[128] = "";
     for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats && used < sizeof known; ++i)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
-    return cli_usage(command, "--format %s: no such format; there is %s", name, known);
+    return cli_usage(command, "--format %s: no such format; the formats are %s", name, known);
 }
 
 static int run(const cli_command *command, int argc, char **argv) {

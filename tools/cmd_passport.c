@@ -25,18 +25,18 @@ static const char *const workloads[] = {
 /* Models whose kernels are tuned, in their default sizes. */
 static const char *const tuned_models[] = {"series_dense", "text_classifier", "rna_transformer", "series_lstm", NULL};
 
-/* Part of the time at whose end no further item of a stage is begun. */
+/* Share of the time after which a stage begins no further item. */
 static const double check_share = 0.65, bench_share = 0.85, tune_share = 0.95;
 
-/* Limits in seconds for a child: the minimum, the doctor, a question to a driver; and the time of a
- * benchmark, and of a candidate of the tuner. */
+/* Limits in seconds for a child: the minimum, the doctor, a query to a driver; and the time of a benchmark,
+ * and of a candidate of the tuner. */
 #define MIN_SECONDS 10.0
 #define DOCTOR_SECONDS 30.0
 #define DRIVER_SECONDS 30.0
 #define BENCH_SECONDS "0.5"
 #define TUNE_SECONDS "0.02"
 
-/* Failures that are told in full: how many, their lines each, and their bytes together. */
+/* Failures that are printed in full: their number, the lines of each, and their bytes together. */
 enum { MAX_FAILURES = 12, FAILURE_LINES = 8, FAILURES_BYTES = 7 * 1024 };
 
 typedef struct passport {
@@ -63,7 +63,7 @@ static double left(const passport *p) {
     return p->seconds - (cleat_seconds() - p->start);
 }
 
-/* Whether the time of a stage, a share of all, is over. */
+/* Whether the time of a stage, a share of the total, is over. */
 static bool is_over(const passport *p, double share) {
     return cli_child_stopped() || cleat_seconds() - p->start > share * p->seconds;
 }
@@ -289,7 +289,8 @@ static void write_check(passport *p, const char *model, const char *precision) {
         run_check(p, key, model, precision);
 }
 
-/* All families in f32 first, then family by family, so that both half precisions are tried where time is short. */
+/* All families in f32 first, then family by family, so that both half precisions are tried if time is
+ * short. */
 static void write_selfcheck(passport *p) {
     passport_section(&p->text, "check");
     const char *model;
@@ -417,7 +418,7 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return 0; /* a missing entry does not end the walk */
 }
 
-/* The passport has a separate cache: nothing is skipped because it was done before, and no tuned kernels remain. */
+/* The passport has a separate cache: nothing is skipped as already done, and no tuned kernels remain. */
 static cleat_status make_cache(char folder[512], cleat_error *error) {
     const char *base = getenv("TMPDIR");
     const int length = snprintf(folder, 512, "%s/cleat-passport-XXXXXX", base && *base ? base : "/tmp");

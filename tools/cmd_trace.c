@@ -45,7 +45,7 @@ static void print_text(const cleat_train_report *report) {
            report->folder);
 }
 
-/* Enough epochs, and nothing between the steps but what belongs to them. */
+/* Enough epochs, and no evaluations or checkpoints between the steps. */
 static cleat_status prepare(cleat_profile *profile, const char *text, const cleat_tracer_schedule *schedule,
                             cleat_error *error) {
     const char *const assignments[] = {"run.early_stopping_patience=none", "run.evaluate_every_epochs=none",
@@ -57,7 +57,7 @@ static cleat_status prepare(cleat_profile *profile, const char *text, const clea
     for (size_t i = 0; i < sizeof assignments / sizeof *assignments && !status; ++i)
         status = cleat_profile_set(profile, assignments[i], error);
     int64_t steps = cleat_tracer_schedule_last(schedule, schedule->repeat - 1);
-    if (profile->train.epochs < steps) profile->train.epochs = steps; /* an epoch has a step at least */
+    if (profile->train.epochs < steps) profile->train.epochs = steps; /* an epoch has at least one step */
     return status ? status : cleat_profile_check(profile, error);
 }
 

@@ -67,7 +67,7 @@ static void print_row(const row *r, bool json) {
     fflush(stdout);
 }
 
-/* Prints no row where the device has no unit for the precision (CLEAT_ERR_NOT_SUPPORTED). */
+/* Prints no row if the device has no unit for the precision (CLEAT_ERR_NOT_SUPPORTED). */
 static cleat_status verify_one(cleat_device *device, const char *model, const char *precision, cleat_precision value,
                                bool json, cleat_error *error) {
     row r = {.model = model, .precision = precision};

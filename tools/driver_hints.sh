@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Says which package brings an OpenCL driver for each installed card that has none. Prints nothing if nothing is missing; installs nothing.
+# Prints which package provides an OpenCL driver for each installed card without one. Prints nothing if nothing is missing; installs nothing.
 #   tools/driver_hints.sh
 # The packages are those of `cleat doctor` (src/inspect/doctor/faults.c); tests/cli/test_driver_hints.sh compares them.
 set -euo pipefail
 
-root=${CLEAT_SYSTEM_ROOT:-} # tests: a folder that takes the place of /
+root=${CLEAT_SYSTEM_ROOT:-} # tests: a folder that replaces /
 
 # field NAME: a value of /etc/os-release, without quotes.
 field() {
@@ -128,8 +128,8 @@ read_file() {
     { cat "$1" 2>/dev/null || true; } | head -n 1
 }
 
-# The cards of /sys as lines "VENDOR ADDRESS"; class 03 is display, 12 an accelerator (Intel's of this class are NPUs). A card that is
-# reserved for a virtual machine is none.
+# The cards of /sys as lines "VENDOR ADDRESS"; class 03 is display, 12 an accelerator (Intel's of this class are NPUs). Cards that
+# are reserved for a virtual machine are skipped.
 list_cards() {
     local folder class vendor driver
     for folder in "$root"/sys/bus/pci/devices/*; do

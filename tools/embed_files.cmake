@@ -1,7 +1,7 @@
 # Writes a C file that holds files as bytes, a table of them by their path below FOLDER.
 #   cmake -DFILES="cl/a.cl;cl/lib/b.clh" -DFOLDER=cl -DTABLE=cleat_embedded_kernels -DOUTPUT=file.c [-DWITHOUT=.ini] -P embed_files.cmake
-# WITHOUT is an ending that names lose in the table.
-# Two kernels of one name would depend on build order: that is an error here, not on a user's card.
+# WITHOUT is an ending that is cut from the names in the table.
+# Two kernels with one name would depend on the build order: the build fails, not a user's run.
 cmake_minimum_required(VERSION 3.22)
 set(text "/* Made by tools/embed_files.cmake. */\n#include \"core/embedded.h\"\n\n")
 set(table "")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the owner of a card runs once, about ten minutes: builds cleat if it is not built, then describes machine and driver, repeats the
+# For the owner of a card, to run once, in about ten minutes: builds cleat if it is not built, then describes machine and driver, repeats the
 # reference trainings in every precision, measures, trains a small model, and makes a passport. All of it goes into one text file to send.
 # Kernels are compiled by as many processes as there are cores, before anything is timed.
 # Every step has a time limit; a step that fails is named at the top of the file, and the next one begins.
@@ -84,7 +84,7 @@ step() {
     return $status
 }
 
-# Standard input: commands of cleat, one a line, without the device. As many run at once as there are cores; the output of each comes when it
+# Standard input: commands of cleat, one per line, without the device. As many run at once as there are cores; the output of each comes when it
 # ends. Exit status: of one that failed.
 together() {
     local words pid pids=() status=0
@@ -108,7 +108,7 @@ build() {
     [[ -x $cleat ]] && cleat=$(realpath "$cleat")
 }
 
-# What drivers and tools of the vendor say, where there are any.
+# Output of the vendor's drivers and tools, if there are any.
 describe_host() {
     local words
     uname -srm
@@ -137,7 +137,7 @@ data() {
     step data "$(share 20)" "$cleat" data make rna --out "$scratch/data" --count 200
 }
 
-# What the steps below launch: reference trainings of the library (passport), its workloads and ours, the small model. The longest first.
+# The programs of the steps below: reference trainings of the library (passport), its workloads and ours, the small model. The longest first.
 programs() {
     local precision more="W3 W6_segformer W4 sgemm_1024 conv_64 attention_L512_d64 layer_norm_8192x512"
     for precision in f32 f16 bf16; do
@@ -159,7 +159,7 @@ bench() {
     done
 }
 
-# run NAME SETTING...: a short training of generated molecules, with the times of some steps' kernels, and what the monitor saw.
+# run NAME SETTING...: a short training of generated molecules, with the times of some steps' kernels, and the monitor's last records.
 run() {
     local name=$1 folder=$scratch/run_$1 file status=0
     shift

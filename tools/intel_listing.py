@@ -21,7 +21,7 @@ OPERATIONS = {
 
 
 class Missing(Exception):
-    """A compiler, or the program that lists kernels, is not there."""
+    """A compiler, or the program that lists kernels, is missing."""
 
 
 def run(command):

@@ -13,7 +13,7 @@ A WORKLOAD is an operation with its sizes, or a group of them:
   small    one tile: what changes when a kernel changes; takes seconds
 It needs a build with -DCLEAT_VIRTUAL_CARDS=ON (`ninja -C build virtual_card run_op`), and the clang that CMake found.
 Registers, spills and SASS need ptxas and nvdisasm (PTXAS=, NVDISASM=, PATH, /usr/local/cuda/bin, or the packages triton
-or nvidia-cuda-nvdisasm of this Python); what is missing is said, and its columns show "-".
+or nvidia-cuda-nvdisasm of this Python); missing ones are reported, and their columns show "-".
 
 Every row is a kernel with one set of options. Columns:
   mix       useful instructions (fma, or mma where there are any) of all that were issued, whole launch
@@ -33,16 +33,16 @@ Every row is a kernel with one set of options. Columns:
             shared memory, warps), and warps
   SASS      FFMA or HMMA of all instructions in the innermost loop that has most of them, in ptxas' code;
             then as `per mma` and `peak`
-AMD's cards run the code that clang writes for them, so that no other listing is needed. s_waitcnt, s_nop and the like are
+AMD's cards run the code that clang writes for them, so no other listing is needed. s_waitcnt, s_nop and the like are
 not counted. Their columns:
   peak      a SIMD issues one vector and one scalar instruction a slot (gfx90a: four clocks, others: one), to waves that it
             chooses. An FMA is one slot (gfx1100: half a slot, as pairs). An mma of 16 x 16 x 16 occupies the matrix unit of
-            gfx90a for 8 slots, while other instructions go on, and the vector unit of gfx1100 for 32. Packed and paired
+            gfx90a for 8 slots, while other instructions issue, and the vector unit of gfx1100 for 32. Packed and paired
             FMAs count twice, so that `mix` may exceed 100 %. gfx1030 has no mma: v_dot2 counts as an FMA.
   shared    as above; the four SIMDs of gfx90a, the two of the others share LDS, which serves one wavefront a clock
   LDS       instructions of LDS (loads, stores) for each useful one;  wide: 16 bytes a lane, of its loads
   VGPR      of a lane, AGPRs included, "!N": N bytes of scratch;  SGPR;  waves: that a SIMD holds, by clang
-Intel's cards (arc_a770, max1550) have no virtual one: the listing of ocloc and iga64 is counted, and nothing runs, so that
+There is no virtual card of Intel's (arc_a770, max1550): the listing of ocloc and iga64 is counted, and nothing runs, so that
 a workload is an operation without sizes (linear, conv_dx, attention:WIDTH), in its largest tile. It needs `ninja -C build
 list_programs` and the packages intel-opencl-icd and libigc-tools. Columns:
   loop      dpas, or f32 mad, of all instructions of the innermost loop that has most of them (sync.nop left out)
@@ -52,14 +52,14 @@ list_programs` and the packages intel-opencl-icd and libigc-tools. Columns:
   SLM       messages of SLM (loads, stores) for each useful instruction;  wide: of its loads, those that bring 16 bytes a lane
             or a block
   GRF       registers of a thread, "!N": N spilled;  SIMD: lanes;  scratch: bytes of a thread
-The clang of the virtual card stands in for NVIDIA's compiler, and counts of PTX include what ptxas removes (mov): where
+The clang of the virtual card stands in for NVIDIA's compiler, and counts of PTX include what ptxas removes (mov): if
 the SASS columns differ, they are nearer to the card. Rows with less than 1 % of a workload's instructions are left out.
 
   --build DIR      (build)       --variant NAME   a kernel variant, where the operation has it (gpu, clblast, mma_large)
   --kinds          also instructions of the main loop by kind: per 100 useful ones
   --markdown       a table for a README, without options
   --update FILE    makes the tables of a README again: each stands between a line <!-- kernel_counts.py OPTION... -->,
-                   which says how it is made, and a line <!-- end -->
+                   whose options it uses, and a line <!-- end -->
   --keep DIR       keeps counters, PTX and SASS there
 Exit codes: 0, 1 a run failed, 2 wrong usage, 77 no clang or no virtual card."""
 import argparse
@@ -124,7 +124,7 @@ def run(command, **options):
 
 
 def has_arch(sm):
-    """Releases of ptxas drop old cards, and name them in their help all the same."""
+    """Releases of ptxas drop old cards, but still list them in their help."""
     sample = f".version 6.4\n.target sm_{sm}\n.address_size 64\n"
     return lambda path: run([path, f"-arch=sm_{sm}", "-o", os.devnull, "-"], input=sample).returncode == 0
 
@@ -173,7 +173,7 @@ def difference(runs, key):
     signs = (-1, 1) if len(rows) == 2 else (1, -2, 1)
     loop = {name: sum(sign * row[name] for sign, row in zip(signs, rows))
             for name in rows[0] if isinstance(rows[0][name], float)}
-    # With more work-groups, such as more parts of a split k, a difference has more in it than the loop.
+    # With more work-groups, such as more parts of a split k, a difference contains more than the loop.
     groups = [row["groups"] for row in rows]
     loop["same_groups"] = len(set(groups)) == 1 if len(rows) == 2 else sum(map(lambda s, g: s * g, signs, groups)) == 0
     return loop if loop["instructions"] > 0 else None
@@ -297,7 +297,7 @@ def issued_slots(counters, card):
 
 
 def short_options(options):
-    """The options that tell kernels of one file apart."""
+    """The options that distinguish the kernels of one file."""
     words = re.findall(r"-D(\w+=\w+|STORAGE_\w+)", options)
     usual = ("WG=", "VEC=", "ALIGNED", "MATRIX_UNIT", "STORAGE_F32", "SUB_GROUP")
     return " ".join(word for word in words if not word.startswith(usual))[:60]
@@ -367,7 +367,7 @@ def listed_cells(row):
 def tabulate(workload, arguments, tools, folder):
     operation, _, text = workload.partition(":")
     if operation not in SUMMED or not re.fullmatch(r"\d+(,\d+)*", text):
-        stop(2, f"'{workload}' is no workload (--help lists them)")
+        stop(2, f"'{workload}' is not a workload (--help lists them)")
     sizes = [int(size) for size in text.split(",")]
     index, n_runs = SUMMED[operation]
     if index >= len(sizes):
@@ -394,7 +394,7 @@ def tabulate_intel(arguments, folder):
         rows = []
         for workload in arguments.workloads:
             if not re.fullmatch(rf"({'|'.join(intel_listing.OPERATIONS)})(:\d+)?", workload):
-                stop(2, f"'{workload}' is no workload for {arguments.card} (--help lists them)")
+                stop(2, f"'{workload}' is not a workload for {arguments.card} (--help lists them)")
             rows += intel_listing.cells_of(programs, arguments.card, arguments.storage, workload, folder)
         return rows
     except intel_listing.Missing as missing:

@@ -20,7 +20,7 @@ typedef struct supervisor {
     size_t n_restarts;
 } supervisor;
 
-/* The rank of the next start that has the number `number` then. */
+/* The rank that has the number `number` in the next start. */
 static launch_rank *find_rank(launch_ranks *ranks, size_t number) {
     for (size_t i = 0; i < ranks->count; ++i)
         if (!ranks->items[i].failure[0] && number-- == 0) return &ranks->items[i];
@@ -117,7 +117,7 @@ static bool is_missing(const launch_end *end) {
     return end->started && !end->ended;
 }
 
-/* Not after all were told to end: by then the others are lost for this start. */
+/* A SIGTERM after all were told to end is not a loss. */
 static bool was_killed(const launch_end *end) {
     return is_missing(end) || (end->ended && end->by_signal && !(end->asked && end->number == SIGTERM));
 }
@@ -211,7 +211,7 @@ static void print_late(const supervisor *s, const launch_job *job) {
     }
     fprintf(stderr,
             "cleat: its host, the network to it, or a login that asks for a password may be the cause. `%s --host "
-            "HOST,HOST hostname` must print the names of all hosts; where starting takes longer, set "
+            "HOST,HOST hostname` must print the names of all hosts; if starting takes longer, set "
             "CLEAT_RANKS_START to more seconds\n",
             s->mpi.program);
 }

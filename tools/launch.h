@@ -81,7 +81,7 @@ typedef struct launch_ranks {
     size_t count;
 } launch_ranks;
 
-/* Finds the ranks of --devices and --hosts, of which one may be NULL; the caller frees *ranks. Words of
+/* Finds the ranks of --devices and --hosts, one of which may be NULL; the caller frees *ranks. Words of
  * `devices`, separated by commas: a number of `cleat devices`, "gpu" (all), "cpu", "all", "auto" (all GPUs,
  * or else a CPU), part of a name, and N*WORD. Drivers are asked in child processes, but not for a single
  * number: whether there is such a device shows when it is opened. */

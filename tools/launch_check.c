@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For an answer of another host, which tries all its devices. */
+/* Time limit for the answer of another host, which tries all its devices. */
 static const double host_seconds = 60;
 
 static bool is_same(const cleat_device_facts *a, const cleat_device_facts *b) {
@@ -17,7 +17,8 @@ static bool is_same(const cleat_device_facts *a, const cleat_device_facts *b) {
            a->pci_bus == b->pci_bus && a->pci_device == b->pci_device && a->pci_function == b->pci_function;
 }
 
-/* The number of the device now: the same as before if that is still the device, or else that of its like. */
+/* The present number of the device: the previous one if it still names the device, else that of an equal
+ * device. */
 static bool find_again(const cleat_doctor_report *report, const launch_rank *rank, size_t *index) {
     const size_t before = strtoul(rank->selector, NULL, 10);
     if (before < report->n_devices && is_same(&report->devices[before].facts, &rank->facts)) {

@@ -59,7 +59,7 @@ static void write_text(void *user, const char *text, size_t size) {
     fflush(stderr);
 }
 
-/* A rank that was stopped in order, that has used up its time or that ends well leaves the others to do the same. */
+/* If a rank was stopped in order, has used up its time or ends well, the others do the same. */
 static bool is_failure(const launch_end *end) {
     return end->by_signal || (end->number != 0 && end->number != EXIT_TIME && end->number != EXIT_INTERRUPTED);
 }
@@ -111,7 +111,7 @@ static void limit_start(runner *r, double now) {
     r->job->late = true;
 }
 
-/* SIGUSR1 means to a guard that a rank is lost, SIGUSR2, once its own has ended, that it may leave. */
+/* SIGUSR1 informs a guard that a rank is lost; SIGUSR2 releases it once its own rank has ended. */
 static void steer(runner *r, double now) {
     const bool all_ended = have_all(r, true), all_started = have_all(r, false);
     const bool is_late = r->failed > 0 && now > r->failed + seconds_after_failure;
@@ -153,7 +153,7 @@ static cleat_status start(runner *r, const launch_words *command, cleat_error *e
     return cleat_fail(error, CLEAT_ERR_IO, "cannot start %s: %s", command->items[0], strerror(errno));
 }
 
-/* Reads what has arrived, waiting for it a moment; false at the end of the pipe. */
+/* Reads the available data, waiting briefly; false at the end of the pipe. */
 static bool read_some(runner *r, int milliseconds) {
     char text[4096];
     struct pollfd waiting = {.fd = r->in, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* The launcher of MPI: finding it, and its command line with the options that everybody needs here. */
+/* The launcher of MPI: finding it, and its command line with the options that every run needs. */
 #include "launch.h"
 
 #include <cleat/doctor.h>
@@ -28,7 +28,7 @@ void launch_words_free(launch_words *words) {
     *words = (launch_words){.count = 0};
 }
 
-/* The kind of a launcher by what it prints as its version; false: unknown. */
+/* The kind of a launcher by its version text; false: unknown. */
 static bool find_kind(const char *text, launch_kind *kind) {
     const char *open = strstr(text, "(Open MPI) ");
     if (open) {
@@ -47,7 +47,7 @@ static bool find_kind(const char *text, launch_kind *kind) {
     return true;
 }
 
-/* Reads what the program prints as its version; false if it cannot be run. */
+/* Reads the version text of the program; false if it cannot be run. */
 static bool read_version(const char *program, char *text, size_t size) {
     char word[CLEAT_PATH], command[CLEAT_PATH + 64];
     if (!cleat_shell_word(program, word, sizeof word)) return false;
@@ -76,7 +76,7 @@ static cleat_status fail_missing(const char *named, bool found, cleat_error *err
     if (found)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: this launcher of MPI is not known here; Open MPI 4 and 5, and MPICH's mpiexec are. Name one "
+            "%s: this launcher of MPI is not supported; Open MPI 4 and 5, and MPICH's mpiexec are. Name one "
             "of them by CLEAT_MPIRUN, or start the ranks yourself: mpirun -n N cleat train ...",
             named ? named : "mpirun");
     if (named && *named)
@@ -124,9 +124,9 @@ static void join_hosts(const launch_ranks *ranks, char *text, size_t size) {
     }
 }
 
-/* Without a binding, or else one or two ranks would be bound to a core each; more ranks than slots are
- * allowed, since a slot is a core; and bridges of containers and virtual machines have the same address on
- * every host. */
+/* Without a binding, because one or two ranks would otherwise be bound to a core each; more ranks than slots
+ * are allowed, since a slot is a core; and bridges of containers and virtual machines have the same address
+ * on every host. */
 static void add_open_mpi(const launch_mpi *mpi, const char *hosts, launch_words *words) {
     launch_add(words, "--bind-to");
     launch_add(words, "none");

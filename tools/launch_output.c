@@ -8,7 +8,7 @@
 /* Open MPI frames its messages with lines of dashes. */
 enum { DASHES = 20 };
 
-/* Messages about the end of a job, which the supervisor explains with more knowledge. */
+/* Messages about the end of a job, which the supervisor explains better. */
 static const char *const dropped_boxes[] = {"has exited due to process rank", "a non-zero exit code",
                                             "with non-zero status",           "mpirun noticed that process",
                                             "prterun noticed that process",   "BAD TERMINATION"};

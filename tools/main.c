@@ -106,8 +106,8 @@ static void open_standard_streams(void) {
 }
 
 /* glibc raises the size from which memory goes straight back to the system, up to 32 MiB, with every large
- * block that is freed. What compilers and buffers leave would then stay in the arenas of their threads, 10 MB
- * in each. */
+ * block that is freed. The freed memory of compilers and buffers would then stay in the arenas of their
+ * threads, 10 MB in each. */
 static void return_large_blocks(void) {
 #ifdef __GLIBC__
     enum { LARGE = 1 << 20 };

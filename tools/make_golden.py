@@ -46,7 +46,7 @@ SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "
 EMBERFORMER = {"dims": [4, 6, 8, 10], "spatial_heads": [1, 3, 2, 2], "sr": [3, 2, 1, 1], "depth": 1, "decoder": 10,
                "classes": 1, "stem_stride": 2, "px": 20, "patch": 4, "features": 3, "inputs": 2, "positive_weight": 2.5,
                "focal_gamma": 1.5, "dice": 0.7}
-# The self-check's: multiples of 8 and 16, which the fastest kernels ask for, and the large stem with its max pooling.
+# The self-check's: multiples of 8 and 16, which the fastest kernels require, and the large stem with its max pooling.
 CHECK_SIZES = {
     "HIDDEN": 16, "INPUTS": 8, "WIDTHS": [16, 32, 32, 8], "DENSE_LOSS": "mse of the outputs",
     "RESNET": {"channels": 8, "px": 16, "inputs": 3, "classes": 8, "stem": 7},
@@ -431,7 +431,7 @@ def is_frozen(args, name):
 
 
 def groups_of(args, parameters):
-    """The groups of torch.optim.AdamW that --train asks for: one for each parameter that is trained."""
+    """The groups of torch.optim.AdamW that --train selects: one for each parameter that is trained."""
     train, groups = args.train, []
     for name, values in parameters.items():
         above = args.layers + 1 - depth_of(args, name)

@@ -103,7 +103,7 @@ static void wrap(sheet *s, int indent, tint color, const char *text) {
 
 static const char *text_of(const cJSON *object, const char *name) {
     char *text = cJSON_GetStringValue(cleat_json_member(object, name));
-    if (text) cleat_clean_text(text); /* of a file that anybody may have written */
+    if (text) cleat_clean_text(text); /* from a file that anyone may have written */
     return text ? text : "";
 }
 

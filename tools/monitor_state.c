@@ -20,7 +20,7 @@ cleat_status monitor_open(const char *folder, monitor_state *state, cleat_error 
     state->samples = cleat_history_find(state->history, "sample");
     state->train = cleat_history_find(state->history, "train");
     state->eval = cleat_history_find(state->history, "eval");
-    state->start = cJSON_Parse(state->history->last_start); /* NULL of NULL */
+    state->start = cJSON_Parse(state->history->last_start); /* NULL for NULL */
     state->end = cJSON_Parse(state->history->last_end);
     state->first_sample = find_first_sample(state);
     state->phase = state->start || state->end ? state->history->phase : CLEAT_HISTORY_UNKNOWN;

@@ -130,7 +130,7 @@ class Passport:
         return int(self.number(section, key))
 
     def optional(self, section, key):
-        """A number that a passport may not know; None: unknown."""
+        """A number that may be unknown in a passport: then None."""
         if key not in self.sections[section] or self.get(section, key) == "unknown":
             return None
         return self.number(section, key, positive=False)
@@ -144,7 +144,7 @@ def median(passports, section, key):
 
 
 def source(passports):
-    """What stands in [source] of every value from a passport."""
+    """The entry of [source] for every value from a passport."""
     dates = sorted({p.get("passport", "date") for p in passports})
     newest = max(passports, key=lambda p: p.get("passport", "date"))
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]} ({len(passports)} passports, medians)"
@@ -156,7 +156,7 @@ def facts(passports):
     p = max(passports, key=lambda one: one.get("passport", "date"))
     total, free = p.whole("device", "memory_total"), p.optional("device", "memory_free")
     unit = p.get("device", "matrix_unit")
-    taken = "measured: total - free" if free else "assumption: the driver did not tell the free memory"
+    taken = "measured: total - free" if free else "assumption: the driver did not report the free memory"
     reserved = max(total - int(free), 0) if free else total // 20
     made = {
         "memory": (total, "memory", ""),
@@ -212,7 +212,7 @@ def read_card(path):
 
 
 def new_card(passports):
-    """What a passport cannot tell."""
+    """Values that no passport contains."""
     p = passports[0]
     gib = p.number("device", "memory_total") / 2**30
     return {
@@ -224,7 +224,7 @@ def new_card(passports):
         },
         "speed": {},
         "loader": {"workers": "2"},
-        "source": {"workers": "assumption: no passport tells it; cleat find-workers measures it"},
+        "source": {"workers": "assumption: not in passports; cleat find-workers measures it"},
     }
 
 
@@ -246,7 +246,7 @@ def make_card(passports, old):
     for key, (value, remark) in speeds(passports, old).items():
         card["speed"][key] = value
         card["source"][key] = f"{where}: {remark}"
-    power = [key for key in ("board_watts",) if key in card["speed"]]  # optional; no passport tells it
+    power = [key for key in ("board_watts",) if key in card["speed"]]  # optional; not in passports
     lines = [f"# {card['card']['title']}. Written by tools/passport_merge.py."]
     for section, keys in (
         ("card", CARD_KEYS),
@@ -297,7 +297,7 @@ def make_tuned(passports, match):
 
 
 def passed(passports, precision):
-    """'9 of 9': families whose reference training came out right."""
+    """'9 of 9': families whose reference training passed."""
     results = [
         value
         for p in passports
@@ -401,7 +401,7 @@ def update_table(path, new):
 
 
 def same_device(passports):
-    """Passports of different devices make no card."""
+    """Refuses passports of different devices."""
     first = passports[0]
     for p in passports[1:]:
         for key in ("name", "vendor", "memory_total"):
@@ -411,7 +411,7 @@ def same_device(passports):
 
 
 def warn_of_load(passports):
-    """Rates measured beside other work are too low."""
+    """Warns of passports whose rates were measured beside other work: they are too low."""
     for p in filter(is_busy, passports):
         load, at = p.find("host", "load")
         cpus = p.get("host", "cpus")
@@ -419,7 +419,7 @@ def warn_of_load(passports):
 
 
 def warn_of_changes(passports):
-    """Variables of cleat change the device that is described; failures concern the one who merges."""
+    """Warns of variables of cleat, which change the device that is described, and of failures."""
     for p in passports:
         value, at = p.sections["host"].get("environment", ("", 0))
         if "CLEAT_" in value:

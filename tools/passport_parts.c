@@ -27,7 +27,7 @@ static const char *yes(bool value) {
     return value ? "true" : "false";
 }
 
-/* What opening a device logs, for example why its matrix unit is not used. */
+/* Messages logged while a device opens, for example why its matrix unit is not used. */
 static void print_note(void *user, cleat_log_level level, const char *text) {
     int *count = user;
     (void)level;

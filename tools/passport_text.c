@@ -11,7 +11,7 @@
 
 enum { SEAL_BYTES = 128 };
 
-/* Names that say nothing about a person, and that messages and values need as words. */
+/* Names that identify no person, and that occur as words in messages and values. */
 static const char *const common[] = {"root",   "localhost", "user",  "users",  "nobody", "gpu",     "cpu",
                                      "amd",    "nvidia",    "intel", "cuda",   "linux",  "debian",  "ubuntu",
                                      "server", "desktop",   "cleat", "docker", "laptop", "machine", NULL};

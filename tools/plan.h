@@ -29,7 +29,7 @@ typedef struct plan_rates {
     size_t n_scalings, n_points;
     plan_scaling scalings[PLAN_BATCHES];
     plan_point points[PLAN_POINTS];
-    int64_t cut_warmup;  /* warm-up in optimizer steps that training cuts the profile's to; -1: it does not */
+    int64_t cut_warmup;  /* warm-up in optimizer steps if training shortens the profile's; else -1 */
     cleat_status status; /* not CLEAT_OK: training would reject the schedule; there are no points */
     cleat_error error;
 } plan_rates;

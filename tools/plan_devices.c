@@ -68,7 +68,7 @@ static cleat_status read_price(const char *text, size_t size, plan_devices *plan
     }
     if (end == number || *end || !isfinite(price) || price < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--price: '%.*s' is not a price: give DEVICE=PRICE for an hour, separated by commas, such as "
+                          "--price: '%.*s' is not a price: give DEVICE=PRICE per hour, separated by commas, such as "
                           "t4=0,rtx4090=0.35",
                           (int)(size < 60 ? size : 60), text);
     for (int i = 0; i < plan->count; ++i) {
@@ -102,7 +102,7 @@ static cleat_status read_request(const plan_devices_request *request, plan_devic
     if (status) return status;
     if (!request->network && plan->count > 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--devices needs --network, what connects the devices: memory, pcie3, 1Gb, 25Gb,5us, ...");
+                          "--devices needs --network, the network between them: memory, pcie3, 1Gb, 25Gb,5us, ...");
     status = cleat_network_parse(request->network ? request->network : "memory", &plan->network, error);
     return status ? cleat_fail_in(error, status, "--network") : status;
 }

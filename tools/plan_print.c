@@ -210,7 +210,7 @@ static double two_digits(double x) {
     return round(x / unit) * unit;
 }
 
-/* A time, or the range in which it lies, where estimates may be wrong by more than a factor of 1.3. */
+/* A time, or the range in which it lies if estimates may be wrong by more than a factor of 1.3. */
 static const char *range_of(const cleat_fit_report *report, double seconds, char text[2 * CLI_SHORT]) {
     const double within = report->rates.within;
     char least[CLI_SHORT], most[CLI_SHORT];

@@ -74,7 +74,7 @@ fingerprint() {
     cksum <"$profile"
 }
 
-# Only a folder with a fingerprint is quickstart's own: nothing in another one is taken for its own, overwritten or deleted.
+# Only a folder with a fingerprint belongs to quickstart: nothing in another one is reused, overwritten or deleted.
 check_folder() {
     local name
     [[ ! -f $out/fingerprint ]] || return 0
@@ -125,7 +125,7 @@ measure() {
     "$cleat" --log warning eval "$profile" --device "$device" --set "data.path=$out/data" --checkpoint "$out/run" --split test >"$out/eval.part"
 }
 
-# Sequences alone: what the model sees of a molecule without a known structure.
+# Sequences only: the model's input for a molecule without a known structure.
 predict() {
     awk -F, '$4 == "test" { print ">" $1 "\n" $2 }' "$out/data/sequences.csv" >"$out/held_out.fasta"
     "$cleat" --log warning predict "$profile" --device "$device" --checkpoint "$out/run" --data "$out/held_out.fasta" --out "$out/predictions"

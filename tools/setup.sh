@@ -2,7 +2,7 @@
 # Installs the build dependencies of cleat (Debian 12, Ubuntu 22.04 or later). Does nothing, without network, if all are installed.
 #   tools/setup.sh            dependencies to build and run
 #   tools/setup.sh --tests    also the dependencies of tools/test.sh
-#   tools/setup.sh --print    print the packages that compiling needs, one a line, and install nothing
+#   tools/setup.sh --print    print the packages that compiling needs, one per line, and install nothing
 set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
@@ -19,7 +19,7 @@ optional_test_packages=("openmpi-bin:training on several devices is not tested" 
     "jupyter-nbconvert:the notebooks are not tested" "python3-ipykernel:the notebooks are not tested")
 least_cmake=3.22
 
-exec 3>&2 # for `fail`: where it is called, stderr may go into a log
+exec 3>&2 # for `fail`: when it is called, stderr may go into a log
 
 fail() {
     printf 'setup: %s\n' "$@" >&3
@@ -30,7 +30,7 @@ usage() {
     sed -n '2,5s/^# \{0,1\}//p' "$0"
 }
 
-# missing_packages NAME...: those that dpkg does not know as installed, one a line.
+# missing_packages NAME...: those that are not installed according to dpkg, one per line.
 missing_packages() {
     local name
     for name in "$@"; do
@@ -38,7 +38,7 @@ missing_packages() {
     done
 }
 
-# Without dpkg nothing can be installed here; what is needed may be there all the same.
+# Without dpkg nothing can be installed here, but everything may be present already.
 check_by_hand() {
     local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libpcre2-8 libxxhash libpng libjpeg zlib libprotobuf-c librhash)
     $tests && libraries+=(cmocka)
@@ -120,7 +120,7 @@ check_cmake() {
             "(with pip from the package python3-pip; as a user it goes to ~/.local/bin, which must be in PATH); then run this again"
 }
 
-# A cmake from elsewhere, from pip for example, serves as well as the package.
+# A cmake from another source, pip for example, is as good as the package.
 without_cmake() {
     if command -v cmake >/dev/null; then sed '/^cmake$/d'; else cat; fi
 }
@@ -129,7 +129,7 @@ missing_required() {
     missing_packages "${packages[@]}" | without_cmake
 }
 
-# virtual_card_packages: the newest clang of which this release also has libclc, as optional packages, one a line. The packages libclc-N
+# virtual_card_packages: the newest clang of which this release also has libclc, as optional packages, one per line. The packages libclc-N
 # exclude each other, so an installed one decides.
 virtual_card_packages() {
     local version installed loss="the tests of the virtual card are skipped"
@@ -152,7 +152,7 @@ all_optional() {
     fi
 }
 
-# missing_of_all: the packages to install, one a line: of the optional ones those that this release has.
+# missing_of_all: the packages to install, one per line; optional ones only if this release has them.
 missing_of_all() {
     local word
     missing_required
@@ -169,10 +169,10 @@ install_missing() {
     local missing log
     mapfile -t missing < <(missing_of_all)
     ((${#missing[@]})) || return 0
-    # Optional packages are not worth a question for the password.
+    # Optional packages are not worth a password prompt.
     [[ $(missing_required) ]] || is_root_without_asking || return 0
     log=$(mktemp)
-    # shellcheck disable=SC2064 # the name of this moment
+    # shellcheck disable=SC2064 # the present name
     trap "rm -f '$log'" EXIT
     update_lists "$log" "${missing[@]}"
     check_cmake

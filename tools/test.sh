@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds and tests cleat. The last line says `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+# Builds and tests cleat. The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
 #     quick      default build, tests that take seconds (ctest -L quick), format (default)
 #     ci         what continuous integration runs for each change: format, clang, newest, default_short, sanitize_short, thread, package
@@ -14,13 +14,13 @@
 #     valgrind   the quick tests without a device under memcheck: values that were never set
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
-#     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` where CLEAT_TEST_OPENCL is set
+#     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` if CLEAT_TEST_OPENCL is set
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words; commits
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
 # CPUs; tests: one more), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel is downloaded
-# where it is named).
+# if it is named).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
 set -euo pipefail
 
@@ -111,8 +111,7 @@ run_tests() {
 
 # --- steps
 
-# Sanitizers change what gcc can see: it then warns of what cannot happen. -g1 has the lines that their reports name, and compiles a
-# quarter faster than -g.
+# With sanitizers gcc warns of cases that cannot occur. -g1 has the line numbers of their reports, and compiles a quarter faster than -g.
 sanitizer_options=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g1")
 
 # As gcc of Ubuntu compiles by default: checked sizes of buffers, and results that must be used.
@@ -123,7 +122,7 @@ build_default() {
     build default "${1:-all}" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DCLEAT_WERROR="${2:-ON}" "${fortified[@]}"
 }
 
-# What users run: a newer compiler may warn of something that ours does not.
+# Without -Werror, as users build: a newer compiler may warn of something that ours does not.
 step_quick() {
     ! build_default all OFF || run_tests default -L quick
     step_format
@@ -146,7 +145,7 @@ step_default_short() {
     default_tests 'slow|long|oclgrind|valgrind'
 }
 
-# On PoCL no function may share local memory among groups: what the tests of the step compiled.
+# Checks the kernels that the tests of the step compiled: on PoCL no function may share local memory among groups.
 check_local_memory() {
     local log=$builds/local_memory.log status=0
     if ! command -v python3 >/dev/null; then
@@ -323,7 +322,7 @@ check_history() {
     check "commits, self-test" "$top/tests/history.sh" --self-test || true
 }
 
-# Releases of clang-format differ in what they write: the one of Debian 12 decides.
+# Releases of clang-format format differently: the one of Debian 12 decides.
 step_format() {
     local program
     check "opening lines of source files" "$top/tests/opening_lines.sh" || true
@@ -382,7 +381,7 @@ main() {
     done
     title "done"
     ((${#failures[@]} == 0)) || printf 'failed: %s\n' "${failures[@]}"
-    ((skipped == 0)) || echo "what is skipped lacks a package: tools/setup.sh --tests installs those of Debian and Ubuntu; PyPI has others (tests/README.md)"
+    ((skipped == 0)) || echo "skipped tests lack a package: tools/setup.sh --tests installs those of Debian and Ubuntu; PyPI has others (tests/README.md)"
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
     ((failed == 0 && passed > 0))
 }

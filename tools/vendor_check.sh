@@ -26,7 +26,7 @@ die() { echo "vendor_check: $*" >&2; exit 2; }
 
 # --- rules of the sources ---------------------------------------------------------------------------------------------
 
-# Comments become nothing; lines keep their numbers.
+# Removes comments; lines keep their numbers.
 strip_comments() {
   awk '{ line = $0; out = ""
     while (line != "") {
@@ -64,7 +64,7 @@ lint_file() {
     "$(files_of "$1" clh | while read -r f; do printf 's|^[[:space:]]*#[[:space:]]*include[[:space:]]*"%s"||;' "${f#"$1"/}"; done)" <<<"$source"
 }
 
-# FILE:FUNCTION of those that do not follow the rule `shape` yet. Lines leave this list, none are added.
+# FILE:FUNCTION of the exceptions to the rule `shape`. Lines may be removed from this list, but not added.
 unshaped='
   attention/attention_mma_columns_forward.cl:attention_mma_columns_forward
   attention/attention_mma_forward.cl:attention_mma_forward
@@ -133,7 +133,7 @@ lint_shapes() {
   found=$(files_of "$1" cl clh | while read -r f; do lint_shape "$1" "$f"; done)
   grep -v '^excused ' <<<"$found" || true
   for name in $unshaped; do
-    [ "$1" != "$root/cl" ] || grep -q "^excused $name\$" <<<"$found" || echo "tools/vendor_check.sh: shape: $name has the wanted shape: take it off the list"
+    [ "$1" != "$root/cl" ] || grep -q "^excused $name\$" <<<"$found" || echo "tools/vendor_check.sh: shape: $name follows the rule: remove it from the list"
   done
 }
 
@@ -162,7 +162,7 @@ lint_folder() {
   lint_names "$1"
 }
 
-# Every rule must find the slip that was made for it.
+# Every rule must find its deliberate violation.
 lint_itself() {
   local found slips=$root/tests/vendor/slips wanted
   found=$(most_lines=10; lint_folder "$slips")
@@ -219,7 +219,7 @@ cmake --build "$build" --target list_programs >"$work/build.log" 2>&1 || { tail 
 lister=$(find "$build" -type f -name list_programs -perm -u+x | head -1)
 CLEAT_SOURCE_DIR=$root CLEAT_KERNEL_DIR=$root/cl "$lister" "$work/programs" $which
 
-# Options of Intel's own (256 registers a thread) are for its compiler alone: clang, which reads each program first, knows none of them.
+# Options of Intel's own (256 registers a thread) are for its compiler alone: clang, which reads each program first, supports none of them.
 # Drivers define the macro of loads of blocks, which every card of Intel's has; ocloc does not.
 cat >"$work/ocloc" <<'EOF'
 #!/usr/bin/env bash
@@ -245,7 +245,7 @@ compile() {
   case $code in 0) ;; 3) skipped=1;; *) bad=1;; esac
 }
 
-# Those of the wanted targets that match a pattern; those of stdin that do not
+# Selected targets that match a pattern; targets from stdin that do not
 targets_of() { tr , '\n' <<<"$targets" | grep -E "$1" | paste -sd, || true; }
 drop_targets() { tr , '\n' | grep -vE "$1" | paste -sd, || true; }
 
@@ -288,7 +288,7 @@ check_matrix_instructions() {
   done
 }
 
-# NVIDIA's driver compiles with an older clang: of what the workloads launch, no array may stay in memory there either.
+# NVIDIA's driver compiles with an older clang: no array of the workloads' kernels may stay in memory there either.
 check_arrays() {
   cmake --build "$build" --target workload_programs >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; die "workload_programs was not built"; }
   ctest --test-dir "$build" -R '^vendor\.stack_arrays$' --output-on-failure --no-tests=ignore | grep -vE '^ *Start|^Test project|^$' || bad=1

@@ -1,6 +1,6 @@
 /* Plain attention: one work-item per row, any head size, any work-group size.
  *
- * Also the sums of dy * y that the backward pass of the GPU kernels needs. Layout and lengths:
+ * Also computes the sums of dy * y for the backward pass of the GPU kernels. Layout and lengths:
  * attention.clh. */
 #include "attention/attention.clh"
 
@@ -17,7 +17,7 @@ __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(co
     }
 }
 
-/* --- one work-item a query ------------------------------------------------------------------------------ */
+/* --- one work-item per query ---------------------------------------------------------------------------- */
 
 __kernel void attention_plain_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                       const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),
@@ -73,7 +73,7 @@ __kernel void attention_plain_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(
     }
 }
 
-/* --- one work-item a key -------------------------------------------------------------------------------- */
+/* --- one work-item per key ------------------------------------------------------------------------------ */
 
 __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
                                    const int kv_row, TENSOR(const int, q_lengths), TENSOR(const int, k_lengths),

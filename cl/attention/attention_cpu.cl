@@ -11,9 +11,9 @@
  * attention.clh. */
 #include "attention/attention_cpu.clh"
 
-/* Maximum number of groups per work-item, limited by the private memory they take; an argument says how many
- * are used. Rows of keys and values are far apart, so that packing them misses the caches; the more groups
- * share a packed block, the lower its cost per group. */
+/* Maximum number of groups per work-item, limited by private memory; the argument `groups` is the number in
+ * use. Rows of keys and values are far apart, so packing them misses the caches; the more groups share a
+ * packed block, the lower its cost per group. */
 #ifndef FORWARD_GROUPS
 #define FORWARD_GROUPS 1
 #endif

@@ -16,9 +16,9 @@
 #endif
 
 /* Rows of a tile. Local memory is at most 30 KiB with 32 of heads of up to 64 elements and with 16 of larger
- * heads. Two streamed tiles of those, with as many columns as rows, would not fit: they take turns in one
- * (TURNS), and one of them is loaded twice where it is needed twice. Half as many columns in two tiles cost
- * more: every float4 from local memory would serve half as many products. */
+ * heads. For larger heads, two streamed tiles with as many columns as rows would not fit: they take turns in
+ * one buffer (TURNS), and a tile that is needed twice is loaded twice. Two tiles of half as many columns are
+ * slower, because every float4 from local memory would serve half as many products. */
 #ifndef ROWS
 #define ROWS 16
 #endif
@@ -29,7 +29,8 @@
 #define COLS (FEW_COLS ? 8 : 16)
 #endif
 #define HELD_STRIDE VEC4S
-/* For heads of 32: without a loop ptxas 12.9 spills 24 bytes on sm_90 at 255 registers; with it, it takes 168. */
+/* For heads of 32: without the loop ptxas 12.9 spills 24 bytes on sm_90 at 255 registers; with it, it takes
+ * 168. */
 #define IN_HALVES 1
 #include "attention/attention_gpu.clh"
 
@@ -127,7 +128,7 @@ attention_gpu_dq(INPUTS, TENSOR(float, delta), TENSOR(const T, accum), TENSOR(T,
                softmax_scale);
 }
 
-/* Rows from n on of a tile become 0: their weights were those of keys of zeros. */
+/* Clears the rows of a tile from n on: their weights were computed from keys of zeros. */
 static inline void clear_rows(sums *o, int n) {
 #pragma unroll
     for (int i = 0; i < OWN_ROWS; ++i)
@@ -136,8 +137,8 @@ static inline void clear_rows(sums *o, int n) {
             if (own_row(i) >= n) o->at[i][c] = (float4)(0.0f);
 }
 
-/* As load_rows, of dy; parts of delta = dy * y, too: each of the TX work-items of a row sums the elements
- * that it loads. */
+/* Like load_rows, for dy. Also computes parts of delta = dy * y: each of the TX work-items of a row sums the
+ * elements that it loads. */
 static inline void load_douts_and_parts(const tiles_of_group *t, __global const T *y, __global const T *dy, int row,
                                         int n, bool whole) {
     const int lane = own_column(0);
@@ -257,8 +258,8 @@ attention_gpu_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), c
                  PASS(dv), heads, lq, lk, softmax_scale, PASS(shares), parts, part_queries);
 }
 
-/* Both in one launch: the first dq_groups groups compute dQ, the others dK and dV, and delta from y
- * again, so that neither waits for the other. */
+/* Both in one launch: the first dq_groups groups compute dQ. The others compute dK and dV, and recompute
+ * delta from y, so that they need not wait for dQ. */
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
 attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                         TENSOR(T, dq), TENSOR(T, dk), TENSOR(T, dv), const int heads, const int lq, const int lk,

@@ -3,12 +3,12 @@
  * A work-group holds ROWS queries; keys and values stream through local memory, COLS at a time. Layout and
  * lengths: attention.clh; tiles: attention_gpu.clh. */
 
-/* Rows of a tile. On Intel's GPUs 32, whose registers do not suffice for more; else half of THREADS, so that
- * a work-item has four, of which it computes three or four columns at a time. */
+/* Rows of a tile: 32 on Intel's GPUs, which lack registers for more; else half of THREADS, so that a
+ * work-item has four rows and computes three or four columns of them at a time. */
 #ifndef ROWS
 #define ROWS 32
 #endif
-/* The largest tiles for which local memory is at most 32 KiB. With 32 columns and such head sizes Intel's
+/* The largest tiles for which local memory is at most 32 KiB. With 32 columns at these head sizes Intel's
  * compiler keeps the sums in memory (ocloc 22.43, pvc). */
 #if DH > 64 || (defined(SUB_GROUP) && DH % 4 != 0)
 #define COLS 16

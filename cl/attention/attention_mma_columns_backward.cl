@@ -19,7 +19,7 @@ static inline float delta_of_row(__global const T *y, __global const T *dy) {
     return sum_chunk(sum);
 }
 
-/* What this lane's row adds to the scores. */
+/* Log-sum-exp and delta of this lane's row. */
 typedef struct statistics {
     float log_sum, delta;
 } statistics;
@@ -94,7 +94,7 @@ attention_mma_columns_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T,
 
 #include "attention/attention_statistics.clh"
 
-/* What 16 queries add to the gradients of keys and values, from the places in the tiles where they begin. */
+/* Where 16 queries, which contribute to the gradients of keys and values, begin in the tiles. */
 typedef struct stretch {
     __local const ushort *queries, *douts, *transposed_queries, *transposed_douts;
     __local const float *statistics;
@@ -109,7 +109,7 @@ static inline columns_c dscores_of(stretch at, int eight, columns_c weight, cons
     const columns_c dweight = multiply_rows(at.douts + eight * 128, value, scratch);
     return weight * (dweight - TABLE_ROWS(at.statistics + COLS, eight));
 }
-/* In this order few registers are in use at once. */
+/* This order keeps few registers in use at once. */
 static inline void add_queries(row_c *sum_k, row_c *sum_v, stretch at, const row_b *key, const row_b *value,
                                float scale, MATRIX_SCRATCH_ARG scratch) {
     const columns_c top = weights_of(at, 0, key, scale, scratch), bottom = weights_of(at, 1, key, scale, scratch);
@@ -159,7 +159,7 @@ attention_mma_columns_keys(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const 
     zero_row(&sum_v);
 
     for (int left = length; left > 0; left -= COLS) {
-        /* Never ahead: the registers are full. */
+        /* Not sent ahead, because no registers are free. */
         streams_send(&streams, left);
         const float statistic = fetch_statistic(AT(lse), AT(delta), statistics_at + (length - left), left);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tiles may be overwritten */

@@ -4,7 +4,7 @@
  * rounded to T for their product with the values. Layout and lengths: attention.clh. */
 #include "attention/attention_mma_columns.clh"
 
-/* Of this lane's row: the largest score, and the sum of the weights relative to it. */
+/* The largest score of this lane's row, and the sum of the weights relative to it. */
 typedef struct softmax_row {
     float top, sum;
 } softmax_row;
@@ -20,7 +20,7 @@ static inline void add_scores(scores *s, __local const ushort *slab, columns_b q
 #undef ADD
 }
 
-/* Replaces the scores by their weights, and scales what was summed before to the new largest score. */
+/* Replaces the scores by their weights, and rescales the earlier sums to the new largest score. */
 static inline void weights(scores *s, softmax_row *softmax, row_c *out, float scale, __local const float *masks) {
     columns_c largest = s->at[0], sum = 0.0f;
 #define COMPARE(eight) largest = fmax(largest, s->at[eight]);

@@ -14,17 +14,17 @@
 #if ROWS > 4 * COLS
 #error the rows pass through the memory of the tiles
 #endif
-/* Tiles of a stage: of keys (or queries), of values (or output gradients). */
+/* The two tiles of a stage: keys (or queries), and values (or output gradients). */
 #define TILES(stage) (memory + (stage)*2 * TILE)
 
-/* Two tensors of which the same rows are streamed. */
+/* Two tensors that are streamed together, row by row. */
 typedef struct streams {
     __global const T *first, *second; /* the next tile */
     int first_row, second_row;        /* elements from row to row */
     transit first_transit, second_transit;
 } streams;
 
-/* n: rows that are left. */
+/* n: number of remaining rows. */
 static inline void streams_send(streams *s, __local ushort *tiles, int n) {
     tile_send(&s->first_transit, tiles, s->first, s->first_row, n);
     tile_send(&s->second_transit, tiles + TILE, s->second, s->second_row, n);
@@ -46,7 +46,8 @@ typedef struct statistics {
     float log_sum[ROW_BLOCKS][SUM_ROWS], delta[ROW_BLOCKS][SUM_ROWS];
 } statistics;
 
-/* delta also goes to global memory, by one of the lanes that have the row; parts: of delta_parts. */
+/* One of the lanes that hold a row also writes its delta to global memory. parts: the result of
+ * delta_parts. */
 static inline void load_statistics(statistics *s, __global const float *lse, __local const float *parts,
                                    __global float *delta, int n) {
     UNROLLED
@@ -61,7 +62,7 @@ static inline void load_statistics(statistics *s, __global const float *lse, __l
     }
 }
 
-/* Scores become the gradients of scores; dweight: those of the weights. */
+/* Replaces scores by their gradients. dweight: the gradients of the weights. */
 static inline void dscores(matrix_c score[ROW_BLOCKS], const matrix_c dweight[ROW_BLOCKS], const statistics *s,
                            float scale) {
     UNROLLED
@@ -123,8 +124,8 @@ attention_mma_rows_dq(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
 
 #include "attention/attention_statistics.clh"
 
-/* Transposed scores become weights, and dweight the gradients of the scores. statistics: from this fragment's first
- * query on. */
+/* Replaces transposed scores by weights, and dweight by the gradients of the scores. statistics: from this
+ * fragment's first query on. */
 static inline void weights_and_dscores(matrix_c score[ROW_BLOCKS], matrix_c dweight[ROW_BLOCKS],
                                        __local const float *statistics, float scale) {
     UNROLLED
@@ -157,7 +158,7 @@ __attribute__((always_inline)) static inline void store_share(const rows_c *sums
 #undef STORE_PAIR
 }
 
-/* What a work-group computes: a tile of keys, of which in_tile exist and n are valid, and a part of the queries. */
+/* A work-group's share: a tile of keys (in_tile exist, n are valid) and a part of the queries. */
 typedef struct own_keys {
     int b, h, part, j0, in_tile, n;
 } own_keys;

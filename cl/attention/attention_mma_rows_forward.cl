@@ -5,7 +5,8 @@
  * for their product with the values. Layout and lengths: attention.clh. */
 #include "attention/attention_mma_rows.clh"
 
-/* Of each row of this lane: the largest score, the same in base 2 and scaled, and the sum of this lane's weights. */
+/* For each row of this lane: the largest score, the same in base 2 and scaled, and the sum of this lane's
+ * weights. */
 typedef struct softmax_rows {
     float top[ROW_BLOCKS][SUM_ROWS], bias[ROW_BLOCKS][SUM_ROWS], sum[ROW_BLOCKS][SUM_ROWS];
 } softmax_rows;
@@ -14,11 +15,11 @@ typedef struct scores {
     matrix_c at[COL_FRAGMENTS][ROW_BLOCKS];
 } scores;
 
-/* A weight is 2^(score * scale - bias) in one fused operation, exact up to the rounding of a small result, as
- * long as a bias is this precise; of larger ones the difference is taken before it is scaled. */
+/* A weight is 2^(score * scale - bias) in one fused operation, exact up to the rounding of a small result, if
+ * the bias is at most this large. With a larger bias the difference is taken before it is scaled. */
 #define PRECISE_BIAS 65536.0f
 
-/* Scores relative to the largest of their row become the scores of rows with a large bias. */
+/* Subtracts the largest score of a row from its scores, for rows with a large bias. */
 static inline void subtract_top(scores *s, int block, int row, float top) {
     UNROLLED
     for (int f = 0; f < COL_FRAGMENTS; ++f) {
@@ -28,7 +29,7 @@ static inline void subtract_top(scores *s, int block, int row, float top) {
     }
 }
 
-/* Replaces the scores of a row by its weights, and scales what was summed before to the new largest score. */
+/* Replaces the scores of a row by its weights, and rescales the earlier sums to the new largest score. */
 static inline void row_weights(scores *s, softmax_rows *softmax, rows_c *out, int block, int row, float scale,
                                MATRIX_SCRATCH_ARG scratch) {
     float highest = softmax->top[block][row];

@@ -1,10 +1,11 @@
 /* Plain disentangled attention: one work-item per row, any head size, any work-group size.
  *
- * Also the two ends that all forms share: from position keys and queries to tables by distance, and from the
- * gradients of these tables back. Layouts: disentangled.clh. */
+ * Also the first and last steps of all forms: position keys and queries to tables by distance, and the
+ * gradients of these tables back to theirs. Layouts: disentangled.clh. */
 #include "attention/disentangled.clh"
 
-/* tables [2, heads, rows, pitch] = rows of pos_k, and of pos_q times query_scale; 0 where there is no such tensor. */
+/* tables [2, heads, rows, pitch] = rows of pos_k, and of pos_q times query_scale; 0 if that tensor is
+ * absent. */
 __kernel void disentangled_expand(TENSOR(const T, pos_k), TENSOR(const T, pos_q), TENSOR(float, tables),
                                   const int heads, const int lq, const int front, const int rows, const int pitch,
                                   const int span, const int mid, const float slope, const float shift,
@@ -74,7 +75,7 @@ __kernel void disentangled_reduce(TENSOR(const float, dtables), TENSOR(const T, 
     }
 }
 
-/* --- one work-item a row ---------------------------------------------------------------------------------- */
+/* --- one work-item per row -------------------------------------------------------------------------------- */
 
 /* q . k + q . a + k . c */
 static inline float score_of(__global const T *q, __global const T *k, __global const float *a,

@@ -4,16 +4,16 @@
  * tile of keys read the tables by distance transposed, `columns` f32 [2, heads, DH, column_pitch]: for one
  * key and one element of a head, the distances of consecutive queries are consecutive.
  *
- * Sums over the pairs of a distance are matrix products whose left operand is dscore [KEYS, QUERIES] read along its
- * diagonals: `multiply` takes its scalars with any two steps. Zeros around dscore stand for the pairs that a tile of
- * diagonals has outside the block. Layouts: disentangled.clh. */
+ * Sums over the pairs of a distance are matrix products whose left operand is dscore [KEYS, QUERIES] read
+ * along its diagonals: `multiply` takes its scalars with any two steps. Zeros around dscore pad tiles of
+ * diagonals that extend past the block. Layouts: disentangled.clh. */
 #include "attention/attention_cpu.clh"
 #include "attention/disentangled.clh"
 
 #define COLUMNS_AT(which, h) (AT(columns) + ((ulong)(which)*heads + (h)) * DH * column_pitch)
 
-/* columns = the transpose of pos_k, and of pos_q times query_scale, by distance; 0 where there is no such tensor. A
- * work-item transposes two vectors of distances of all heads. */
+/* columns = the transpose of pos_k, and of pos_q times query_scale, by distance; 0 if that tensor is absent.
+ * A work-item transposes two vectors of distances of all heads. */
 __kernel void disentangled_cpu_columns(TENSOR(const T, pos_k), TENSOR(const T, pos_q), TENSOR(float, columns),
                                        const int heads, const int lq, const int front, const int column_pitch,
                                        const int span, const int mid, const float slope, const float shift,

@@ -1,9 +1,9 @@
 /* Disentangled attention on a GPU: tiles of attention_gpu.clh, and windows of the tables by distance.
  *
  * A tile of ROWS by COLS pairs has ROWS + COLS - 1 distances. Their rows are in local memory like those of
- * keys and queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 where
- * distances fall along the rows. Weights are recomputed from the log-sum-exps in the backward kernels. Those
- * hold queries (dq), keys (dk, dv) or distances (the gradients of the tables) and stream the rest. Layouts:
+ * keys and queries, and pair (r, c) uses row r - c + COLS - 1 of the window, or c - r + ROWS - 1 if distances
+ * decrease along the rows. Weights are recomputed from the log-sum-exps in the backward kernels. They hold
+ * queries (dq), keys (dk, dv) or distances (the gradients of the tables) and stream the rest. Layouts:
  * disentangled.clh. */
 
 /* Rows and columns of a tile. Local memory is at most 30 KiB. */
@@ -32,7 +32,7 @@ static inline void load_table(__local float4 *tile, int count, __global const fl
     }
 }
 
-/* tile[r, :] = row first + r of rows for r < count; 0 where that is not in [0, n). */
+/* tile[r, :] = row first + r of rows for r < count; 0 if that is not in [0, n). */
 static inline void load_span(__local float4 *tile, int count, __global const T *rows, int row, int first, int n) {
     for (int e = get_local_id(0); e < count * VEC4S; e += THREADS) {
         const int r = e / VEC4S, vec4 = e % VEC4S, at = first + r;

@@ -3,8 +3,9 @@
  * No tensor of patches is materialized: the patches that a work-item multiplies next are copied to private
  * memory (patches_load), with zeros for pixels outside the image.
  *
- *   BY_POSITION   1: small images, where much of the patches lies outside: pixels are ordered by their position, so that all of a
- *                 tile reach the same taps, and tiles that do not reach a tap are left out. CHUNK divides the source's channels.
+ *   BY_POSITION   1: for small images, whose patches lie largely outside: pixels are ordered by position, so
+ *                 that all pixels of a tile reach the same taps, and other taps are skipped. CHUNK divides
+ *                 the source's channels.
  *
  *   CONV_FORWARD   C = y [pixels, N]     A = patches of x    B = weight^T (stored [N, R S C])
  *   CONV_DX        C = dx [pixels, C]    A = patches of dy   B = weight, its taps reversed
@@ -26,9 +27,8 @@
 #include "lib/epilogue.clh"
 #include "lib/gemm_cpu.clh"
 
-/* 1: final sums are stored directly from the registers, which must hold a whole tile. Where pixels are
- * rounded to halves first, this takes enough additional registers that PoCL 3.1 keeps the sums of the
- * innermost loop in memory. */
+/* 1: final sums are stored directly from the registers, which must hold a whole tile. If pixels are rounded
+ * to halves first, the additional registers make PoCL 3.1 keep the sums of the innermost loop in memory. */
 #if !MANY_SUMS || (!TRANS_A && (defined(STORAGE_F16) || defined(STORAGE_BF16)))
 #define FROM_REGISTERS 0
 #else
@@ -50,8 +50,8 @@ static inline patch patch_at(grid g, int b, int u, int v) {
     return p;
 }
 
-/* Finds the patches of results m .. m + count of a grid: numbered image after image, or at one position in
- * all images after another. */
+/* Finds the patches of results m .. m + count of a grid: numbered image by image, or position by position
+ * across all images. */
 static inline void patches_find(grid g, int images, int m, int count, patch *found) {
     for (int i = 0; BY_POSITION && i < count; ++i)
         found[i] = patch_at(g, (m + i) % images, (m + i) / images / g.columns, (m + i) / images % g.columns);
@@ -67,13 +67,13 @@ static inline void patches_find(grid g, int images, int m, int count, patch *fou
     }
 }
 
-/* Whether the pixel that tap `tap` takes of a patch lies in the image. */
+/* Whether the pixel of a patch that tap `tap` reads lies in the image. */
 static inline bool is_inside(grid g, int tap, patch p) {
     const int row = p.top + tap / g.taps_along, column = p.left + tap % g.taps_along;
     return row >= 0 && row < g.height && column >= 0 && column < g.width;
 }
 
-/* depths[i] = depth, or 0 where the tap takes no pixel of the patches of tile i. */
+/* depths[i] = depth, or 0 if the tap reads no pixel of the patches of tile i. */
 static inline void depths_find(grid g, int tap, int depth, const patch *patches, int count, int *depths) {
     for (int i = 0; i < count; ++i) {
         const bool before = i % TILE_ROWS && depths[i / TILE_ROWS];
@@ -222,9 +222,9 @@ static inline void filters_prefetch(__global const T *weight, grid g, int down, 
     }
 }
 
-/* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, that with
- * most taps last: their work is unequal (a kernel of 1 x 1 has one phase with taps), and a thread takes half
- * of the work-items that are left at once, so each gets its share of all phases. Columns come next, so that
+/* A work-item processes (block of pixels, block of columns, phase of dx). Phases are innermost, the one with
+ * most taps last: their work is unequal (a 1 x 1 kernel has one phase with taps), and a thread takes half of
+ * the remaining work-items at once, so each gets its share of all phases. Columns come next, so that
  * neighbours read the same patches. */
 OUTLINED void pixels_block(TENSOR(const T, source), TENSOR(const T, weight), TENSOR(const float, bias),
                            TENSOR(const T, accum), TENSOR(T, result), GEOMETRY, const int block_rows,

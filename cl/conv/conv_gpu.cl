@@ -66,7 +66,7 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     tile_begin(&operands, split_steps, &tile);
     if (CONV_KIND == CONV_DX && tile.m0 >= tile.M) return;
     const bool sums_here = CONV_KIND == CONV_DW && HAS(sums) && tile.n0 == 0;
-    /* What is needed after the sum waits in local memory, for fewer registers meanwhile. */
+    /* Values needed after the sum are kept in local memory, which saves registers during it. */
     __local own_tile kept;
     if (get_local_id(0) == 0) kept = tile;
 #if CONV_KIND == CONV_DX
@@ -80,7 +80,7 @@ conv_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENS
     if (tile.steps > 0)
         tile_sum(&operands, tile.steps, steps, sum, sums_here, OWN_LINES(lines));
     else
-        barrier(CLK_LOCAL_MEM_FENCE); /* for what was kept */
+        barrier(CLK_LOCAL_MEM_FENCE); /* makes the kept values visible */
     tile = kept;
 #if CONV_KIND == CONV_DX
     operands.rows = kept_rows, operands.columns = kept_columns;

@@ -38,9 +38,9 @@ static inline void b_source(struct operands *o, int i, vec8_source *source) {
     stretch_vec8(&chunk, source);
 }
 
-/* In local memory: the steps, and when they are read, slices of sums; behind these a word for is_last_group,
- * and the pixels of the lines. With pixels 16 bytes more are taken, but of 32 KiB, so that four groups do not
- * fit an SM of 64 KiB: where they do, ptxas 13.0 aims at 128 registers, and spills. */
+/* Local memory holds the steps and, once they are read, slices of sums, followed by a word for is_last_group
+ * and the pixels of the lines. With pixels, memory below 32 KiB is padded by 16 bytes, so that four groups do
+ * not fit an SM of 64 KiB: if they fit, ptxas 13.0 aims at 128 registers, and spills. */
 #define BEHIND (8 + 2 * TILE_M)
 #define NEEDED (STEPS_MEMORY > SLICE + BEHIND ? STEPS_MEMORY : SLICE + BEHIND)
 #define MEMORY (NEEDED + (NEEDED < 16384 ? 8 * LINES_KEPT : 0))
@@ -66,7 +66,7 @@ MATRIX_KERNEL __kernel void conv_mma(TENSOR(const T, a), TENSOR(const T, b), TEN
         tile_sum(&operands, tile.steps, steps, steps + STAGES * A_STEP, sum, sums_here, &line_sum, scratch);
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);
-    if (lid == 0) *before = 0;    /* a 0 that the compiler does not know (is_last_group) */
+    if (lid == 0) *before = 0;    /* a 0 unknown to the compiler (is_last_group) */
     barrier(CLK_LOCAL_MEM_FENCE); /* the word of the last group is written */
     tile_of_group(&operands, get_group_id(0) + *before, split_steps, &tile);
 #endif

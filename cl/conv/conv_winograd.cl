@@ -1,6 +1,6 @@
 /* y or dx of a convolution by Winograd's algorithm (winograd.clh), for one work-item with wide vectors (WG ==
- * 1). dx is the convolution of dy with the kernel turned round. With stride 2, x is an image of blocks: for
- * y, K is four times its channels; for dx, N is.
+ * 1). dx is the convolution of dy with the kernel rotated by 180 degrees. With stride 2, x is an image of
+ * blocks: for y, K is four times its channels; for dx, N is.
  *
  *   conv_winograd_weights  the kernel's points, once a launch: U [panel of columns][points][pitch], a
  *                          point is [K][TILE_COLS], f32
@@ -61,7 +61,7 @@ static inline void points_of_weights(__global const T *weight, int C, int k0, in
     }
 }
 
-/* Rows from k on, of K, whose points are computed at once: those of a phase. */
+/* Number of rows from k on, of K, whose points are computed at once: those of one phase. */
 static inline int weight_rows(int C, int k, int K) {
     const int left = TURNED || WINOGRAD_STRIDE == 1 ? K - k : C - k % C;
     return min(min(WINOGRAD_WEIGHT_ROWS, K - k), left);
@@ -94,8 +94,8 @@ __kernel void conv_winograd_weights(TENSOR(const T, weight), TENSOR(float, resul
 }
 #endif
 
-/* Column n of the result at a tile's corner: its pixel, of a block where they are blocks, and its index in
- * the tensor. */
+/* Column n of the result at a tile's corner: its pixel (within its block, if results are blocks), and its
+ * index in the tensor. */
 typedef struct result_corner {
     int h, w;
     long at;
@@ -107,7 +107,7 @@ static inline result_corner corner_of(const tile_place place, int n, int rows, i
     corner.at = (((long)place.image * rows + corner.h) * columns + corner.w) * features + n - phase * features;
     return corner;
 }
-/* Of result (i, j) of the tile: whether it exists, and its distance from the corner. */
+/* Whether result (i, j) of the tile exists, and its distance from the corner. */
 static inline bool result_exists(const result_corner corner, int i, int j, int rows, int columns) {
     const int h = corner.h + RESULT_STRIDE * i, w = corner.w + RESULT_STRIDE * j;
     return (RESULT_STRIDE == 1 || (h >= 0 && w >= 0)) && h < rows && w < columns;
@@ -128,8 +128,8 @@ static inline void results_prefetch(__global T *result, int rows, int columns, i
         }
 }
 
-/* A work-item's block: of tiles and of columns; next: the tiles of the next block where that reads other
- * patches. `origin`: of the blocks of the result. */
+/* A work-item's block of tiles and columns; next: the tiles of the next block if it reads other patches;
+ * origin: that of the result's blocks. */
 typedef struct block {
     block_images x;
     __global const T *weight;
@@ -141,8 +141,8 @@ typedef struct block {
     const tile_place *places, *next_places;
 } block;
 
-/* The points of the kernel's rows [k, k + depth) and columns [n, n + cols): those of conv_winograd_weights,
- * or u, which are computed here. */
+/* The points of the kernel's rows [k, k + depth) and columns [n, n + cols): from conv_winograd_weights, or
+ * computed here, to u. */
 #if GLOBAL_PANELS
 #define U_FLOATS VEC
 INLINED panel_pointer panel_points(const block *b, int k, int depth, int n, int cols, float *u) {

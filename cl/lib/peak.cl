@@ -1,5 +1,5 @@
-/* What a launch costs, and how fast the f32 units are (session/peaks.c): an empty kernel, and multiply-adds
- * in registers. */
+/* Measures launch overhead and f32 throughput (session/peaks.c) with an empty kernel and multiply-adds in
+ * registers. */
 #include "lib/common.clh"
 #include "lib/shared_numbers.clh"
 
@@ -17,8 +17,8 @@ __kernel void peak_launch(void) {
 #endif
 
 /* A multiply-add that cannot be taken out of the loop. GPUs add a product to the sum, as their matrix
- * products do, because RDNA3 issues two such instructions at once. On CPUs `fma` may be a call of a function,
- * so the expression is contracted, and the sum is a factor. */
+ * products do, because RDNA3 issues two such instructions at once. On CPUs `fma` may be a function call, so
+ * the compiler contracts the expression, and the sum is a factor. */
 #define BEGIN(i) floatv x##i = (floatv)(0.001f * (i));
 #if WG == 1
 #define STEP(i) x##i = x##i * a + b;

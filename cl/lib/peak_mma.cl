@@ -1,4 +1,5 @@
-/* How fast the matrix unit is (session/peaks.c): products of tiles in registers, in the words of lib/mma.clh. */
+/* Measures the throughput of the matrix unit (session/peaks.c) with products of tiles in registers
+ * (lib/mma.clh). */
 #include "lib/common.clh"
 #include "lib/mma.clh"
 
@@ -26,9 +27,8 @@ MATRIX_KERNEL __kernel void peak_matrix(TENSOR(const int, rounds), TENSOR(float,
     __local ushort __attribute__((aligned(16))) tiles[4][256];
     MATRIX_SCRATCH(scratch);
     const int count = AT(rounds)[0];
-    /* Not from get_local_id(0) on in steps of WG: of that loop clang 19 makes code for RDNA that writes
-     * nothing (it compares a counter with 7 by v_cmpx_ge with exchanged operands), as the virtual cards
-     * show. */
+    /* A loop from get_local_id(0) in steps of WG is miscompiled: clang 19's code for RDNA writes nothing (it
+     * compares a counter with 7 by v_cmpx_ge with exchanged operands), as the virtual cards show. */
 #pragma unroll
     for (int k = 0; k < 4 * 256 / WG; ++k) {
         const int i = k * WG + get_local_id(0);

@@ -82,7 +82,8 @@ OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
         for (int p = 0; p * TILE_COLS < cols; ++p) {
             const int n = n0 + p * TILE_COLS, here = min(TILE_COLS, N - n);
             const bool more = (p + 1) * TILE_COLS < cols;
-            /* The next panel: of this block, or the first one of the next, which mostly follows on the same core. */
+            /* The next panel: of this block, or the first one of the next block, which usually runs on the
+             * same core. */
             const int next_n = more ? n + TILE_COLS : !last ? n0 : n0 + width < N ? n0 + width : 0;
             const int next_k = more ? k0 : last ? k_first : k0 + CHUNK;
             __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
@@ -177,7 +178,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 
 #include "lib/gemm_gpu.clh"
 
-/* The sums of a work-item that wait for their epilogue at once, in vec4s. */
+/* Number of a work-item's vec4s of sums that await their epilogue at once. */
 #if EPILOGUE == EPILOGUE_GELU || EPILOGUE == EPILOGUE_GELU_GRAD
 #define SUMS_WAIT 2
 #define PART_LEFT(n, N) LEFT(n, N)
@@ -226,7 +227,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     const int k_first = split * split_depth, k_end = own.in_parts ? min(K, k_first + split_depth) : K;
     const bool sums_here = TRANS_A && HAS(sums) && n0 == 0;
 
-    /* During the sum few registers are left: what is needed after it waits in local memory. */
+    /* Values needed after the sum are kept in local memory, which saves registers during it. */
     __local share place;
     __local parts_of_c parts;
     if (get_local_id(0) == 0) {
@@ -249,8 +250,8 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     __global float *part = in_parts ? AT(partial) + place.split * parts.size - parts.begin : 0;
     __global float *line_parts = splits ? AT(partial) + splits * parts.size : OR_NULL(sums);
 #if SUMS_WAIT
-    /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies are not
-     * unrolled, so all sums lie in memory (clang 19, f16), or take 130 to 145 registers. */
+    /* One copy of the epilogue for each SUMS_WAIT vec4s, which wait in local memory: 16 copies would not be
+     * unrolled, so that all sums would be in memory (clang 19, f16), or would take 130 to 145 registers. */
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float4 *own_sums = steps + lid;
 #pragma unroll

@@ -18,7 +18,7 @@ struct operands {
 };
 
 /* Element at which vec8 i of a step begins; the matrix is stored [lines, ld] if along_k, else [depth, ld].
- * Lines past the last one are computed, but not stored: the last one is read in their place. */
+ * The last line is read in place of lines past it, whose results are not stored. */
 static inline long vec8_begin(int i, int tile, int along_k, int line0, int lines, int k0, long ld) {
     const int q = VEC8_NUMBER(i), k = k0 + DEPTH_OF(q, tile, along_k);
     int line = line0 + LINE_OF(q, tile, along_k);
@@ -43,7 +43,7 @@ static inline void operands_begin(struct operands *o, __global const T *a, __glo
     o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
     o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
-/* Where a matrix is stored across k, vec8s of a work-item that follow each other are as many depths apart. */
+/* If a matrix is stored across k, consecutive vec8s of a work-item are this many depths apart. */
 #define DEPTHS_APART(tile) (WG / ((tile) / VALUES))
 static inline void a_source(struct operands *o, int i, vec8_source *source) {
     source->p = (__global const ushort *)(TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i]);
@@ -61,7 +61,8 @@ static inline void operands_advance(struct operands *o) {
     o->depth -= TILE_K;
 }
 
-/* In local memory: the steps, and when they are read, slices of sums, with a word for is_last_group behind them. */
+/* Local memory holds the steps and, once they are read, slices of sums, followed by a word for
+ * is_last_group. */
 #define MEMORY (STEPS_MEMORY > SLICE + 8 ? STEPS_MEMORY : SLICE + 8)
 
 /* A group processes a tile or a part of one (split.clh). */
@@ -86,7 +87,7 @@ MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), T
              &line_sum, scratch);
 #if LAST_GROUP
     __local int *before = (__local int *)(steps + SLICE);
-    if (get_local_id(0) == 0) *before = 0; /* a 0 that the compiler does not know (is_last_group) */
+    if (get_local_id(0) == 0) *before = 0; /* a 0 unknown to the compiler (is_last_group) */
     barrier(CLK_LOCAL_MEM_FENCE);          /* the word of the last group is written */
     const int zero = *before;
 #else

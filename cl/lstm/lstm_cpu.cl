@@ -1,8 +1,8 @@
 /* An LSTM layer for one work-item with wide vectors (WG == 1).
  *
- * Samples are independent, so that a work-item processes all steps of a block of samples alone. Its state and
- * the gates of the current step stay in its caches, and so does the recurrent weight, which is packed once
- * into the order in which the tiles read it.
+ * Samples are independent, so a work-item processes all steps of a block of samples alone. Its state and the
+ * gates of the current step stay in its caches, and so does the recurrent weight, which is packed once into
+ * the order in which the tiles read it.
  *
  * WIDTH (rows.clh) is the number of hidden units. In the scratch memory of a work-item a row of units is
  * UNITS vectors, the last one padded with zeros, and the four gates of a sample are four such rows. The
@@ -128,8 +128,8 @@ static inline void tile_store(floatv c[TILE][4], int width, vectors to, int pitc
     FOR_TILE(width) to[i * pitch + w * step] = c[i][w];
 }
 
-/* Stores past the caches where the compiler can: what a step writes is not read before all steps are done,
- * and its lines need not be read to be overwritten. */
+/* Stores that bypass the caches if the compiler can: the results of a step are not read before all steps are
+ * done, and their lines need not be read to be overwritten. */
 static inline void stream(floatv v, __global T *row, int at) {
 #if STREAMS && WHOLE && defined(STORAGE_F32) && __clang_major__ >= 13
     __builtin_nontemporal_store(v, (__global floatv *)(row + at));
@@ -261,8 +261,8 @@ static inline void cells_store(floatv z[TILE][4], const_vectors c, const_vectors
     }
 }
 
-/* The pre-activations of a tile before the product: those of the other kernel that has multiplied the inputs,
- * while the next tile's are prefetched; or the biases. */
+/* The pre-activations of a tile before the product: from the kernel that multiplied the inputs, while the
+ * next tile's are prefetched; or the biases. */
 static inline void tile_begin(floatv z[TILE][4], const step_rows *s, const_vectors bias, int first, int u, int n) {
     if (bias) {
         FOR_TILE(4) z[i][w] = bias[u * 4 + w];
@@ -515,9 +515,9 @@ static inline backward_state backward_begin(vectors scratch, int rows) {
 
 /* dproducts T [batch, length, 4 WIDTH] (may be NULL) may overwrite gates in place. parts (may be NULL)
  * receives, for each work-item, its part of the gradients of the weights and the biases,
- * [WEIGHT_ROWS][WEIGHT_VECS] and [4][UNITS], summed while d and the rows are in the caches. Of a whole layer:
- * x, accum, dx T [batch, length, INPUTS] (the last two may be NULL, dx if DX is 0). A work-item processes
- * blocks of `rows` samples, strided by the number of work-items. */
+ * [WEIGHT_ROWS][WEIGHT_VECS] and [4][UNITS], summed while d and the rows are in the caches. For a whole
+ * layer: x, accum, dx T [batch, length, INPUTS] (the last two may be NULL, dx if DX is 0). A work-item
+ * processes blocks of `rows` samples, strided by the number of work-items. */
 __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TENSOR(const T, h), TENSOR(const T, cells),
                                 TENSOR(const float, packed), TENSOR(T, dproducts), TENSOR(float, scratch),
                                 TENSOR(float, parts),
@@ -558,7 +558,7 @@ __kernel void lstm_cpu_backward(TENSOR(const T, dy), TENSOR(const T, gates), TEN
                 operands_load(&s[0], y.operands, n);
                 add_weight(dweight, y.d, y.operands, n);
             }
-            /* Nothing comes before the first step, so that only the panels with inputs count. */
+            /* The first step has no predecessor, so only the panels with inputs are needed. */
             if (t || DX)
                 step_backward((const_vectors)AT(packed), y.d, y.drows, n, t ? 0 : UNITS / COLUMNS, t ? &s[1] : 0);
 #if INPUTS

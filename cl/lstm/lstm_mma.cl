@@ -2,7 +2,7 @@
  * and bf16.
  *
  *   HIDDEN    units, a multiple of 16, at most 128
- *   SAMPLES   samples of a group: 8, or 4, of which each has two of the eight columns
+ *   SAMPLES   samples per group: 8, or 4 with two of the eight columns each
  *   WG        2 HIDDEN: a subgroup has 16 units
  *
  * A group processes all steps of its samples. It reads the weight once, as operands A that stay in registers: HIDDEN
@@ -11,8 +11,9 @@
  * buffers, so that a step has one barrier. c, its gradient and all sums are f32.
  *
  * A lane has the sums of all gates of the same cells, so that cells need no exchange: a product has the rows
- * of one gate. Rows r and r + 8 of a product, which a lane has both, are units 2 r and 2 r + 1 of the
- * subgroup's 16: a pair that is loaded and stored as a uint. What a step reads is loaded one step ahead. */
+ * of one gate. Rows r and r + 8 of a product, both held by one lane, are units 2 r and 2 r + 1 of the
+ * subgroup's 16: a pair that is loaded and stored as a uint. The inputs of a step are loaded one step
+ * ahead. */
 #include "lib/common.clh"
 #include "lib/mma.clh"
 #include "lib/mma_rows.clh"
@@ -149,13 +150,13 @@ MATRIX_KERNEL __kernel void lstm_mma_forward(TENSOR(const T, products), TENSOR(c
     matrix_a w[4][BLOCKS];
     load_weight(w, (__global const ushort *)AT(weight), panel, false);
     float2 c[OWN];
-    uint ahead[OWN][4], out[OWN][6]; /* products; what the step before stores */
+    uint ahead[OWN][4], out[OWN][6]; /* products; results of the previous step, still to be stored */
 #pragma unroll
     for (int s = 0; s < OWN; ++s) {
         c[s] = (float2)(0.0f);
         load_gates(ahead[s], AT(products), FIRST_STEP(s), SAMPLE(s) < batch);
         if (BLOCKS % 2 == 0 || MMA_SUBGROUP < BLOCKS - 1) continue;
-        for (int i = 0; i < 2; ++i) /* the last block is loaded with one that does not exist */
+        for (int i = 0; i < 2; ++i) /* the last block is loaded in a pair with one that does not exist */
             store_operand(panel + i * OPERAND(H_PAIRS), B_LINE(H_PAIRS), H_PAIRS - 1, 1, s, 0);
     }
     for (int t = 0; t < length; ++t) {
@@ -267,8 +268,8 @@ static inline ushort8 load_row(__global const T *p, long row, int width, int end
     return there ? *(__global const ushort8 *)p : (ushort8)(0);
 }
 
-/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, of which
- * a subgroup has 16, and sums 16 steps at a time. */
+/* The weight's gradient: partial as that of lstm_gpu_weight. A group computes the rows of one gate, 16 per
+ * subgroup, and sums 16 steps at a time. */
 MATRIX_KERNEL __kernel void lstm_mma_weight(TENSOR(const T, dproducts), TENSOR(const T, h), TENSOR(float, partial),
                                             const int steps, const int length, const int split_steps) {
     MATRIX_SCRATCH(scratch);

@@ -43,7 +43,7 @@ test_refused() {
     exits 2 "$cleat" export run
     says err "--format is required"
     exits 2 "$cleat" export run --format pickle --out "$out"
-    says err "--format pickle: no such format; there is onnx"
+    says err "--format pickle: no such format; the formats are onnx"
     exits 2 "$cleat" export run --format onnx
     says err "--out is required"
     exits 1 "$cleat" export "$scratch/no_such_run" --format onnx --out "$out"

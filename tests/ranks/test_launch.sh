@@ -153,7 +153,7 @@ test_launchers() {
     exits 0 env version="HYDRA build details:" "${line[@]}" --hosts a:2 --out "$scratch/run"
     called 1 "-bind-to none -hosts a:2 -n 2"
     exits 1 env version="some other program" "${line[@]}" --devices 0,1
-    says err "this launcher of MPI is not known"
+    says err "this launcher of MPI is not supported"
     exits 1 env version=none PATH="$scratch/bin" "${line[@]}" --devices 0,1
     says err "several devices need MPI"
     says err "openmpi"

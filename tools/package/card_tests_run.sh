@@ -15,7 +15,7 @@ end=$(($(date +%s) + 60 * minutes - 5)) # 5 s: from SIGTERM to SIGKILL
 rm -rf "$here/logs" && mkdir -p "$here/logs" "$here/cache" "$here/vendors" || exit 1
 export here end CLEAT_SOURCE_DIR=$here/source CLEAT_SHARED=$here/shared CLEAT_CACHE_DIR=$here/cache
 
-# Containers of NVIDIA's may have the driver, but not the file that tells the loader of it.
+# NVIDIA's containers may have the driver, but not the file that names it to the loader.
 if [[ -z ${OCL_ICD_VENDORS:-} ]] && ! grep -qs nvidia /etc/OpenCL/vendors/*.icd; then
     for driver in /usr/lib/libnvidia-opencl.so /usr/lib/x86_64-linux-gnu/libnvidia-opencl.so.1 /usr/local/nvidia/lib64/libnvidia-opencl.so.1; do
         [[ -e $driver ]] || continue

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian packages cleat, cleat-mpi, libcleat0.2 and libcleat-dev for the release of Debian or Ubuntu it runs on.
 #   tools/package/deb.sh OUT      OUT: the folder for the packages
-# Needs build-essential, debhelper and the packages that tools/setup.sh installs. Where lintian is installed, its errors
+# Needs build-essential, debhelper and the packages that tools/setup.sh installs. If lintian is installed, its errors
 # and warnings are faults. Install with `apt-get install OUT/cleat_*.deb`.
 set -euo pipefail
 
@@ -20,7 +20,7 @@ for part in CMakeLists.txt LICENSE README.md src cl include profiles tools; do
     cp -r "$top/$part" "$work/cleat/"
 done
 cp -r "$here/debian" "$work/cleat/debian"
-# The checkout's name is not part of the packages, nor is what the user's shell sets for compilers.
+# The checkout's name is not part of the packages, nor are the compiler variables of the user's shell.
 (cd "$work/cleat" && env -u CFLAGS -u LDFLAGS dpkg-buildpackage --build=binary --unsigned-changes --unsigned-buildinfo) >"$out/build.log" 2>&1 || {
     tail -n 20 "$out/build.log" >&2
     echo "deb: the packages could not be built; $out/build.log has all of it" >&2

@@ -21,7 +21,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 newest_glibc=2.35
 # Of the system: the C library, and the C++ library, which a driver may need in a later version than ours.
 of_the_system='^(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+))\.so\.[0-9]+$'
-# Drivers and layers may ask for the loader by its name; any other library gets a name of ours, so that a driver still loads its own.
+# Drivers and layers may ask for the loader by its name; any other library gets a private name, so that a driver still loads its own.
 keeps_its_name='^(libOpenCL|libcleat)\.so'
 
 # needed FILE: the names of the libraries it asks for.

@@ -3,7 +3,7 @@
 
     tools/python/make_wheel.py PREFIX --out DIR [--local]
 
-PREFIX holds bin/cleat, lib/libcleat.so.0.2 and share/cleat/profiles: an unpacked tarball, or what `cmake --install` left.
+PREFIX holds bin/cleat, lib/libcleat.so.0.2 and share/cleat/profiles: an unpacked tarball, or the result of `cmake --install`.
 The wheel's tag, manylinux_2_N_x86_64, is computed from the symbol versions that its files need of the system, and from
 the libraries that they need: a library that is neither in PREFIX nor among those that every system has is an error.
 With --local, such a wheel is made nevertheless, with the tag linux_x86_64: it works where it was made, and no index
@@ -41,7 +41,7 @@ LEAST = 17  # manylinux_2_17 is the oldest that tools know by this name
 
 
 class Elf(NamedTuple):
-    """What the dynamic section of a program or library says."""
+    """The dynamic section of a program or library."""
 
     machine: str
     soname: str
@@ -125,7 +125,7 @@ def tag(files: Dict[str, pathlib.Path]) -> Tuple[str, List[str]]:
             least = oldest_system(version)
             system = max(system, least)
             if not least:
-                faults.append(f"{name} needs {version} of {library}, which no manylinux policy knows")
+                faults.append(f"{name} needs {version} of {library}, which no manylinux policy includes")
     return f"manylinux_2_{system}_{machines.pop()}", faults
 
 

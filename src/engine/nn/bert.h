@@ -26,9 +26,8 @@ cleat_tensor *cleat_nn_bert_embeddings(cleat_graph *graph, cleat_tensor *tokens,
 
 /* Post-norm blocks blocks.0 ...: x = n1(x + out(attention(x))); x = n2(x + f2(gelu(f1(x)))). Dropout comes
  * before each addition. Each block is a segment that may be recomputed (graph/recompute.h). rng may be NULL
- * if dropout is
- * 0. After the last block's attention, only the row to read is computed.
- * x T [B, L, D], lengths i32 [B] -> T [B, L, D], or the row to read (nn/rows.h) */
+ * if dropout is 0. After the last block's attention, only the row to read is computed. x T [B, L, D], lengths
+ * i32 [B] -> T [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_bert_encoder(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths, cleat_tensor *rng,
                                     const cleat_bert *shape, const cleat_read_row *read);
 

@@ -24,8 +24,8 @@ cleat_tensor *cleat_nn_depthwise_kernel(cleat_graph *graph, const char *prefix, 
 
 /* The mode of batch normalisation in a graph. */
 typedef struct cleat_norm_mode {
-    /* Batch statistics, which update the running ones; else, and if the layer is frozen, normalises with the running
-     * statistics. */
+    /* Normalises with batch statistics, which update the running ones; else, or if the layer is frozen, with
+     * the running statistics. */
     bool training;
     /* i32 [1]: number of valid samples of the batch; NULL: all. */
     cleat_tensor *samples;

@@ -34,8 +34,8 @@ static cleat_tensor *embed_positions(cleat_graph *graph, const cleat_deberta *sh
 
 /* Position keys and queries of a block, [2S, D] each; NULL if the network has none.
  *
- * Shared keys: att.qkv maps the embeddings as it maps x, values included, which nothing reads. That is a third of a
- * small product, and the weight needs no slices. */
+ * Shared keys: att.qkv maps the embeddings as it maps x, including values, which are unused. They cost a
+ * third of a small product, but the weight needs no slices. */
 static void map_positions(cleat_graph *graph, int64_t layer, cleat_tensor *positions, cleat_tensor *rng,
                           const cleat_deberta *shape, cleat_tensor **keys, cleat_tensor **queries) {
     layer_name name;

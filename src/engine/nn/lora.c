@@ -48,7 +48,8 @@ static bool is_word(const char *word, size_t length, const char *text) {
     return strlen(text) == length && strncmp(word, text, length) == 0;
 }
 
-/* Adds what one word chooses. `named`: the parts of the layer, all in use, or the layer as a whole. */
+/* Adds the adapters that one word selects. `named`: the parts of the layer, all in use, or the layer as a
+ * whole. */
 static void choose(const char *word, size_t length, const char *prefix, const cleat_lora_places *named,
                    cleat_lora_places *chosen) {
     if (is_tail(prefix, word, length)) {

@@ -31,8 +31,8 @@ typedef struct cleat_lora {
     const void *user;
 } cleat_lora;
 
-/* The linear layers that are built from now on get adapters; NULL: none. `lora` is borrowed as long as the graph is
- * built. */
+/* Linear layers that are built after this call get adapters; NULL: none. `lora` is borrowed while the graph
+ * is built. */
 void cleat_nn_set_lora(cleat_graph *graph, const cleat_lora *lora);
 
 /* Which adapters `layers` gives the layer PREFIX. `layers` has words separated by spaces or commas: the last

@@ -21,9 +21,9 @@ typedef struct cleat_resnet {
     float last_gamma;
 } cleat_resnet;
 
-/* Parameters: stem, bn, then for block I (from 1, over all stages) bI.c1, bI.b1, bI.c2, bI.b2, of a bottleneck also
- * bI.c3, bI.b3, and bI.sc.0, bI.sc.1 if it changes the shape. Each block is a segment that may be recomputed.
- * x [B, H, W, C] -> [B, h, w, expansion width of the last stage] */
+/* Parameters: stem, bn, then for block I (from 1, over all stages) bI.c1, bI.b1, bI.c2, bI.b2, in bottlenecks
+ * also bI.c3, bI.b3, and bI.sc.0, bI.sc.1 if the block changes the shape. Each block is a segment that may be
+ * recomputed. x [B, H, W, C] -> [B, h, w, expansion width of the last stage] */
 cleat_tensor *cleat_nn_resnet(cleat_graph *graph, cleat_tensor *x, const cleat_resnet *shape,
                               const cleat_norm_mode *mode);
 

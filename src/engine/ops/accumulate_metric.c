@@ -73,7 +73,7 @@ static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}
 static const cleat_op accumulate_metric = {
     .name = "accumulate_metric", .infer = infer, .cost = cost, .variants = variants, .define = define};
 
-/* The sum's. */
+/* Passes the gradient of the sum to all scalars. */
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     for (int i = SCALARS; i < node->n_in; ++i) cleat_pass_grad(graph, node->in[i], dout[0]);
 }

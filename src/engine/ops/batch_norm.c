@@ -14,12 +14,11 @@ typedef struct batch_norm_attr {
     float momentum; /* of batch_norm_following */
 } batch_norm_attr;
 
-/* in = {x, gamma, beta, samples, residual}, of which the last two may be NULL,
- * out = {y, saved f32 [2, C]: mean, biased variance; statistics f32 [2, C] if the attribute says so} */
+/* in = {x, gamma, beta, samples, residual}, of which the last two may be NULL, out = {y, saved f32 [2, C]:
+ * mean, biased variance; statistics f32 [2, C] if the attribute requests them} */
 enum { X, GAMMA, BETA, SAMPLES, RESIDUAL, FORWARD_IN };
 enum { Y, SAVED, STATISTICS };
-/* in of batch_norm_inference: the mean takes the place of `samples`, the variance follows the other
- * inputs. */
+/* in of batch_norm_inference: the mean replaces `samples`, the variance follows the other inputs. */
 enum { RUNNING_MEAN = SAMPLES, RUNNING_VAR = FORWARD_IN, INFERENCE_IN };
 /* in of batch_norm_following, after the other inputs, and out instead of the statistics: running averages. */
 enum { AVERAGE_MEAN = FORWARD_IN, AVERAGE_VAR, FOLLOWING_IN };
@@ -201,8 +200,8 @@ static const cleat_variant variants[] = {{.name = "parts", .workspace = workspac
 
 /* --- gradient: in = {dy, x, y, saved, gamma, beta, samples, accums}, targets x, residual, gamma, beta ---------- */
 
-/* y is present where relu follows a residual. Without one, what relu passed is computed from x, gamma and
- * beta; there is no beta where neither is needed. */
+/* y is present if relu follows a residual. Without a residual, the elements that relu passed are recomputed
+ * from x, gamma and beta; beta is absent if neither is needed. */
 enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_BETA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
@@ -284,12 +283,12 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (node->out[DX]) bind_dx(node, &cut, binder);
 }
 
-/* A result of relu this close to 0 may have been cut off or not. */
+/* Whether relu cuts off a result this close to 0 depends on rounding. */
 static const double near = 0x1p-20, uncertain = 0x1p20;
 
 typedef struct channel {
     double mean, rstd, scale, beta;
-    bool relu; /* what passes is computed */
+    bool relu; /* the elements that pass are recomputed */
 } channel;
 
 static channel channel_of(const cleat_node *node, const cleat_host_values *values, int64_t c, int64_t channels) {
@@ -300,7 +299,7 @@ static channel channel_of(const cleat_node *node, const cleat_host_values *value
     return of;
 }
 
-/* d: what relu passes of dy at element i. */
+/* d: dy at element i if relu passes it, else 0. */
 static cleat_expected_value passed(const cleat_host_values *values, const channel *of, int64_t i) {
     const double dy = (double)values->in[G_DY].f[i];
     const cleat_expected_value all = {.value = dy, .size = fabs(dy)};
@@ -581,8 +580,7 @@ static const cleat_op batch_norm_following = {.name = "batch_norm_and_running_st
                                               .define = define_following,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL)};
 
-/* The running averages are written by the kernel that has the moments. A pass that is computed again has no
- * averages. */
+/* The kernel that computes the moments writes the running averages. A recomputed pass has no averages. */
 static bool fuse_average(cleat_node *node, cleat_node *const *consumers, int count, bool wide) {
     (void)wide;
     if (count != 1 || consumers[0]->op != &batch_norm_update_running_stats) return false;

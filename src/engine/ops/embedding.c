@@ -87,7 +87,7 @@ static const cleat_op embedding_positional = {.name = "embedding_positional",
                                               .define = define_positional,
                                               .variants = positional_variants};
 
-/* y = the row + the encoding, which is rounded once where rows are halves. */
+/* y = the row + the encoding, which is rounded once if rows are halves. */
 static bool fuse_positions(cleat_node *node, const cleat_node *consumer, bool sole_consumer) {
     if (consumer->op != &cleat_positional_encoding_op || !sole_consumer) return false;
     node->op = &embedding_positional;

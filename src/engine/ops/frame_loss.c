@@ -176,7 +176,7 @@ static double define_pair(const host_chain *c, double frame[3][3], int64_t i, in
     return 10 / (10 + sqrt(near)) * sqrt(square);
 }
 
-/* Sum and number of the pairs; of those alone that have the residue, if one is moved. */
+/* Sum and number of the pairs; if a residue is moved, only of the pairs with that residue. */
 static void define_sum(const host_chain *c, cleat_host_values *values, double *sum, double *size, double *count) {
     for (int64_t i = 0; i < c->length; ++i) {
         double frame[3][3], far;

@@ -7,7 +7,8 @@
 
 enum { GROUPS_PER_UNIT = 8 };
 
-/* in = {the gradient}, with a loss scale all; out = {norm}, with one {unscaled norm, corrected hyper} */
+/* Without a loss scale: in = {gradient}, out = {norm}; with one: all inputs, out = {unscaled norm, corrected
+ * hyper} */
 enum { GRADIENT, LOSS_SCALE, HYPER, UPDATES, SCALED_IN };
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {

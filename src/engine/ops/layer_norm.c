@@ -115,7 +115,7 @@ static void add_parameters(const cleat_node *node, cleat_binder *binder) {
     }
 }
 
-/* Computes DGAMMA and DBETA, those that are wanted, from the partial sums. */
+/* Computes DGAMMA and DBETA, if required, from the partial sums. */
 static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
@@ -200,7 +200,7 @@ static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
-/* As below, but dy has another type than dx, which cannot overwrite it. */
+/* As below, but dx cannot overwrite dy, which has another type. */
 static const cleat_op layer_norm_grad_f32 = {.name = "layer_norm_grad_f32",
                                              .cost = grad_cost,
                                              .variants = grad_variants,

@@ -1,4 +1,4 @@
-/* Layer scale: a factor for each channel of a residual branch, and the sum with what passes it by. */
+/* Layer scale: a factor for each channel of a residual branch, and the sum with the residual. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/lib/count.h"

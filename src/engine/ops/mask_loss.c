@@ -136,7 +136,7 @@ static bool pixel_of(const cleat_node *node, const cleat_host_values *values, in
     return true;
 }
 
-/* The sums of sample b, all of terms that are not below 0. */
+/* The sums of sample b, whose terms are all at least 0. */
 static void define_sums(const cleat_node *node, cleat_host_values *values, int64_t b, double sums[MASK_SUMS]) {
     const int64_t pixels = pixels_of(node);
     pixel at;

@@ -55,7 +55,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
                         binder->facts->vector_width);
     const cleat_tensor *half_weights = node->in[HALF_WEIGHTS];
     cleat_launch_vector_kernel(binder, node, file, kernel, half_weights ? half_weights->dtype : CLEAT_F32, 0);
-    cleat_launch_round_correctly(binder); /* devices of one run make the same step with the same bits */
+    cleat_launch_round_correctly(binder); /* all devices of a run must make bit-identical steps */
     for (int i = 0; i < node->n_in; ++i)
         if (i != missing_input) cleat_launch_tensor(binder, node->in[i]);
     const step_attr *attr = (const void *)node->attr;
@@ -81,7 +81,7 @@ static double define_gradient(const cleat_node *node, const cleat_host_values *v
     return cleat_host_value(values, GRADIENTS, element) * clip / scale;
 }
 
-/* A norm that is not finite changes nothing but the gradient. */
+/* If the norm is not finite, only the gradient changes. */
 static bool define_unchanged(const cleat_host_values *values, int output, int64_t element, cleat_expected_value *same) {
     *same = (cleat_expected_value){.value = 0};
     if (output == GRADIENTS) return true;

@@ -87,7 +87,7 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 
 enum { G_DY, GRAD_IN };
 
-/* Rows that no position has keep what they hold: the gradient accumulates in place, or all rows are used. */
+/* Unused rows keep their values: the gradient accumulates in place, or all rows are used. */
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
     const cleat_tensor *dy = node->in[G_DY], *dtable = node->out[0];
     if (cleat_width(dy) == cleat_width(dtable) &&

@@ -153,7 +153,7 @@ typedef struct report {
     cleat_bench_result result;
     char text[CLEAT_ERROR_TEXT];
 } report;
-_Static_assert(sizeof(report) <= 4096, "a pipe writes no more at once");
+_Static_assert(sizeof(report) <= 4096, "larger writes to a pipe are not atomic");
 
 /* With remeasure_peak, only measures the device's peaks, which are stored for the process of the workload:
  * buffers of this measurement would count as memory of a small workload. */

@@ -46,7 +46,7 @@ static cleat_status choose_runs(cleat_ranks *ranks, double once, double seconds,
     return cleat_ranks_broadcast(ranks, runs, sizeof *runs, error);
 }
 
-/* The time of a size is the median of the runs on the rank where that is longest. */
+/* The time of a size is the largest of the ranks' median times. */
 static cleat_status measure(cleat_ranks *ranks, float *values, int64_t bytes, double seconds, double *times,
                             double *of_ranks, cleat_allreduce_point *point, cleat_error *error) {
     const size_t count = (size_t)bytes / sizeof *values;

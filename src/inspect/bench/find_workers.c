@@ -29,7 +29,7 @@ typedef struct resident_batch {
 } resident_batch;
 
 typedef struct worker_finder {
-    cleat_profile *profile; /* a copy; loader.num_workers is the number in turn */
+    cleat_profile *profile; /* a copy; loader.num_workers is the number being measured */
     cleat_engine engine;
     cleat_run_data data;
     resident_batch resident[CLEAT_BUCKETS];
@@ -146,7 +146,7 @@ static cleat_status measure_supply(worker_finder *finder, cleat_worker_point *po
 
 /* --- steps ---------------------------------------------------------------------------------------------------- */
 
-/* Copies a loaded batch into memory that stays. */
+/* Copies a loaded batch into resident memory. */
 static cleat_status keep_batch(worker_finder *finder, const cleat_fed_batch *fed, resident_batch *kept,
                                cleat_error *error) {
     const int64_t bytes = cleat_session_input_bytes(session_of(finder));
@@ -295,7 +295,8 @@ static cleat_status prepare_steps(worker_finder *finder, cleat_worker_search *se
     return CLEAT_OK;
 }
 
-/* Whether `rate` is the better one of the rounds so far, whose difference goes into the search's noise. */
+/* Whether `rate` is the best of the rounds so far. The difference between rounds counts as noise of the
+ * search. */
 static bool is_better(cleat_worker_search *search, double before, double rate) {
     if (before > 0) search->noise = fmax(search->noise, fmax(before, rate) / fmin(before, rate) - 1);
     return rate > before;
@@ -343,7 +344,7 @@ void cleat_worker_search_select(cleat_worker_search *search) {
         if (!chosen || point->workers < chosen->workers) chosen = point;
     }
     search->chosen = chosen->workers;
-    if (best->samples_per_second > search->demand) { /* noise: it has just taken more */
+    if (best->samples_per_second > search->demand) { /* noise: training was just measured to be faster */
         search->demand = best->samples_per_second;
         search->demand_step_ms = best->step_ms;
     }
@@ -383,7 +384,7 @@ void cleat_worker_search_select(cleat_worker_search *search) {
 
 /* --- public call ---------------------------------------------------------------------------------------------- */
 
-/* The numbers asked for, or the default ones up to the CPUs. */
+/* The requested numbers, or the default ones up to the number of CPUs. */
 static cleat_status list_counts(const cleat_worker_search_options *options, const cleat_profile *profile,
                                 cleat_worker_search *search, cleat_error *error) {
     static const int usual[] = {0, 1, 2, 4, 8, 12, 16};

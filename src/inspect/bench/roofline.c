@@ -81,7 +81,7 @@ bool cleat_bench_warning(const cleat_bench_result *result, size_t i, char *text,
         return true;
     }
     for (size_t k = 0; k < sizeof rates / sizeof *rates; ++k) {
-        const double share = rates[k].measured / rates[k].of_card; /* without a card file infinite, or not a number */
+        const double share = rates[k].measured / rates[k].of_card; /* infinite or NaN without a card file */
         if (!(rates[k].measured > 0 && share < 0.5) || i-- > 0) continue;
         snprintf(text, size, "the measured peak of %.4g %s is %.2g of the %.4g in %s: a busy or throttled device",
                  rates[k].measured / 1e12, rates[k].what, share, rates[k].of_card / 1e12, card->source);

@@ -273,7 +273,7 @@ static bool has_opencl(const cleat_card_slot *card) {
     return card->vendor != PCI_INTEL || card->pci_class == 0x03; /* Intel's NPUs are of class 12 */
 }
 
-/* If OpenCL lists the card, the way of its driver to it does not matter. */
+/* If OpenCL lists the card, it does not matter how the driver reaches it. */
 static void check_card(cleat_doctor *doctor, cleat_card_slot *card) {
     cleat_doctor_section(doctor, "card", "card %s%s%s", card->address, card->address[0] ? ": " : "", card->name);
     if (!has_opencl(card)) {

@@ -143,7 +143,7 @@ static list_platforms_fn find_list_platforms(void *library) {
     return list;
 }
 
-/* The loader has already loaded what can be loaded, and has asked the drivers the same questions. */
+/* The loader has already loaded every driver that can be loaded, and has queried it in the same way. */
 static void look_at_driver(cleat_driver *driver) {
     const event_sink sink = {.here = driver};
     cl_platform_id platforms[DOCTOR_PLATFORMS];

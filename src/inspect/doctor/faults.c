@@ -180,13 +180,13 @@ static const fault faults[] = {
      "compiler may be missing.",
      "apt: {sudo}apt-get install --reinstall mesa-opencl-icd libclc-15  # for Mesa's drivers\n"},
     {"pocl-processor-unknown", NULL, CLEAT_CHECK_FAIL,
-     "PoCL's compiler (LLVM) does not know this processor: it is newer than LLVM, or a virtual machine hides its "
+     "PoCL's compiler (LLVM) does not support this processor: it is newer than LLVM, or a virtual machine hides its "
      "model. A newer PoCL comes with a newer release of the distribution; without one, Intel's OpenCL runtime for "
      "CPUs serves processors of Intel and AMD.",
      "python3 -m venv ~/intel-cpu && ~/intel-cpu/bin/pip install intel-opencl-rt intel-cmplr-lib-rt\n"
      "export OCL_ICD_FILENAMES=~/intel-cpu/lib/libintelocl.so LD_LIBRARY_PATH=~/intel-cpu/lib\n"
      "apt: upgrade to Debian 12, Ubuntu 24.04 or later, whose PoCL is newer\n"
-     "in a virtual machine: let the guest see the host's processor (QEMU: -cpu host)\n"},
+     "in a virtual machine: expose the host's processor to the guest (QEMU: -cpu host)\n"},
     {"device-wrong-result", NULL, CLEAT_CHECK_FAIL,
      "A kernel of three operations gives a wrong result. Training on this device would give wrong results too.",
      "update the driver, or choose another device: cleat train --device NAME\n"},

@@ -1,5 +1,5 @@
-/* Checks of MPI, with which a run uses several devices: its launcher, its library, and cleat's plug-in. A
- * machine without MPI has no fault. */
+/* Checks of MPI, which runs on several devices need: its launcher, its library, and cleat's plug-in. A
+ * machine without MPI is not faulty. */
 #include "core/child.h"
 #include "core/own_file.h"
 #include "doctor/doctor.h"

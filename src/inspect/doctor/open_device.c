@@ -84,7 +84,7 @@ static void warn_once(void) {
     if (atomic_exchange(&warned, true) || !cleat_unused_card(&request, card, sizeof card)) return;
     cleat_log(
         CLEAT_LOG_WARNING,
-        "device = auto chose the CPU. %s `cleat doctor` lists the commands that help; `--device cpu` asks for the CPU",
+        "device = auto chose the CPU. %s `cleat doctor` lists the commands that help; `--device cpu` selects the CPU",
         card);
 }
 

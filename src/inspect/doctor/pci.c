@@ -161,7 +161,7 @@ static size_t read_nvidia_list(const char *root, cleat_card_slot cards[DOCTOR_CA
     return count;
 }
 
-/* Where /proc is hidden as well, a node is the only trace of a card. */
+/* If /proc is hidden as well, a node is the only trace of a card. */
 static size_t read_nvidia_nodes(const char *root, cleat_card_slot cards[DOCTOR_CARDS], size_t count) {
     for (size_t i = 0; i < count; ++i)
         if (cards[i].vendor == PCI_NVIDIA) return count;

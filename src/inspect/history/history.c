@@ -102,7 +102,7 @@ static bool is_empty(const cleat_history *history) {
     return !history->n_tables && !history->n_settings && !history->starts.count && !history->n_checkpoints;
 }
 
-/* The last part of the path; of "." or a path that ends in "..", that of the real path. */
+/* The last part of the path; for "." or a path that ends in "..", the last part of the real path. */
 static char *name_of(const char *folder) {
     char *real = realpath(folder, NULL);
     const char *slash = real ? strrchr(real, '/') : NULL;

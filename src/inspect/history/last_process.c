@@ -1,4 +1,4 @@
-/* The last process of a run: its start and end, and what became of it. */
+/* The last process of a run: its start, its end and its outcome. */
 #include "history/history.h"
 
 #include "core/memory.h"
@@ -29,7 +29,7 @@ static bool read_schedule(cJSON *start, const char *event_text) {
     return good;
 }
 
-/* A time budget may shorten the schedule while the run trains: an event has the new one. */
+/* A time budget may shorten the schedule during the run: an event records the new one. */
 static bool update_schedule(cJSON *start, const cleat_history_records *events) {
     bool changed = false;
     for (size_t i = 0; i < events->count; ++i)
@@ -45,7 +45,7 @@ static cleat_history_phase find_phase(const cleat_history *history) {
 
 cleat_status cleat_history_find_last(cleat_history *history, cleat_error *error) {
     const char *start_text = last_of(&history->starts), *end_text = last_of(&history->ends);
-    cJSON *start = cJSON_Parse(start_text); /* NULL of NULL */
+    cJSON *start = cJSON_Parse(start_text); /* NULL for NULL */
     char *changed = NULL;
     if (end_text && is_end_of(end_text, start)) history->last_end = end_text;
     if (start) {

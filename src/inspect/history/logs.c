@@ -21,7 +21,7 @@ typedef struct field {
     double value;
 } field;
 
-/* A record that would go beyond is damaged: in a table each new name takes a number for each row. */
+/* A record that exceeds them counts as damaged: each new name adds a number to every row of a table. */
 enum { MAX_KINDS = 64, MAX_FIELDS = 256, MAX_COLUMNS = 1024, CELLS_A_BYTE = 4 };
 
 typedef struct log_reader {
@@ -42,7 +42,7 @@ static void table_free(growing_table *growing) {
     cleat_free(growing->table.items);
 }
 
-/* *none: there are too many; else NULL: no memory. */
+/* NULL with *none set: there are too many; NULL otherwise: no memory. */
 static growing_table *find_table(log_reader *reader, const char *kind, bool *none) {
     for (size_t i = 0; i < reader->count; ++i)
         if (strcmp(reader->tables[i].table.kind, kind) == 0) return &reader->tables[i];
@@ -59,7 +59,8 @@ static double *new_column(size_t capacity, size_t rows) {
     return values;
 }
 
-/* Index of the column, which is made if it is new; -1: no memory. `guess`: where the previous record had it. */
+/* Index of the column, which is added if it is new; -1: no memory. `guess`: its index in the previous
+ * record. */
 static long find_column(growing_table *growing, size_t guess, const char *name) {
     cleat_history_table *table = &growing->table;
     for (size_t i = 0; i < table->columns; ++i) {
@@ -176,7 +177,7 @@ static cleat_status add_line(log_reader *reader, const char *line, const char *e
     return status;
 }
 
-/* Hands the tables over to the history. */
+/* Moves the tables to the history. */
 static cleat_status finish_tables(log_reader *reader, cleat_error *error) {
     cleat_history *history = reader->history;
     cleat_history_table *all = cleat_alloc(history->n_tables + reader->count + 1, sizeof *all);

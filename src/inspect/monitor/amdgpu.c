@@ -20,8 +20,8 @@ static double read_file(const char *folder, const char *name) {
     return *folder && cleat_kernel_number(&number, "%s/%s", folder, name) ? number : NAN;
 }
 
-/* Reads the throttling of gpu_metrics, a struct in binary form. Version 1.3 (RX 5000 to 7000, MI200) is the one that
- * has it at a separate place, in bits that mean the same on all cards. Returns CLEAT_THROTTLE_ bits. */
+/* Reads the throttling of gpu_metrics, a struct in binary form. Only version 1.3 (RX 5000 to 7000, MI200) has
+ * a separate field for it, whose bits mean the same on all cards. Returns CLEAT_THROTTLE_ bits. */
 static double read_throttle(const amdgpu_state *state) {
     enum { SIZE = 120, STATUS_AT = 112, FORMAT = 1, CONTENT = 3 };
     const uint64_t power = 0x00ffffffULL, thermal = 0xffffULL << 32; /* power and current limits; temperatures */

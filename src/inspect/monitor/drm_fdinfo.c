@@ -81,7 +81,7 @@ static void read_engine(client *into, const char *key, double number) {
     }
 }
 
-/* The keys of memory, best first: what is in place; the same under its former name; what was allocated. */
+/* The keys of memory, best first: resident memory; the same under its former name; allocated memory. */
 static const char *const memory_keys[] = {"drm-resident-", "drm-memory-", "drm-total-"};
 enum { MEMORY_KEYS = 3 };
 typedef double byte_table[MEMORY_KEYS][REGIONS];
@@ -130,7 +130,7 @@ static const client *find_client(const client_list *list, const char *id) {
     return NULL;
 }
 
-/* Whether file number `name` may be a DRM file: spares the reading of all others. */
+/* Whether file number `name` may be a DRM file, so that others need not be read. */
 static bool may_be_drm(const char *root, const char *name) {
     char path[PATH], target[16] = "";
     snprintf(path, sizeof path, "%s/proc/self/fd/%.16s", root, name);
@@ -214,7 +214,7 @@ static double sum_bytes(const client_list *list, region in) {
     return sum;
 }
 
-/* Bytes on the device: on one that shares the host's memory, those in either. */
+/* Bytes on the device; if it shares the host's memory, bytes in either. */
 static double own_bytes(const client_list *list, bool unified) {
     const double card = sum_bytes(list, REGION_CARD), host = sum_bytes(list, REGION_HOST);
     if (!unified) return card;

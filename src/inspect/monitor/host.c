@@ -25,7 +25,7 @@ typedef struct host_state {
     const cleat_route_place *place;
     double time, cpus;                    /* of the previous read; CPUs that this process may use */
     cleat_kernel_counter own;             /* CPU seconds */
-    cleat_kernel_counter busy, all;       /* clock ticks of the allowed CPUs, everybody's */
+    cleat_kernel_counter busy, all;       /* clock ticks of the allowed CPUs, of all processes */
     cleat_kernel_counter periods, waited; /* of the CPU quota */
     cleat_kernel_counter hot;             /* thermal throttling of the first package */
     bool allowed[MAX_CPUS];

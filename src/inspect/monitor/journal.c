@@ -71,7 +71,7 @@ void cleat_journal_close(cleat_journal *journal) {
     cleat_free(journal);
 }
 
-/* A partial line is taken back, so that the file ends with a complete one. */
+/* A partial line is removed, so that the file ends with a complete one. */
 static bool append(int file, const cleat_string *record) {
     ssize_t put;
     do put = write(file, record->data, record->size);

@@ -16,8 +16,8 @@ void cleat_journal_close(cleat_journal *journal);
  * (full disk) is logged, and all later ones are dropped: a run does not fail because of its journal. Any thread. */
 void cleat_journal_write(cleat_journal *journal, cleat_string *record);
 
-/* Calls `recorded` with each further line, which ends with a newline, once it is in the file; one call at a time, on
- * the thread that writes the record. NULL: nothing is called, also not by a thread that is writing. */
+/* Calls `recorded` with each further line, which ends with a newline, once it is in the file; one call at a
+ * time, on the thread that writes the record. NULL: ends the calls, even those of a thread that is writing. */
 void cleat_journal_observe(cleat_journal *journal, void (*recorded)(void *user, const char *line), void *user);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* NVML's numbers, and the largest number of processes that are examined. */
 enum { SENSOR_GPU = 0, CLOCK_SM = 1, MAX_PROCESSES = 128 };
-/* The version that a struct is told with: its size, and its number in the highest byte. */
+/* The version field of a struct: its size, and its version number in the highest byte. */
 #define MEMORY_V2 (sizeof(nvml_memory_v2) | 2u << 24)
 #define NOT_AVAILABLE (~0ULL)
 
@@ -85,7 +85,7 @@ static double read_throttle(const nvml_state *state) {
     return bits;
 }
 
-/* The first version counts what the driver reserves as used; nvidia-smi, and the second, do not. */
+/* The first version counts the driver's reserved memory as used; the second, like nvidia-smi, does not. */
 static bool read_memory(const nvml_state *state, double *used, double *total) {
     nvml_memory_v2 split = {.version = MEMORY_V2};
     cleat_nvml_memory memory = {0, 0, 0};
@@ -105,7 +105,7 @@ static double read_own_memory(const nvml_state *state) {
     union {
         nvml_process now[MAX_PROCESSES];
         nvml_process_v1 old[MAX_PROCESSES];
-        unsigned long long room[MAX_PROCESSES * 4]; /* some drivers of version 535 write 32 bytes a process */
+        unsigned long long room[MAX_PROCESSES * 4]; /* some drivers of version 535 write 32 bytes per process */
     } list = {.room = {0}};
     unsigned count = MAX_PROCESSES;
     if (!state->processes || state->processes(state->nvml.card, &count, &list) != 0 || count > MAX_PROCESSES)

@@ -40,9 +40,9 @@ typedef struct cleat_routes cleat_routes;
 /* Static strings. */
 const cleat_figure_info *cleat_figure_describe(cleat_figure figure);
 
-/* Finds for each figure the first source that gives it on this device. Every file is read below `root`: "" or a
- * fixture tree that replaces / (at most 255 bytes). Nothing of `facts` is kept. A device without any source is no
- * error. The caller closes *routes. CLEAT_ERR_MEMORY, CLEAT_ERR_ARGUMENT (root too long). */
+/* Finds for each figure the first source that gives it on this device. Every file is read below `root`: "" or
+ * a fixture tree that replaces / (at most 255 bytes). Nothing of `facts` is kept. A device without any source
+ * is not an error. The caller closes *routes. CLEAT_ERR_MEMORY, CLEAT_ERR_ARGUMENT (root too long). */
 cleat_status cleat_routes_open(const cleat_device_facts *facts, const char *root, cleat_routes **routes,
                                cleat_error *error);
 /* The file or function that gives a figure; NULL: none on this device. Valid until closed. */

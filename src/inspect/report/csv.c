@@ -124,7 +124,8 @@ static double step_of(const cleat_history_table *table, size_t row) {
     return table && row < table->rows ? (steps ? steps[row] : 0) : INFINITY;
 }
 
-/* Rows of both tables in order of their steps; an evaluation follows the training step after which it was. */
+/* Rows of both tables in order of their steps; an evaluation follows the training step after which it was
+ * made. */
 static void add_rows(const csv_columns *columns, time_line *times, cleat_string *text) {
     size_t row[2] = {0, 0};
     for (;;) {

@@ -13,7 +13,7 @@ enum { MAX_RESIDUES = 1024, MAX_VALUES = 4096, SIZE = 240, PAST_PER_HORIZON = 4 
 static const double contact_distance = 12;
 
 typedef struct trace {
-    double at[MAX_RESIDUES][3]; /* Å; NaN: not resolved, or absurd */
+    double at[MAX_RESIDUES][3]; /* Å; NaN: not resolved, or implausible */
     int count;
 } trace;
 

@@ -10,7 +10,7 @@
 void cleat_html_text(cleat_string *out, const char *value);
 /* Appends `format` unchanged, with its texts (%s) escaped. The other conversions are %d, %zu and %.1f. */
 void cleat_html_add(cleat_string *out, const char *format, ...) CLEAT_PRINTF(2, 3);
-/* Appends a JSON string that may stand within a <script>: also < > & are escaped. */
+/* Appends a JSON string that is safe within a <script>: < > & are escaped as well. */
 void cleat_html_json_string(cleat_string *out, const char *value);
 /* Appends a number with `digits` significant digits, "null" if it is not finite. Fast: for long series. */
 void cleat_html_number(cleat_string *out, double value, int digits);

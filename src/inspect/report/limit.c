@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bounds of the hints of a run (src/inspect/monitor); the report uses them where the run logged no hint. */
+/* Bounds of the hints of a run (src/inspect/monitor); the report uses them if the run logged no hint. */
 static const double dry_limit = 0.10, roofline_limit = 0.20, foreign_limit = 0.15;
 
 /* Seconds of samples below which the start of a run (kernels, first evaluation) decides its figures. */
@@ -26,7 +26,7 @@ static size_t weight_of(const char *name) {
     return HINTS;
 }
 
-/* Keeps the hints sorted by weight; of hints with one name the last counts. */
+/* Keeps the hints sorted by weight; the last one of a name counts. */
 static void add_hint(cleat_report_run *run, const cleat_report_hint *hint) {
     size_t at = 0;
     for (size_t i = 0; i < run->n_hints; ++i)
@@ -233,7 +233,7 @@ void cleat_report_choose_next(cleat_report_run *run) {
         profile_word[CLEAT_REPORT_TEXT];
     const char *folder = cleat_shell_path(run->history->folder, folder_word, sizeof folder_word);
     const char *profile = cleat_shell_path(run->profile_path, profile_word, sizeof profile_word);
-    /* The resolved settings repeat the run, with all that was given on its command line. */
+    /* The resolved settings repeat the run, including its command-line options. */
     snprintf(resolved, sizeof resolved, "%s/resolved.ini", run->history->folder);
     const char *again =
         run->history->n_settings ? cleat_shell_path(resolved, resolved_word, sizeof resolved_word) : profile;

@@ -69,7 +69,7 @@ static cleat_status parse_events(cleat_report_run *run, cleat_error *error) {
 static void parse_records(cleat_report_run *run) {
     const cleat_history *history = run->history;
     run->n_sessions = history->starts.count;
-    run->start = cJSON_Parse(history->last_start); /* NULL of NULL */
+    run->start = cJSON_Parse(history->last_start); /* NULL for NULL */
     run->end = cJSON_Parse(history->last_end);
     run->examples = cJSON_Parse(history->examples);
     run->profile = cJSON_Parse(history->profile);

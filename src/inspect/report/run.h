@@ -85,7 +85,7 @@ typedef struct cleat_report_run {
     char next_command[CLEAT_REPORT_TEXT]; /* the command to run next; "" if there is nothing to do */
     char next_text[CLEAT_REPORT_TEXT];    /* why */
     char profile_path[CLEAT_REPORT_TEXT]; /* for commands */
-    char profile_options[512];            /* the options that the run was given besides; "" or " --set ..." */
+    char profile_options[512];            /* other options of the run; "" or " --set ..." */
 } cleat_report_run;
 
 /* Collects the facts; the history must outlive the run. Free it with cleat_report_run_free in any case. */

@@ -23,7 +23,7 @@ static double mean_train_loss(const cleat_report_run *run, double from, double t
     return count ? sum / count : NAN;
 }
 
-/* The evaluation loss has its least value well before the end and rose since. */
+/* The evaluation loss reached its minimum well before the end and has risen since. */
 static bool has_risen(const cleat_report_run *run, const double *loss, size_t rows, size_t *lowest) {
     *lowest = 0;
     double last = 0;

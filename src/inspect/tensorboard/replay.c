@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A line of system.jsonl that still holds: no later process repeated its step. */
+/* A line of system.jsonl that is still valid: no later process repeated its step. */
 typedef struct moment {
     int64_t step;
     int64_t reached; /* largest step up to here: samples are of completed steps, events of enqueued ones */
@@ -30,7 +30,7 @@ typedef struct history {
     double otherwise; /* time of every step if there are no moments */
 } history;
 
-/* Ends the next complete line of *at by a zero; NULL at the end, also of a line without its end. */
+/* Terminates the next complete line of *at with a zero; NULL at the end, or at an incomplete line. */
 static const char *next_line(char **at) {
     char *line = *at, *stop = strchr(line, '\n');
     if (!stop) return NULL;

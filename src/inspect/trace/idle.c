@@ -14,7 +14,7 @@ static bool find_end_before(const cleat_recording *recording, size_t first, int6
     return false;
 }
 
-/* A step begins for the device where the one before ends. If other work came between them, or nothing was
+/* A step begins for the device when the previous one ends. If other work came between them, or nothing was
  * recorded before, it begins when the host begins it, unless the device is still busy then. */
 static int64_t begin_of(const cleat_recording *recording, const cleat_traced_step *step) {
     int64_t before = 0, host = cleat_recording_host_time(recording, step->begin);

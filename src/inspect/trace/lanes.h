@@ -1,5 +1,5 @@
-/* Lanes of a track: on each of them, any two intervals are apart or one contains the other, as viewers of
- * traces demand. */
+/* Lanes of a track: on each of them, any two intervals are apart or one contains the other, as trace viewers
+ * require. */
 #ifndef CLEAT_SRC_TRACE_LANES_H
 #define CLEAT_SRC_TRACE_LANES_H
 

@@ -1,4 +1,4 @@
-/* A recording: what was kept of the steps of one cycle, before it is analysed. */
+/* A recording: the data of the steps of one cycle, before they are analysed. */
 #ifndef CLEAT_SRC_TRACE_RECORDING_H
 #define CLEAT_SRC_TRACE_RECORDING_H
 

@@ -125,7 +125,8 @@ static int64_t live(const cleat_memory_point *point) {
     return sum;
 }
 
-/* The points of the first active step; of too many neighbours, the one with the most bytes stands for all. */
+/* The points of the first active step; if there are too many, the one with the most bytes represents its
+ * neighbours. */
 static void add_timeline(const cleat_analysis *analysis, cleat_string *text) {
     size_t count = 0;
     while (count < analysis->n_points && analysis->points[count].step == analysis->points[0].step) ++count;

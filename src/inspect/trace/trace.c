@@ -33,7 +33,7 @@ typedef struct trace {
     cleat_trace_counts counts;
 } trace;
 
-/* Perfetto takes the number of a thread for unique among all processes, and 0 for the idle thread. */
+/* Perfetto treats thread numbers as unique among all processes, and 0 as the idle thread. */
 static int thread_of(int process, int track, int lane) {
     return (process * TRACKS_OF_A_PROCESS + track) * LANES_OF_A_TRACK + lane + 1;
 }
@@ -107,7 +107,7 @@ static void extend_arrows(trace *t, const cleat_span *span, trace_item *fill) {
     }
 }
 
-/* Spans of the host during the active steps; fills of their batches may lie before. */
+/* Spans of the host during the active steps; fills of their batches may be earlier. */
 static cleat_status add_spans(trace *t, cleat_error *error) {
     const cleat_recording *recording = t->analysis->recording;
     double begin = INFINITY, end = 0;

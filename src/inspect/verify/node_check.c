@@ -170,8 +170,8 @@ static int64_t draw(cleat_random *random, int64_t count) {
     return (int64_t)((double)count * cleat_random_uniform(random));
 }
 
-/* Every other element is the largest of several: many results are 0 in padding, and gradients of a table
- * where no token of the batch is. */
+/* Every other element is the largest of several: many results are 0 in padding, and gradients of table rows
+ * that no token of the batch selects. */
 static int64_t choose(cleat_random *random, const host_tensor *host, int64_t count, int at) {
     if (count <= SAMPLES) return at;
     if (at < 2) return at == 0 ? 0 : count - 1;

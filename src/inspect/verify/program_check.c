@@ -290,7 +290,7 @@ static void save_records(cleat_program_check *check, size_t graph, double second
         save_passed(path, summary);
 }
 
-/* The rate of a first step may be 0, and the weight decay of a run. */
+/* The learning rate of a first step, and a run's weight decay, may be 0. */
 static cleat_status change_hyper(const cleat_session *session, cleat_error *error) {
     const cleat_tensor *hyper = session->work->hyper;
     const size_t graph = session->work->update.index;

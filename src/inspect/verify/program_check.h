@@ -24,7 +24,7 @@ void cleat_program_check_destroy(cleat_program_check *check);
 bool cleat_program_check_is_due(const cleat_program_check *check, size_t graph);
 
 /* Runs the graph on the inputs that were uploaded. For the time of the check, biases, gradients and moments
- * get other values, so that a wrong sign is seen where they are still zero. Afterwards everything that
+ * get other values, so that a wrong sign shows even where they are still zero. Afterwards everything that
  * outlives a run of a graph is as it was before, bit for bit; the inputs have to be uploaded again. The
  * update's check covers the half copies of parameters too. CLEAT_ERR_DEVICE: a result is wrong. Operations
  * without a definition, and those that the host has no memory to copy, are left unchecked; the log names

@@ -127,7 +127,7 @@ cleat_status cleat_trajectory_set_sample_weight(cleat_trajectory *trajectory, co
     for (int i = 0; same && i < input->rank; ++i) same = values->shape[i] == input->shape[i];
     if (!same)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "the trajectory's %s has not the shape of the model's weights of samples", values->name);
+                          "the trajectory's %s does not have the shape of the model's sample weights", values->name);
     memcpy(bytes + train->sample_weight_offset, values->data, (size_t)cleat_tensor_bytes(input));
     return CLEAT_OK;
 }

@@ -5,7 +5,7 @@
     run = cleat.train("image_fashion", data={"images": images, "labels": labels}, out="runs/mine")
     found = cleat.predict(run, new_images)
 
-train, predict and evaluate take arrays or paths; plan and devices say what fits where. Messages of the library go to
+train, predict and evaluate take arrays or paths; plan and devices show what fits where. Messages of the library go to
 the logger "cleat". Failures raise cleat.Error."""
 from ._library import Error, Status, version as __version__
 from ._program import devices, plan

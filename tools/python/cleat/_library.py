@@ -36,7 +36,7 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """What a call of cleat could not do: a sentence with cause, place and remedy, and its `status`."""
+    """A failed call of cleat: a sentence with cause, place and remedy, and its `status`."""
 
     __module__ = "cleat"
 
@@ -215,7 +215,7 @@ def _log(_user, level, text):
 
 
 def set_log_level() -> None:
-    """Asks the library for the messages that the logger "cleat" would pass on; to be called while nothing else runs."""
+    """Enables the messages that the logger "cleat" would pass on; to be called while nothing else runs."""
     wanted = [level for level, python in enumerate(_LEVELS) if logger.isEnabledFor(python)]
     library.cleat_set_log(_log, None, max(wanted, default=0))
 

@@ -1,4 +1,4 @@
-"""What the program answers with one JSON object: devices and plans."""
+"""Commands of the program that print one JSON object: devices and plans."""
 import json
 import os
 import re

@@ -40,7 +40,7 @@ def _kind(model_type: str) -> Any:
         "rna_transformer": _rna.Chains,
     }
     if model_type not in kinds:
-        raise fail(f"model.type = {model_type}: only paths, no arrays, are known for this family")
+        raise fail(f"model.type = {model_type}: this family takes paths, not arrays")
     return kinds[model_type]
 
 
@@ -55,7 +55,7 @@ def _profile(
     """A profile with these settings and this data, which is written into a temporary folder if it is arrays."""
     if data is None or is_path(data):
         if validation is not None:
-            raise fail("validation is arrays beside arrays; files have their validation part beside them")
+            raise fail("validation takes arrays if data are arrays; files have their validation part beside them")
         given = {} if data is None else {"data.path": os.fspath(data)}
         with Profile(path, {**settings, **given}, of_checkpoint) as profile:
             yield profile
@@ -130,7 +130,7 @@ class Run:
         return evaluate(self, **options)
 
     def _best_step(self) -> Optional[int]:
-        """The step of the best evaluation, as the last checkpoint knows it."""
+        """The step of the best evaluation, as recorded in the last checkpoint."""
         with contextlib.suppress(FileNotFoundError):
             last = (self.folder / "last").read_text(encoding="utf-8").strip()
             return json.loads((self.folder / last / "state.json").read_text(encoding="utf-8"))["state"]["best_step"]
@@ -141,8 +141,8 @@ class Run:
 
 
 class _Thread(threading.Thread):
-    """Runs cleat_train; what it says goes to the queue, and None at the end. So callbacks of Python run in the caller's
-    thread, where they may raise anything, and Ctrl-C is seen at once."""
+    """Runs cleat_train; its messages go to the queue, and None at the end. So callbacks of Python run in the caller's
+    thread, where they may raise anything, and Ctrl-C takes effect at once."""
 
     def __init__(self, profile: Profile, options: _library.TrainOptions):
         super().__init__(name="cleat.train", daemon=True)
@@ -167,7 +167,7 @@ class _Thread(threading.Thread):
 
 
 def _listen(thread: _Thread, on_step: Optional[Callable[[dict], object]]) -> Optional[BaseException]:
-    """Passes on what the run says until it has ended. What a callback or Ctrl-C raised stops the run; it is returned."""
+    """Passes on the run's messages until it has ended. An exception of a callback, or Ctrl-C, stops the run and is returned."""
     raised: Optional[BaseException] = None
     while True:
         try:
@@ -267,7 +267,7 @@ def evaluate(
     with _profile(run, _chosen(settings, device), data, of_checkpoint=True) as profile:
         part, own = split or ("val" if data is None else "all"), profile.get("data.path")
         if data is None and not os.path.exists(own):
-            raise Error(Status.NOT_FOUND, f"{own}: the data of the run are not there; give them as `data` (arrays again)")
+            raise Error(Status.NOT_FOUND, f"{own}: the data of the run were not found; pass them as `data` (arrays again)")
         status = library.cleat_evaluate(profile.handle, encode(run), part.encode(), metrics, error)
     check(status, error)
     return metrics.as_dict()

@@ -58,12 +58,12 @@ def _write(path: pathlib.Path, data: Mapping, get: Get) -> None:
 
 class Series:
     """Keys: times [T], values [T] or [T, columns], columns (names; optional). The last rows are for validation and test,
-    as data.val_fraction and data.test_fraction say."""
+    according to data.val_fraction and data.test_fraction."""
 
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
         if validation is not None:
-            raise fail("a series has no validation data beside it: its last rows are, see data.val_fraction")
+            raise fail("a series takes no separate validation data: its last rows are used, see data.val_fraction")
         _write(folder / "series.csv", data, get)
         rows = {f"data.{split}_rows": "none" for split in ("train", "val", "test")}  # of the profile's own data
         return {"data.path": str(folder / "series.csv"), **rows}

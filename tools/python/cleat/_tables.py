@@ -1,4 +1,4 @@
-"""What the writers of arrays share: CSV files, and checks of what a caller gave."""
+"""Shared by the writers of arrays: CSV files, and checks of a caller's arguments."""
 import csv
 import os
 import pathlib
@@ -11,7 +11,7 @@ Get = Callable[[str], str]  # the text of a setting, "section.key"
 
 
 def fail(text: str) -> Error:
-    """The error of an argument that no file can be made of."""
+    """The error of an argument that cannot be written as a file."""
     return Error(Status.ARGUMENT, text)
 
 

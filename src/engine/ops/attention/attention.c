@@ -205,8 +205,8 @@ typedef struct gpu_tile {
     int64_t unroll;
 } gpu_tile;
 
-/* A work-item computes four rows of a tile where registers and local memory suffice; two on Intel's GPUs, and
- * in the gradients of all but NVIDIA's: 64 work-items may be a single wave, and local memory holds too few
+/* A work-item computes four rows of a tile if registers and local memory suffice; two on Intel's GPUs, and in
+ * gradients on all but NVIDIA's cards: 64 work-items may be a single wave, and local memory holds too few
  * such groups to fill a compute unit. */
 static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
     const bool intel = facts->sub_group > 0, nvidia = facts->vendor == CLEAT_VENDOR_NVIDIA;
@@ -405,8 +405,8 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
 static const char gpu_backward[] = "attention/attention_gpu_backward.cl";
 
 /* dQ, dK and dV in one launch, with the registers of the larger kernel. If rows are not whole vec4s, ptxas
- * 12.9 spills many of them (sm_75); else at most 8 bytes (heads of 68 and 116). Elsewhere than on NVIDIA's
- * cards it was not tried. */
+ * 12.9 spills many of them (sm_75); else at most 8 bytes (heads of 68 and 116). Not tried on other vendors'
+ * cards. */
 static bool is_one_launch(const cleat_node *node, const cleat_device_facts *facts) {
     enum { VEC4 = 4 };
     return facts->vendor == CLEAT_VENDOR_NVIDIA && cleat_attention_problem_of(node).head % VEC4 == 0 &&

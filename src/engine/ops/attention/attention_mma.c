@@ -46,7 +46,7 @@ typedef struct row_tiles_by_head {
     row_tiles forward[3], dq[3], dkv[3];
 } row_tiles_by_head;
 
-/* A block of 16 rows a subgroup, and two of them, which read the streamed tiles half as often. ptxas 12.x: no
+/* One block of 16 rows per subgroup, or two, which read the streamed tiles half as often. ptxas 12.x: no
  * spills. */
 static const row_tiles_by_head narrow = {.forward = {{64, 64, 1}, {64, 64, 1}, {64, 32, 1}},
                                          .dq = {{64, 64, 1}, {64, 32, 1}, {64, 16, 1}},
@@ -90,8 +90,8 @@ static row_tiles choose_row_tiles(kernel_kind kind, const cleat_attention_proble
     return full ? *large : *row_tiles_of(&narrow, kind, p);
 }
 
-/* More rows share a streamed tile where there are enough groups for every four compute units, which are
- * Intel's cores. */
+/* More rows share a streamed tile if there is a group for every four compute units, which are one core of
+ * Intel's. */
 static int64_t column_rows(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
     enum { FEW = 64, MANY = 128, UNITS_A_GROUP = 4 };
     int64_t lines = kind == DKV ? p->keys : p->queries;

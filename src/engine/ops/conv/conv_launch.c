@@ -67,7 +67,7 @@ static int64_t pixels_of(const cleat_conv *c) {
     return c->batch * ceil_div(c->height, c->stride) * ceil_div(c->width, c->stride);
 }
 
-/* In one dimension: the share of pairs (pixel of the result, tap) whose pixel of the source exists. */
+/* The share of pairs (result pixel, tap) whose source pixel exists, in one dimension. */
 static double share_inside(const cleat_conv *c, int64_t results, int64_t sources, int64_t taps) {
     const bool forward = c->kind == CLEAT_CONV_FORWARD;
     int64_t all = 0, inside = 0;
@@ -82,9 +82,9 @@ static double share_inside(const cleat_conv *c, int64_t results, int64_t sources
     return all > 0 ? (double)inside / (double)all : 1;
 }
 
-/* Whether pixels are ordered by their position: those at one position in several images, as many as a tile
- * has rows, have the same taps outside the image, which are left out: at the pixels of an image of 2 x 2 five
- * ninths of 3 x 3 taps. (For dw it does not pay: a chunk would have the pixels of one position only.) */
+/* Whether pixels are ordered by position: the pixels of a tile, at one position in several images, then have
+ * the same taps outside the image, which are skipped: five ninths of 3 x 3 taps in images of 2 x 2. (This
+ * does not pay for dw, whose chunks would have pixels of one position only.) */
 static bool by_position(const cleat_conv *c) {
     enum { SIDE_MAX = 8, IMAGES_MIN = 8 };
     static const double most_inside = 0.75;
@@ -96,7 +96,7 @@ static bool by_position(const cleat_conv *c) {
     return down * along <= most_inside;
 }
 
-/* Channels of one tap that are multiplied at once where pixels are ordered by position; 0: they are not. */
+/* Number of channels of one tap that are multiplied at once if pixels are ordered by position; else 0. */
 static int64_t chunk_by_position(const cleat_conv *c) {
     enum { CHUNK_MAX = 160, CHUNK_MIN = 64, STEP = 32 };
     const int64_t channels = c->kind == CLEAT_CONV_FORWARD ? c->channels : c->features;

@@ -15,8 +15,8 @@ enum {
     KERNEL_TILES = 4, /* the kernel's points cost as much as the products of about as many tiles */
 };
 
-/* Taps of a kernel along a dimension: with stride 2, those of a phase. A tile has fewer results where there
- * are 4, so that it still has 6 x 6 points. */
+/* Taps of a kernel along a dimension: with stride 2, those of a phase. With 4 taps a tile has fewer results,
+ * so that it still has 6 x 6 points. */
 static int64_t taps_of(const cleat_conv *c) {
     return c->stride == 1 ? c->kernel_rows : (c->kernel_rows + 1) / 2;
 }
@@ -27,7 +27,7 @@ static int64_t side_of(const cleat_conv *c) {
 static int64_t patch_of(const cleat_conv *c) {
     return side_of(c) + taps_of(c) - 1;
 }
-/* Products of a tile, for each channel of x and of y: short kernels have one point less along a dimension. */
+/* Products of a tile, for each channel of x and of y: short kernels have one point fewer along a dimension. */
 static int64_t products_of(const cleat_conv *c) {
     const int64_t along = c->stride == 1 ? patch_of(c) : 2 * patch_of(c) - 1;
     return along * along;
@@ -90,7 +90,7 @@ static pixel_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *f
     enum { TILES_SIXES = 66, TILES_EIGHTS = 64, COLUMNS_MAX = 64, CHUNK_STORED = 64, CHUNK = 32, STORED_MAX = 4 << 20 };
     const tile_work w = work_of(c);
     const int64_t lanes = facts->vector_width, tiles = w.tiles, wanted = 2 * units_of(facts);
-    /* Rows of tiles past the last one are multiplied too: of one block of 16 or 32, an eighth more in sixes. */
+    /* Rows past the last tile are multiplied as well: in sixes, an eighth more for one block of 16 or 32. */
     const bool wasted = tiles <= TILES_EIGHTS && 10 * round_up(tiles, 6) > 11 * round_up(tiles, 8);
     const bool wide = lanes >= 16 && !wasted && round_up(w.features, 4 * lanes) == round_up(w.features, 2 * lanes);
     pixel_shape s = {.tile_rows = wide ? 6 : 8, .tile_vecs = wide ? 4 : w.features <= lanes ? 1 : 2};
@@ -181,7 +181,7 @@ typedef struct filter_shape {
 } filter_shape;
 
 /* The sums of 64 x 64 elements take 576 KiB of private memory, the points of 16 tiles 153 KiB each of dy and
- * x. A split has separate sums to begin and to end, so it has many tiles. */
+ * x. Each split clears and interpolates its own sums, so it has many tiles. */
 static filter_shape shape_filters(const cleat_conv *c, const cleat_device_facts *facts) {
     enum { SIDE = 64, STRIP = 16, SPLIT_MIN = 64 };
     const int64_t lanes = facts->vector_width, depth = work_of(c).depth, tiles = work_of(c).tiles;
@@ -223,7 +223,7 @@ const char *cleat_refuse_conv_winograd(const cleat_node *node, const cleat_devic
     if (side != c.kernel_columns ||
         !(c.stride == 1 ? side == 3 : c.stride == 2 && (side == 3 || side == 5 || side == 7)))
         return "only for kernels of 3 x 3, and of 5 x 5 and 7 x 7 with stride 2";
-    /* A vector of channels is of one pixel, or has a row of pixels of a block. */
+    /* A vector of channels belongs to one pixel, or to a row of pixels of a block. */
     const int64_t lanes = facts->vector_width;
     const bool of_few = c.stride > 1 && c.stride * c.channels <= lanes && c.kind != CLEAT_CONV_DX;
     if (c.stride > 1 && c.channels % lanes != 0 && !of_few) return "blocks of pixels would not be whole vectors";

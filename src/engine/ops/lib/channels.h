@@ -15,7 +15,7 @@ typedef struct cleat_channels {
 
 /* x [..., C]; the rows are all other dimensions, flattened. */
 cleat_channels cleat_channels_of(const cleat_tensor *x, const cleat_device_facts *facts);
-/* The same for kernels whose time is that of reading rows: a work-item has long runs of them, several spans. */
+/* The same for kernels bound by reading rows: a work-item reads long runs of them, in several spans. */
 cleat_channels cleat_channels_long_of(const cleat_tensor *x, const cleat_device_facts *facts);
 
 /* Number of row parts for a kernel whose partial results are combined afterwards: few parts with many rows
@@ -24,8 +24,8 @@ int64_t cleat_channels_joined_parts(const cleat_channels *cut, const cleat_devic
 /* Number of row parts for a kernel with independent work-groups: enough to keep the device busy. */
 int64_t cleat_channels_free_parts(const cleat_channels *cut, const cleat_device_facts *facts);
 
-/* Whether a kernel should write `result` past the caches (channels_stream): on a CPU, if the second-level
- * caches could not keep it. */
+/* Whether a kernel should bypass the caches when it writes `result` (channels_stream): on a CPU, if the
+ * second-level caches could not keep it. */
 bool cleat_channels_stream(const cleat_tensor *result, const cleat_device_facts *facts);
 
 /* Begins a launch of `kernel` for tensors with this partition. */

@@ -41,8 +41,8 @@ int64_t cleat_matrix_products(const cleat_node *node) {
 }
 
 /* Work-items of a group. NVIDIA's units take their operands from local memory, whose bandwidth suffices only
- * if each subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's issue fewer
- * instructions so. The emulated unit does as NVIDIA's. */
+ * if each subgroup computes 64 x 64 elements: the largest tile is for four subgroups. RDNA3's units issue
+ * fewer instructions this way. The emulated unit follows NVIDIA's. */
 static int64_t mma_work_group(const cleat_device_facts *facts) {
     const cleat_matrix_unit unit = facts->matrix_unit;
     bool four = unit == CLEAT_MATRIX_NV70 || unit == CLEAT_MATRIX_NV75 || unit == CLEAT_MATRIX_NV80 ||
@@ -88,8 +88,8 @@ static cleat_tile mma_tile_of(cleat_tile_kind kind, const cleat_device_facts *fa
     return mma_tile(64, 64, unit * 3.5, facts);
 }
 
-/* Tiles with 8 x 8 sums a work-item: 64 multiply-adds on 4 vec4s from local memory. The smaller ones have fewer
- * work-items, and more groups share a compute unit. The thin ones have half as many sums. */
+/* Tiles with 8 x 8 sums per work-item: 64 multiply-adds on 4 vec4s from local memory. The smaller ones have
+ * fewer work-items, and more groups share a compute unit. The thin ones have half as many sums. */
 static cleat_tile items_tile(cleat_tile_kind kind) {
     static const cleat_tile t[] = {
         [CLEAT_TILE_LARGE] = {.item_m = 8, .item_n = 8, .items_n = 16, .work_group = 256, .speed = 1},
@@ -103,7 +103,7 @@ static cleat_tile items_tile(cleat_tile_kind kind) {
     return t[kind];
 }
 
-/* Groups of the device's size in every tile: smaller ones have fewer sums a work-item. */
+/* Groups of the device's size in every tile: smaller ones have fewer sums per work-item. */
 static cleat_tile group_tile(cleat_tile_kind kind, int64_t work_group) {
     enum { EDGE_ITEMS = 4 /* work-items along the short side of a tall or wide tile */ };
     int64_t square = work_group >= 128 ? 16 : 8;
@@ -178,18 +178,18 @@ int64_t cleat_tiling_groups(cleat_tiling tiling) {
 /* Times are in clocks of a compute unit. A large tile without matrix units does 64 multiply-adds a clock. */
 enum { MULTIPLY_ADDS = 64 };
 
-/* How long a group's products keep the unit's schedulers busy. */
+/* Clocks for which a group's products keep the unit's schedulers busy. */
 static double busy_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth) {
     return (double)(t->rows * t->columns * depth * max(work->products, 1)) / (MULTIPLY_ADDS * t->speed);
 }
-/* How long its sums are on their way: 32 bytes a clock. */
+/* Clocks to store its sums, at 32 bytes per clock. */
 static double store_time(const cleat_tile *t) {
     return (double)(t->rows * t->columns) / 8;
 }
 
-/* How long a group takes whose unit has nothing else to do. It waits for barriers, local memory and the first
- * operands half as long as it computes (H200, f32: 1700 clocks for a step of 1144 instructions), and longer
- * if it does not fill the four schedulers. */
+/* Clocks of a group that has its unit to itself. It waits for barriers, local memory and the first operands
+ * half as long as it computes (H200, f32: 1700 clocks for a step of 1144 instructions), and longer if it does
+ * not fill the four schedulers. */
 static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64_t depth,
                          const cleat_device_facts *facts) {
     enum { FILLING_ITEMS = 128, PROLOGUE = 2000 };
@@ -199,9 +199,9 @@ static double group_time(const cleat_tile_work *work, const cleat_tile *t, int64
 }
 
 /* Estimated time of adding up the parts of a split k. A further launch reads them from memory: 100
- * multiply-adds an element at a T4's bandwidth. The last group of a tile reads its parts alone, from the L2
- * cache, LAST_GROUP_VECTORS vec4s of a work-item at a time, each of which takes the cache's latency; it has
- * waited for the fences and the counter (fitted to an H200). */
+ * multiply-adds per element at a T4's bandwidth. The last group of a tile, after waiting for the fences and
+ * the counter, reads the parts from the L2 cache, LAST_GROUP_VECTORS vec4s per work-item at a time, each at
+ * the cache's latency (fitted to an H200). */
 static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, const cleat_tile *t, double units,
                             const cleat_device_facts *facts) {
     const double launch = 8000, from_memory = 100.0 / MULTIPLY_ADDS, fences = 3500, latency = 650;
@@ -212,9 +212,9 @@ static double time_of_parts(const cleat_tile_work *work, const cleat_tiling *s, 
     return fences + latency * count * (double)ceil_div(t->rows * t->columns / 4, t->work_group * LAST_GROUP_VECTORS);
 }
 
-/* Estimated time of a tiling. A unit has its share of the whole tiles and of the parts, and as many of them
- * at once as fit in its registers: it takes as long as all their products, or as the groups that follow each
- * other. */
+/* Estimated time of a tiling. A unit computes its share of the whole tiles and of the parts, as many at once
+ * as fit in its registers. Its time is that of all their products, or of its consecutive groups, whichever is
+ * longer. */
 static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const cleat_device_facts *facts) {
     const cleat_tile t = cleat_tile_of(s->kind, facts);
     const int64_t units = units_for(s->kind, facts), resident = cleat_tile_resident(s->kind, facts);
@@ -228,7 +228,7 @@ static double estimate(const cleat_tile_work *work, const cleat_tiling *s, const
 }
 
 /* Splits the k of all tiles but the first `whole` into the number of parts with the shortest estimated time,
- * if that is less than `best` takes. */
+ * if that is shorter than the time of `best`. */
 static void split_tiles(const cleat_tile_work *work, int64_t whole, const cleat_device_facts *facts,
                         cleat_tiling *best) {
     enum { DEPTH_MIN = 256, DEPTH_MIN_LAST_GROUP = 64 }; /* of a part */

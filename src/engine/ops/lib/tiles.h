@@ -49,9 +49,9 @@ typedef struct cleat_tile_work {
     int64_t gemms, m, n, k;
     /* Largest number of sums per work-item that Intel's compiler keeps in registers. */
     int64_t intel_sums;
-    int64_t products; /* time of a multiply-add in those of the tile's speed; 0: 1 */
-    bool bias;   /* C has one, which only a tile's last group can add to the parts of a split k: elsewhere k is whole */
-    bool uneven; /* its kernel can split the k of some tiles only, where a tile's last group adds up its parts */
+    int64_t products; /* time of a multiply-add, relative to one at the tile's speed; 0: 1 */
+    bool bias;        /* C has one, which only the last group of a tile can add if k is split; otherwise k is whole */
+    bool uneven;      /* its kernel can split the k of some tiles only, if a tile's last group adds up its parts */
 } cleat_tile_work;
 
 /* If C has too few tiles to fill the device, the k of all of them is split. If it has more, the last wave of
@@ -60,8 +60,8 @@ typedef struct cleat_tile_work {
 typedef struct cleat_tiling {
     cleat_tile_kind kind;
     int64_t tiles;    /* of all GEMMs */
-    int64_t whole;    /* of them, the first ones, each by one group; all if k.count == 1 */
-    int64_t part_row; /* the first row of C of which there are parts; 0 if k.count == 1 */
+    int64_t whole;    /* the first ones, each computed by one group; all if k.count == 1 */
+    int64_t part_row; /* the first row of C that has parts; 0 if k.count == 1 */
     cleat_k_split k;  /* of the others */
 } cleat_tiling;
 
@@ -70,14 +70,14 @@ int64_t cleat_tiling_groups(cleat_tiling tiling);
 
 /* Returns the reason why matrix units cannot multiply this type, or NULL. */
 const char *cleat_matrix_refuse(const cleat_device_facts *facts, cleat_dtype dtype);
-/* Time of a multiply-add of the node's operands on matrix units, in those of f16: TF32 has half of its rate,
- * and f32 takes three products of TF32 where it is not rounded to it. */
+/* Time of a multiply-add of the node's operands on matrix units, relative to f16: TF32 has half the rate, and
+ * f32 that is not rounded to TF32 takes three products. */
 int64_t cleat_matrix_products(const cleat_node *node);
 cleat_tile cleat_tile_of(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* Number of groups that a compute unit's registers hold at once: estimates, from what ptxas and clang give
- * the tiles' kernels. On Intel GPUs 1, as a unit of the model is what runs a group. */
+/* Number of groups that a compute unit's registers hold at once: estimates from the registers that ptxas and
+ * clang allocate to the tiles' kernels. 1 on Intel GPUs, because there a unit of the model runs one group. */
 int64_t cleat_tile_resident(cleat_tile_kind kind, const cleat_device_facts *facts);
-/* TILE_K of its kernels: `step`, of which f32 on matrix units, where a value takes two halves, has half. */
+/* TILE_K of its kernels: `step`, or half of it for f32 on matrix units, where a value takes two halves. */
 int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_device_facts *facts);
 /* Adds the tile's defines to the most recent launch, whose operands are of this type. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype dtype);

@@ -198,8 +198,8 @@ static const char *refuse_clblast(const cleat_node *node, const cleat_device_fac
     return NULL;
 }
 
-/* On NVIDIA's cards cleat's tiles issue more multiply-adds of all instructions, and less traffic to local
- * memory (the table in cl/counts/tables.md); CLBlast stands behind them, for the tuner. */
+/* On NVIDIA's cards a larger share of the instructions of cleat's tiles are multiply-adds, and a smaller
+ * share accesses local memory (cl/counts/tables.md); CLBlast follows them, for the tuner. */
 static bool tiles_first(const cleat_device_facts *facts) {
     return facts->vendor == CLEAT_VENDOR_NVIDIA;
 }

@@ -87,7 +87,7 @@ static void add_input_grad(cleat_node *node, const cleat_node *dx) {
     node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
 }
 
-/* Gates and cells that only this node reads, and a whole layer writes, change their order. */
+/* Changes the order of gates and cells that a whole layer writes and only this node reads. */
 static void order_by_time(cleat_node *node) {
     cleat_node *layer = node->in[CLEAT_LSTM_GRAD_GATES]->producer;
     if (!layer || layer->op != &lstm_layer || layer->out[CLEAT_LSTM_GATES]->retain ||

@@ -8,7 +8,7 @@
  * last three are NULL, or products is: the node of a whole layer (cleat_fusion.producer), whose bias may be
  * NULL. Its gradient: in = {dh, gates, h, cells, weight_hh, accums of products, weight_hh}, out = {dproducts,
  * dweight_hh}. That of a whole layer: in = {dh, gates, h, cells, weight_hh, x, weight_ih, accums}, out = {dx,
- * dweight_hh, dweight_ih, dbias}, of which each may be NULL; weight_ih is NULL without dx. */
+ * dweight_hh, dweight_ih, dbias}, each of which may be NULL; weight_ih is NULL without dx. */
 enum {
     CLEAT_LSTM_PRODUCTS,
     CLEAT_LSTM_WEIGHT,

@@ -136,8 +136,8 @@ static cleat_expected_value define_dproduct(const cleat_node *node, cleat_host_v
     return (cleat_expected_value){.value = from.value * with * slope, .size = size, .rounded = size};
 }
 
-/* dweight[row, k]: a sum over the steps but the first of each sample. Not a number, which is not compared, where the
- * products have no gradient: it would take all steps of all samples. */
+/* dweight[row, k]: a sum over all steps but the first of each sample. NaN, which is not compared, if the
+ * products have no gradient, because it would take all steps of all samples. */
 static cleat_expected_value define_dweight(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t row = element / s.hidden, k = element % s.hidden;
@@ -186,8 +186,8 @@ static void fill_sample(const cleat_host_values *values, const cleat_lstm_size *
     }
 }
 
-/* The gradients of the products [B, L, 4 H], computed for the first element that asks. NULL: they would take
- * too long, or memory is short. */
+/* The gradients of the products [B, L, 4 H], computed for the first element that needs them. NULL if they
+ * would take too long, or if memory is short. */
 static const double *dproducts_of(const cleat_lstm_size *s, cleat_host_values *values) {
     const double most_products = 4e9;
     const int64_t steps = s->batch * s->length;
@@ -211,7 +211,7 @@ static cleat_expected_value define_dx(const cleat_lstm_size *s, cleat_host_value
     return sum;
 }
 
-/* Element k of what step `at` is multiplied by: h of the step before, x, or 1. */
+/* Element k of the factor of step `at`: h of the previous step, x, or 1. */
 static double factor_of(const cleat_lstm_size *s, const cleat_host_values *values, int output, int64_t at, int64_t k) {
     if (output == CLEAT_LSTM_DBIAS) return 1;
     if (output == CLEAT_LSTM_DWEIGHT_IH) return cleat_host_value(values, CLEAT_LSTM_GRAD_X, at * s->inputs + k);

@@ -29,7 +29,7 @@ typedef struct weight_parts {
     int64_t offset, count, part, height, rows, width, pitch;
 } weight_parts;
 
-/* out[i] = accum + the sum of its parts, if it is wanted. */
+/* out[i] = accum + the sum of its parts, if it is requested. */
 static void launch_total(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int i,
                          const weight_parts *p) {
     if (!node->out[i]) return;
