@@ -130,7 +130,7 @@ typedef struct cleat_batch_search {
     int64_t length;                               /* length of all samples: that of the longest data sample */
     bool data_known;           /* false: data.path is missing; `length` is the longest of the profile */
     int64_t global_batch_size; /* samples per optimizer step */
-    int64_t largest;           /* largest micro-batch that ran; 0: none, also in the next members */
+    int64_t largest;           /* largest micro-batch that ran; 0: none ran, and the next three are 0 */
     int64_t best;              /* micro-batch with the highest throughput */
     int64_t cliff;             /* smallest above `best` whose fastest step is over 15 % slower; 0: none */
     int64_t recommended;       /* smallest within 3 % of the best throughput */
@@ -150,13 +150,14 @@ typedef struct cleat_batch_search_options {
  * global batches can be cut are tried. Each size runs in a separate process, so that a process that is
  * killed, crashes or hangs becomes a point with an error. `options` NULL: the defaults. The calling process
  * must not have used OpenCL and must have only one thread (fork). `result` holds the points found so far,
- * whatever the status. CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY: not even a single sample can be trained. */
+ * regardless of the status. CLEAT_ERR_FIT or CLEAT_ERR_DEVICE_MEMORY: not even a single sample can be
+ * trained. */
 CLEAT_API cleat_status cleat_find_batch(const cleat_profile *profile, const cleat_batch_search_options *options,
                                         cleat_batch_search *result, cleat_error *error);
 
 enum { CLEAT_ALLREDUCE_POINTS = 8 };
 
-/* A message size of cleat_bench_allreduce: the median of its runs, on the rank where that is longest. */
+/* Result for one message size: the median of its runs on the rank where that is longest. */
 typedef struct cleat_allreduce_point {
     cleat_allreduce_time time;
     int64_t runs;
@@ -166,13 +167,13 @@ typedef struct cleat_allreduce_bench {
     int ranks;
     size_t count;
     cleat_allreduce_point points[CLEAT_ALLREDUCE_POINTS]; /* [count], from 64 KiB to 256 MiB */
-    cleat_network network; /* that has these times; its name is what `cleat plan --network` takes */
+    cleat_network network; /* model fitted to these times; its name is for `cleat plan --network` */
     double worst;          /* largest relative difference between its times and those measured */
 } cleat_allreduce_bench;
 
-/* Times the sum of gradients over all ranks, without devices, about `seconds` for each size; a size whose
- * runs would take much longer ends the series. All ranks call it and receive the same points.
- * CLEAT_ERR_ARGUMENT: there is one rank only; CLEAT_ERR_RANK_LOST. `bench` is written on success only. */
+/* Times the all-reduce of gradients without devices, for about `seconds` per message size. The series ends at
+ * a size whose runs would take much longer. All ranks call it and receive the same points.
+ * CLEAT_ERR_ARGUMENT: there is only one rank; CLEAT_ERR_RANK_LOST. `bench` is written on success only. */
 CLEAT_API cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_allreduce_bench *bench,
                                              cleat_error *error);
 
@@ -181,18 +182,18 @@ enum { CLEAT_WORKER_POINTS = 16 };
 /* One number of loader threads. Rates are in samples per second. */
 typedef struct cleat_worker_point {
     int workers;
-    bool beyond_cpus; /* more threads than CPUs; measured because it was asked for */
+    bool beyond_cpus; /* more threads than CPUs; measured on request */
     double supply;    /* the loader alone */
-    /* the loader alone: from one micro-batch to the next; and what a thread needs to fill one */
+    /* the loader alone: time between micro-batches; time a thread takes to fill one */
     double batch_ms_p50, batch_ms_p95, batch_ms_max, fill_ms;
     double samples_per_second, step_ms; /* training steps with this loader */
-    double dry_share;                   /* share of their batches for which the device was idle and waited */
+    double dry_share;                   /* fraction of their batches for which the device waited, idle */
 } cleat_worker_point;
 
 typedef struct cleat_worker_search {
     size_t count;
-    cleat_worker_point points[CLEAT_WORKER_POINTS]; /* in the order in which they were asked for */
-    int cpus;                                       /* that this process may use, the quota included */
+    cleat_worker_point points[CLEAT_WORKER_POINTS]; /* in the requested order */
+    int cpus;                                       /* CPUs that this process may use, under its quota */
     double quota;                                   /* CPU quota of the control groups; 0: none */
     double demand, demand_step_ms; /* training steps without a loader, in samples per second and milliseconds */
     int64_t steps;                 /* timed optimizer steps for each number of threads, twice; the same for all */
@@ -204,7 +205,7 @@ typedef struct cleat_worker_search {
 typedef struct cleat_worker_search_options {
     const int *counts; /* [n_counts] numbers of threads; none: 0, 1, 2, 4, 8, 12, 16 up to the number of CPUs */
     size_t n_counts;
-    double seconds; /* of each measurement, about; 0: 2 s */
+    double seconds; /* approximate duration of each measurement; 0: 2 s */
     /* Called after each number of threads, in order; may be NULL. */
     void (*point)(void *user, const cleat_worker_point *point);
     void *user;
@@ -217,7 +218,7 @@ typedef struct cleat_worker_search_options {
  * errors: those of cleat_train before its first step. */
 CLEAT_API cleat_status cleat_find_workers(const cleat_profile *profile, const cleat_worker_search_options *options,
                                           cleat_worker_search *search, cleat_error *error);
-/* Chooses from the points [count], count > 0, and writes the verdict; cleat_find_workers has done so. */
+/* Chooses from the points [count], count > 0, and writes the verdict, as cleat_find_workers does. */
 CLEAT_API void cleat_worker_search_select(cleat_worker_search *search);
 
 enum { CLEAT_TUNE_CANDIDATES = 16 };
@@ -274,8 +275,8 @@ typedef struct cleat_tune_options {
  * together with those of earlier calls and of other processes; later runs and plans on this device use them.
  * A variant replaces the default only if it is at least 3 % faster. `options` NULL: the defaults.
  * options->ship: the table is also written as a file that can ship with the program
- * (profiles/devices/NAME.tuned). `report` (release with cleat_tune_free) holds the results so far, whatever
- * the status. CLEAT_ERR_IO: a result cannot be stored, which ends the search. */
+ * (profiles/devices/NAME.tuned). `report` (release with cleat_tune_free) holds the results so far, regardless
+ * of the status. CLEAT_ERR_IO: a result cannot be stored, which ends the search. */
 CLEAT_API cleat_status cleat_tune(const cleat_profile *profile, const cleat_tune_options *options,
                                   cleat_tune_report *report, cleat_error *error);
 CLEAT_API void cleat_tune_free(cleat_tune_report *report);

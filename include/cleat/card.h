@@ -13,7 +13,7 @@ extern "C" {
 /* Plain data. Every figure has a source in the file. */
 typedef struct cleat_card {
     char name[32]; /* "t4": the name for --card */
-    /* facts as the driver reports them; memory_free: the part of memory_total that a driver leaves */
+    /* facts as the driver reports them; memory_free: memory_total less the driver's own use */
     cleat_device_facts facts;
     char match[256];     /* parts of device names that mean this card, separated by "|" */
     double f32_flops;    /* f32 peak, operations per second; a multiply-add is two */

@@ -87,9 +87,9 @@ CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT
  * False, with an empty text, if it does not fit. */
 CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
 
-/* Replaces control characters but tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F in
- * UTF-8. Names and cells of files are parts of messages, and must not steer the terminal that shows them; the
- * texts of errors and of the log are already clean. */
+/* Replaces control characters except tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F
+ * in UTF-8. Messages quote names and cells of files, which must not control the terminal; the texts of errors
+ * and of the log are already clean. */
 CLEAT_API void cleat_clean_text(char *text);
 
 /* The nearest of `names` [count] by edit distance (insert, delete, replace, swap neighbours), for "did you

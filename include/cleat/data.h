@@ -1,5 +1,4 @@
-/* Data: datasets behind one interface, batches of equal padded length, the loader's threads, and the files of
- * RNA, series, images, maps and texts. All headers of data. */
+/* Includes all data headers: datasets, batches, the loader, and files of RNA, series, images, maps and texts. */
 #ifndef CLEAT_DATA_H
 #define CLEAT_DATA_H
 

@@ -30,15 +30,15 @@ typedef enum cleat_matrix_unit {
     CLEAT_MATRIX_NV70,     /* NVIDIA 7.0 and 7.2 (V100), mma.m8n8k4: f16 only */
     CLEAT_MATRIX_NV75,     /* NVIDIA from compute capability 7.5 on, mma.m16n8k8: f16 only */
     CLEAT_MATRIX_NV80,     /* NVIDIA from 8.0 on, mma.m16n8k16 */
-    CLEAT_MATRIX_AMD_DOT,  /* no unit: sums of two products at once, v_dot2 (RDNA2, gfx906) */
+    CLEAT_MATRIX_AMD_DOT,  /* no matrix unit: v_dot2 adds two products (RDNA2, gfx906) */
     CLEAT_MATRIX_AMD_WMMA, /* RDNA3, waves of 32 */
     CLEAT_MATRIX_AMD_MFMA, /* CDNA, waves of 64; bf16 from gfx90a on */
     CLEAT_MATRIX_INTEL8,   /* DPAS of sub-groups of 8: Arc */
     CLEAT_MATRIX_INTEL16,  /* DPAS of sub-groups of 16: Data Center GPU Max */
-    /* none: the same words in plain OpenCL, slow, to test kernels anywhere; NVIDIA's layout */
+    /* no matrix unit: emulation in plain OpenCL with NVIDIA's layout, slow, to test kernels on any device */
     CLEAT_MATRIX_EMULATED,
     CLEAT_MATRIX_EMULATED_DOT, /* the same with the layout of CLEAT_MATRIX_AMD_DOT */
-    /* the kernels of CLEAT_MATRIX_INTEL8 and CLEAT_MATRIX_INTEL16, with their instructions in plain OpenCL */
+    /* the kernels of CLEAT_MATRIX_INTEL8 and CLEAT_MATRIX_INTEL16, with their instructions emulated */
     CLEAT_MATRIX_EMULATED_INTEL8,
     CLEAT_MATRIX_EMULATED_INTEL16,
     CLEAT_MATRIX_UNITS
@@ -66,7 +66,7 @@ typedef struct cleat_device_facts {
     bool unified_memory; /* host and device share memory */
     bool half_extension; /* cl_khr_fp16 is listed; half STORAGE works everywhere without it */
     bool double_extension;
-    int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 where unknown */
+    int32_t pci_domain, pci_bus, pci_device, pci_function; /* pci_bus is -1 if unknown */
     char pinning[CLEAT_CPU_LIST];                          /* CPUs near the card ("0-7"), or "any" */
     /* Kernel shape: one work-item with wide vectors on a CPU (work_group 1, vector_width 16), groups with
      * local memory and barriers on a GPU (work_group 256, vector_width 4). CLEAT_DEVICE_SHAPE=gpu|cpu
@@ -76,8 +76,8 @@ typedef struct cleat_device_facts {
     /* Set for an open device, after a probe kernel compiled, ran and computed correct results; GPU shape
      * only. CLEAT_MATRIX_UNIT=none or the text of an emulated unit overrides it. */
     cleat_matrix_unit matrix_unit;
-    bool matrix_bf16; /* the unit multiplies bf16 too, not only f16 */
-    /* Its compiler can round division and square root in f32 correctly (-cl-fp32-correctly-rounded-divide-sqrt). */
+    bool matrix_bf16; /* the unit multiplies bf16 as well as f16 */
+    /* The compiler can round f32 division and square root correctly (-cl-fp32-correctly-rounded-divide-sqrt). */
     bool rounds_correctly;
 } cleat_device_facts;
 
@@ -88,10 +88,10 @@ typedef struct cleat_rates {
     double matrix_flops;
     double bytes;          /* bytes read and written per second */
     double launch_seconds; /* overhead of a kernel launch, seconds */
-    /* Seconds of a launch of products that do not depend on their sizes, in f32 and on the matrix unit: the
-     * launch itself, prologues of tiles, the addition of parts of a sum. 0: launch_seconds */
+    /* Fixed seconds per launch of a matrix product, in f32 and on the matrix unit: the launch itself, tile
+     * prologues, the addition of partial sums. 0: launch_seconds */
     double product_seconds, matrix_product_seconds;
-    double recurrent_flops; /* f32 operations per second of products that wait for each other (LSTM); 0: flops */
+    double recurrent_flops; /* f32 operations per second of dependent products (LSTM); 0: flops */
     double within;          /* true times lie between estimates / within and * within; 0: unknown, or measured here */
     char source[96];        /* "measured", "card file t4", ... */
 } cleat_rates;
@@ -135,7 +135,7 @@ CLEAT_API const char *cleat_device_kind_text(cleat_device_kind kind);
  * "emulated_dot", "emulated_intel8", "emulated_intel16"; "?" for any other number. */
 CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
 
-/* The running library and what it is built on; "": unknown. */
+/* The running library and its dependencies; "": unknown. */
 typedef struct cleat_build_info {
     char compiler[96];       /* "gcc 12.2.0" */
     char build_type[32];     /* "Release" */

@@ -17,7 +17,7 @@ extern "C" {
 /* In the order of severity. */
 typedef enum cleat_doctor_result {
     CLEAT_CHECK_OK,
-    CLEAT_CHECK_SKIPPED, /* does not apply here, or could not be decided; the evidence says why */
+    CLEAT_CHECK_SKIPPED, /* does not apply here, or could not be decided; the evidence gives the reason */
     CLEAT_CHECK_WARN,
     CLEAT_CHECK_FAIL,
 } cleat_doctor_result;
@@ -31,7 +31,7 @@ enum { CLEAT_CHECK_CODE = 40, CLEAT_CHECK_TEXT = 640, CLEAT_CHECK_COMMAND = 400,
 typedef struct cleat_doctor_check {
     char code[CLEAT_CHECK_CODE]; /* "kernel-driver" if the check passed; otherwise the name of the fault */
     cleat_doctor_result result;
-    char evidence[CLEAT_CHECK_TEXT]; /* what was seen */
+    char evidence[CLEAT_CHECK_TEXT]; /* what the check found */
     char cause[CLEAT_CHECK_TEXT];    /* why this is a fault; "" for ok */
     /* Commands that remove the cause on this distribution. They are never run by cleat. */
     char commands[CLEAT_CHECK_COMMANDS][CLEAT_CHECK_COMMAND];
@@ -48,13 +48,13 @@ typedef struct cleat_doctor_subject {
 } cleat_doctor_subject;
 
 typedef struct cleat_doctor_request {
-    /* Folder that takes the place of / for /sys, /proc, /dev, /etc and /usr; NULL: CLEAT_SYSTEM_ROOT, else / */
+    /* Folder used in place of / for /sys, /proc, /dev, /etc and /usr; NULL: CLEAT_SYSTEM_ROOT, else / */
     const char *root;
     const char *device;     /* the requested device, as for cleat_device_open; NULL: auto */
     const char *run_folder; /* where checkpoints would be written; need not exist; NULL: "runs" */
-    /* Only lists devices and looks at cards and drivers: no kernel is run, and the host is not checked. */
+    /* Only lists devices and checks cards and drivers; runs no kernel and does not check the host. */
     bool list_only;
-    double seconds; /* time for the drivers; an answer may take 0.7 of it for each card, more under load; 0: 5 */
+    double seconds; /* time limit for the drivers; a card may take 0.7 of it, more under load; 0: 5 */
 } cleat_doctor_request;
 
 /* A device that the drivers list. Its number is its place in the list. */
@@ -83,9 +83,9 @@ CLEAT_API cleat_status cleat_doctor_run(const cleat_doctor_request *request, cle
 /* NULL is allowed. */
 CLEAT_API void cleat_doctor_free(cleat_doctor_report *report);
 
-/* As cleat_device_open. Where "auto" falls on a CPU although a card of NVIDIA, AMD or Intel is installed, the
- * log gets one warning with the card and what keeps it from being used; where no device fits, the error's
- * text gets it. Starts no process and loads nothing that the OpenCL loader has not tried. */
+/* As cleat_device_open. If "auto" selects a CPU although a card of NVIDIA, AMD or Intel is installed, one
+ * warning is logged with the card and the reason why it cannot be used; if no device matches, the error's
+ * text has them. Starts no process and loads nothing that the OpenCL loader has not tried. */
 CLEAT_API cleat_status cleat_doctor_open_device(const char *selector, cleat_device **device, cleat_error *error);
 
 /* Appends a check of the caller to the section `name`, which is created with `title` if the report has no

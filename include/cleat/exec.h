@@ -52,8 +52,8 @@ CLEAT_API cleat_status cleat_exec_run(cleat_exec *exec, size_t graph, cleat_erro
 CLEAT_API cleat_status cleat_exec_run_nodes(cleat_exec *exec, size_t graph, size_t first, size_t last,
                                             cleat_error *error);
 /* Waits until all enqueued work is done. A failed kernel is reported here or by the next cleat_exec_read,
- * with the name of its graph; with its own where CLEAT_LAUNCH_BLOCKING is set in the environment (each launch
- * is then waited for). */
+ * with the name of its graph, or with its own name if CLEAT_LAUNCH_BLOCKING is set in the environment (every
+ * launch is then waited for). */
 CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
 
 /* Copies a whole tensor from or to the host in its own dtype. `graph` is the graph whose layout contains the
@@ -63,9 +63,9 @@ CLEAT_API cleat_status cleat_exec_finish(cleat_exec *exec, cleat_error *error);
  * read those of a graph after its run and before another graph runs. Writing a parameter also updates its
  * half weight (cleat_autocast).
  *
- * CLEAT_ERR_ARGUMENT: `bytes` is another size; the tensor to write is neither an input nor persistent; the tensor
- * to read is an activation that was not retained (cleat_retain) when the plan was made, or whose graph was not
- * the last to run. CLEAT_ERR_NOT_FOUND: the tensor is not part of the plan. */
+ * CLEAT_ERR_ARGUMENT: `bytes` is a different size; the tensor to write is neither an input nor persistent;
+ * the tensor to read is an activation that was not retained (cleat_retain) when the plan was made, or whose
+ * graph was not the last to run. CLEAT_ERR_NOT_FOUND: the tensor is not part of the plan. */
 CLEAT_API cleat_status cleat_exec_write(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         size_t bytes, cleat_error *error);
 CLEAT_API cleat_status cleat_exec_read(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, void *values,

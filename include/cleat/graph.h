@@ -1,10 +1,10 @@
 /* Graphs of tensors: the builder, the parameters that graphs share, autodiff, and the memory plan.
  *
- * Nothing here knows OpenCL: a graph is built, differentiated and planned without a card.
+ * Nothing here depends on OpenCL: a graph is built, differentiated and planned without a card.
  *
- * Building needs no error check per line. The graph remembers its first error; later calls do nothing and return
- * NULL; the caller asks once, with cleat_graph_status, or receives the error from cleat_plan_create. Errors are also
- * NULL where an operation needs a tensor, and a tensor of another graph.
+ * Building needs no error check per line. The graph remembers its first error; later calls do nothing and
+ * return NULL; the caller checks once, with cleat_graph_status, or receives the error from cleat_plan_create.
+ * A missing (NULL) tensor and a tensor of another graph are also errors.
  *
  * Threads: a store with all its graphs and tensors is used by one thread at a time; stores are independent.
  * Making a plan only reads them, and a plan never changes afterwards: several threads may read one while its
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* No tensor is TF32, which is f32 rounded to 11 significant bits: it is a type of cleat_autocast and of products. */
+/* TF32, f32 rounded to 11 significant bits, is a type of cleat_autocast and of products, not of tensors. */
 typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32, CLEAT_TF32 } cleat_dtype;
 
 /* Bytes of an element; "f32", "f16", "bf16", "i32", "u32", "tf32". */
@@ -31,7 +31,7 @@ enum { CLEAT_MAX_RANK = 5, CLEAT_NAME = 64 };
 typedef struct cleat_store cleat_store;   /* parameters, gradients, optimizer state: what outlives a graph */
 typedef struct cleat_graph cleat_graph;   /* nodes in execution order, and their tensors */
 typedef struct cleat_tensor cleat_tensor; /* owned by its graph, or by the store when it is persistent */
-typedef struct cleat_plan cleat_plan;     /* where every tensor of every graph lies */
+typedef struct cleat_plan cleat_plan;     /* location of every tensor of every graph */
 typedef struct cleat_tuning_table cleat_tuning_table; /* fastest kernels of a device, as measured */
 
 /* --- store ---------------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ CLEAT_API void cleat_store_destroy(cleat_store *store);
 /* The number of parameters (tensors), and of their elements. */
 CLEAT_API size_t cleat_store_count(const cleat_store *store);
 CLEAT_API int64_t cleat_store_elements(const cleat_store *store);
-/* The i-th parameter in the order of declaration; its gradient. Borrowed; NULL behind the last. */
+/* The i-th parameter in the order of declaration; its gradient. Borrowed; NULL past the last. */
 CLEAT_API cleat_tensor *cleat_store_param(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i);
 CLEAT_API cleat_tensor *cleat_store_find(const cleat_store *store, const char *name); /* NULL if none has this name */
@@ -72,10 +72,10 @@ CLEAT_API void cleat_graph_destroy(cleat_graph *graph);
 /* CLEAT_OK, or the first error of the calls that built the graph, copied to `error`. */
 CLEAT_API cleat_status cleat_graph_status(const cleat_graph *graph, cleat_error *error);
 
-/* Declares an input: a tensor that the host fills before each run. The names of a graph's inputs differ. */
+/* Declares an input: a tensor that the host fills before each run. Input names are unique within a graph. */
 CLEAT_API cleat_tensor *cleat_input(cleat_graph *graph, const char *name, cleat_dtype dtype, int rank,
                                     const int64_t *shape);
-/* The parameter `name` (f32) of the graph's store: declared at first use; a later use must name the same
+/* The parameter `name` (f32) of the graph's store: declared at first use; a later use must have the same
  * shape. */
 CLEAT_API cleat_tensor *cleat_param(cleat_graph *graph, const char *name, int rank, const int64_t *shape,
                                     cleat_init init);
@@ -158,17 +158,17 @@ typedef enum cleat_category {
 /* "parameters", "activations and workspace", ... */
 CLEAT_API const char *cleat_category_name(cleat_category category);
 
-/* Lays out every tensor of `graphs` [count], which share one store and run one after the other, never at
- * once: they share the arena. Chooses each node's kernel variant for `facts`. A pure function: allocates
- * nothing on any device. The graphs and the store must outlive the plan. CLEAT_ERR_FIT names the tensor that
- * is larger than the device's largest buffer. */
+/* Lays out every tensor of `graphs` [count], which share one store and never run at the same time: they share
+ * the arena. Chooses each node's kernel variant for `facts`. A pure function: allocates nothing on any
+ * device. The graphs and the store must outlive the plan. CLEAT_ERR_FIT names the tensor that is larger than
+ * the device's largest buffer. */
 CLEAT_API cleat_status cleat_plan_create(cleat_graph *const *graphs, size_t count, const cleat_device_facts *facts,
                                          cleat_plan **plan, cleat_error *error);
 CLEAT_API void cleat_plan_destroy(cleat_plan *plan);
 CLEAT_API void cleat_tuning_destroy(cleat_tuning_table *tuning);
-/* Which answers a table of tuned choices has, and where they are from: "61 choices tuned here on
- * 2026-11-20 and 40 choices shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written
- * to `text`, which is returned. */
+/* Describes the choices of a tuned table and their origin: "61 choices tuned here on 2026-11-20 and 40
+ * choices shipped for pocl_cpu, measured on 2026-11-02"; NULL: "the defaults". Written to `text`, which is
+ * returned. */
 enum { CLEAT_TUNING_TEXT = 288 };
 CLEAT_API const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]);
 /* Bytes allocated by cleat_exec_create: in total, and of one category. */

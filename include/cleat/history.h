@@ -1,4 +1,4 @@
-/* Reads the folder of a run: what it logged, its settings and its checkpoints.
+/* Reads the folder of a run: its logs, settings and checkpoints.
  *
  * Every file may be missing, cut off by a kill, or of an older version: unreadable files are treated as
  * absent, and incomplete records are counted. Reading opens no device and changes nothing in the folder; the
@@ -45,9 +45,9 @@ typedef struct cleat_history_checkpoint {
     double model_bytes, best_metric, best_step, time_used;
 } cleat_history_checkpoint;
 
-/* What became of the run, by its last process. */
+/* State of the run, according to its last process. */
 typedef enum cleat_history_phase {
-    CLEAT_HISTORY_UNKNOWN, /* it left no records: run.monitor = none, or an older version */
+    CLEAT_HISTORY_UNKNOWN, /* no records: run.monitor = none, or an older version */
     CLEAT_HISTORY_RUNNING,
     CLEAT_HISTORY_ENDED,
     CLEAT_HISTORY_KILLED, /* no end record, and no process holds the lock of the folder */
@@ -80,9 +80,9 @@ CLEAT_API void cleat_history_free(cleat_history *history);
 /* The records of a kind; NULL: none. In tables of metrics.jsonl, steps ascend: if a resumed run repeats
  * steps, the later records replace the earlier ones. */
 CLEAT_API const cleat_history_table *cleat_history_find(const cleat_history *history, const char *kind);
-/* The values [rows] of a column; NULL: the table (may be NULL) has none of that name. */
+/* The values [rows] of a column; NULL: the table (may be NULL) has no such column. */
 CLEAT_API const double *cleat_history_values(const cleat_history_table *table, const char *name);
-/* The text of a setting in resolved.ini, e.g. "train", "epochs"; NULL: not there. */
+/* The text of a setting in resolved.ini, e.g. "train", "epochs"; NULL: not set. */
 CLEAT_API const char *cleat_history_setting_of(const cleat_history *history, const char *section, const char *key);
 
 #ifdef __cplusplus

@@ -29,21 +29,23 @@ typedef struct cleat_image_options {
     /* Class names in order, separated by blanks. NULL or "": from the data, sorted by name (IDX and CIFAR: in
      * numerical order; masks: "class_0", ... or the lines of labels.txt). */
     const char *classes;
-    /* Masks: number of classes, 2 to 255, whose ids are the values of the mask files; 0: that of the names in
-     * `classes`, or without them two, black and white. */
+    /* Masks: number of classes, 2 to 255; the values in mask files are class ids. 0: the number of names in
+     * `classes`, or without names two classes, black and white. */
     int64_t mask_classes;
-    /* Masks with classes: JSON file with an object id2label ({"0": "wall", ...}) that names them where
-     * `classes` and the data do not, if it exists and has as many; NULL or "": none. */
+    /* Masks with classes: JSON file with an object id2label ({"0": "wall", ...}) that names the classes if
+     * `classes` and the data do not; ignored if it is missing or has another number of names. NULL or "":
+     * none. */
     const char *names;
-    bool reduce_labels; /* masks with classes: 0 is unlabelled, and k is class k - 1 */
+    bool reduce_labels; /* masks with classes: value 0 is unlabelled, value k is class k - 1 */
     /* Folder of an earlier cleat_dataset_save, from which channels, means, standard deviations and classes
      * are read. NULL or "": fitted to the training part. */
     const char *fitted;
     /* For prediction; requires `fitted`. Samples without a target are included; all belong to
      * CLEAT_SPLIT_TEST. */
     bool predict;
-    /* Mean and standard deviation of each channel, or of all, as numbers separated by blanks, for values 0 .. 1:
-     * "0.485 0.456 0.406". Both or neither; NULL or "": those of the training part. Ignored where `fitted` has them. */
+    /* Mean and standard deviation of each channel, or of all, as numbers separated by blanks, for values 0 ..
+     * 1: "0.485 0.456 0.406". Both or neither; NULL or "": those of the training part. Ignored if `fitted`
+     * has them. */
     const char *mean, *std;
 } cleat_image_options;
 
@@ -54,8 +56,9 @@ enum { CLEAT_NO_CLASS = -1 };
 
 /* Opens a dataset of images with a class each. Letters: S options->size, L padded length (= S), C channels.
  * The fields are, in this order:
- *   image  f32 [L, L, C]  (value - mean) / std of the channel, over the training part or as options->mean says
- *   label  i32 []         the class, or CLEAT_NO_CLASS; CLEAT_NO_CLASS in an empty slot too
+ *   image  f32 [L, L, C]  (value - mean) / std of the channel: options->mean and std, or those of the
+ *                         training part
+ *   label  i32 []         the class; CLEAT_NO_CLASS if unknown and in an empty slot
  * cleat_dataset_length is S for every sample. `path` is one of
  *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*,
  *     t10k-labels* (or test-, val-); rank 3 (grey) or 4 (channels last)
@@ -64,7 +67,7 @@ enum { CLEAT_NO_CLASS = -1 };
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders that each contain
  *     the class folders
  *   for prediction also a single image, or a folder of images
- * t10k and test_batch are CLEAT_SPLIT_TEST if a validation part exists too or val_fraction > 0; otherwise
+ * t10k and test_batch are CLEAT_SPLIT_TEST if a validation part also exists or val_fraction > 0; otherwise
  * they are CLEAT_SPLIT_VAL. A class that occurs in the validation or test data but not in the training part
  * is an error that names the folder.
  *
@@ -108,11 +111,11 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
  * image; masks are not read then. */
 CLEAT_API cleat_status cleat_masks_open(const char *path, const cleat_image_options *options, cleat_dataset **dataset,
                                         cleat_error *error);
-/* With options->mask_classes or names, the values of a mask are classes: greys, or indices of a palette; 255,
- * and with reduce_labels 0, is unlabelled: -1 in the field `mask`, as is what is outside the image. A value
- * that is not a class is an error of cleat_dataset_fill (or of opening, for the samples from which means are
- * computed) with file, row and column. Names come from options->classes, else from labels.txt in the folder,
- * one per line, else from options->names. */
+/* With options->mask_classes or names, the values of a mask (greys or palette indices) are classes. 255 is
+ * unlabelled, as is 0 with reduce_labels; unlabelled pixels and positions outside the image are -1 in the
+ * field `mask`. A value that is not a class is an error of cleat_dataset_fill (or of opening, for the samples
+ * from which means are computed) with file, row and column. Names come from options->classes, else from
+ * labels.txt in the folder, one per line, else from options->names. */
 
 /* Name of a class of masks with classes, borrowed; NULL past the last one, and for other data. */
 CLEAT_API const char *cleat_masks_class(const cleat_dataset *dataset, size_t index);

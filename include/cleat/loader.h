@@ -4,9 +4,9 @@
  * slots of a batch, L padded length.
  *
  * Threads: batches are immutable after creation; any number of threads may read them. A loader has one
- * consumer: only one thread at a time may call its functions. Of the callbacks in the setup, slot_wait and
- * filled are called by the thread that fills the slot (one of the loader's threads if it has any); the others
- * are called by the thread that creates the loader. */
+ * consumer: only one thread at a time may call its functions. The callbacks slot_wait and filled are called
+ * by the thread that fills the slot (one of the loader's threads if it has any), the other callbacks by the
+ * thread that creates the loader. */
 #ifndef CLEAT_LOADER_H
 #define CLEAT_LOADER_H
 
@@ -72,8 +72,8 @@ typedef struct cleat_batches_spec {
     const cleat_bucket *buckets;  /* [n_buckets] ascending lengths */
     size_t n_buckets;             /* >= 1 */
     const cleat_rng_key *rng_key; /* key of the permutation; NULL: evaluation, in the given order */
-    /* Training on several devices: [n_buckets] samples of a global batch on all of them; NULL:
-     * global_batch_size of the buckets, which are otherwise those of this device's part. */
+    /* Training on several devices: [n_buckets] samples of a global batch on all devices together; the
+     * buckets' global_batch_size is then this device's part. NULL: global_batch_size of the buckets. */
     const int64_t *global_batch_sizes;
     /* The part of a global batch of `samples` samples that this device computes: *count samples from *first
      * on. NULL: all of them. Must be a pure function. */
@@ -87,8 +87,8 @@ typedef struct cleat_batches_spec {
  * global batches are shuffled, and each is cut into the smallest number of micro-batches that the bucket's
  * micro_batch_size allows; the sizes of these differ by at most one sample. The content and order of the
  * global batches are a pure function of (samples, bucket lengths, global_batch_size of the buckets, rng_key)
- * and do not depend on micro_batch_size, nor on `part`, of which only the micro-batches are made: a global batch may
- * then have none.
+ * and do not depend on micro_batch_size or `part`. Only the micro-batches of `part` are made, so a global
+ * batch may have none.
  *
  * With `rng_key` NULL (evaluation), buckets follow one another, samples keep the given order, and every
  * micro-batch is a global batch.

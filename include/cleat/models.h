@@ -140,7 +140,7 @@ CLEAT_API void cleat_model_metric_compute(const cleat_model *model, const double
 typedef struct cleat_prediction {
     const cleat_dataset *dataset;
     size_t sample;
-    const float *output; /* what cleat_model_keep keeps of the sample's output */
+    const float *output; /* part of the sample's output that cleat_model_keep kept */
     int64_t length;      /* padded length L */
     int64_t values;      /* number of values in `output` */
 } cleat_prediction;
@@ -150,7 +150,7 @@ typedef struct cleat_prediction {
 CLEAT_API cleat_status cleat_model_keep(const cleat_model *model, const cleat_host_batch *batch, int64_t b,
                                         const float *output, int64_t each, cleat_prediction *prediction,
                                         cleat_error *error);
-CLEAT_API void cleat_prediction_free(cleat_prediction *prediction); /* output becomes NULL, which is accepted too */
+CLEAT_API void cleat_prediction_free(cleat_prediction *prediction); /* sets output to NULL; NULL is accepted */
 /* Writes predictions into `folder`. cleat_model_writes_each is true if the family writes each prediction to
  * separate files, so that predictions may be written in several calls. */
 CLEAT_API bool cleat_model_writes_each(const cleat_model *model);

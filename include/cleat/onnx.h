@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 typedef struct cleat_onnx_options {
-    /* Data of the kind that the model predicts: only for models whose graph depends on the size of their maps; NULL:
-     * data.path of the profile. */
+    /* Data to predict; only used by models whose graph depends on the size of the maps. NULL: data.path of
+     * the profile. */
     const char *data;
-    /* Values of parameters go to a second file, PATH.data. Above 2 GB they always do. */
+    /* Stores parameter values in a second file, PATH.data; always done above 2 GB. */
     bool external_data;
 } cleat_onnx_options;
 
@@ -29,8 +29,8 @@ typedef struct cleat_onnx_report {
     size_t n_inputs, nodes;
     int64_t parameters; /* elements */
     int64_t bytes;      /* of all files */
-    int64_t length;     /* of every sequence; 0: any, or the model has none */
-    bool external_data; /* there is a file PATH.data */
+    int64_t length;     /* of every sequence; 0: any, or the model has no sequences */
+    bool external_data; /* the file PATH.data was written */
 } cleat_onnx_report;
 
 /* Writes the predictions of a checkpoint as an ONNX model: opset 17, all in f32. Its inputs are the fields of the

@@ -1,14 +1,14 @@
-/* Adding operations: what a cleat_op is, how a graph gets a node of one, and how its kernels are launched.
- * Not needed to use the operations of ops.h, which are written against this header: src/engine/ops/softmax.c is
- * a short one.
+/* Adding operations: the definition of a cleat_op, its nodes in a graph, and its kernel launches. Not needed
+ * to use the operations of ops.h, which are written against this header; src/engine/ops/softmax.c is a short
+ * example.
  *
  * An operation is a static const cleat_op. A function like cleat_softmax calls cleat_emit, which appends a
  * cleat_node and calls `infer`. cleat_backward calls `backward`; cleat_plan_create calls `refuse` and
- * `workspace` of the variants; cleat_exec_create calls `bind` of the one that was chosen.
+ * `workspace` of the variants; cleat_exec_create calls `bind` of the chosen variant.
  *
- * Threads: these functions run on the thread that makes the call above. Threads with stores of their own
- * may call them at the same time, so they keep no state besides their arguments. Nodes and binders are used
- * by one thread at a time. */
+ * Threads: these functions run on the thread that makes the call above. Threads with separate stores may call
+ * them at the same time, so they keep no state besides their arguments. Nodes and binders are used by one
+ * thread at a time. */
 #ifndef CLEAT_OP_H
 #define CLEAT_OP_H
 
@@ -95,7 +95,7 @@ typedef union cleat_host_array {
 
 typedef struct cleat_host_values {
     cleat_host_array in[CLEAT_MAX_IN];   /* NULL if the input is NULL */
-    cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its own step before */
+    cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its previous step */
     double work;  /* multiplications so far: `define` adds its own, so that they can be limited */
     double *kept; /* NULL at first: what `define` computed for all elements, by malloc; the caller frees it */
 } cleat_host_values;
@@ -103,7 +103,7 @@ typedef struct cleat_host_values {
 /* The expected value of an output element. A kernel's result may differ by some roundings of `size` and `rounded`. */
 typedef struct cleat_expected_value {
     double value;
-    double size; /* the terms' magnitudes, added up, with the factor by which the rest of the formula amplifies them */
+    double size;    /* sum of the terms' magnitudes, times their amplification by the rest of the formula */
     double rounded; /* the same for terms that a kernel may round to the storage type */
 } cleat_expected_value;
 
@@ -161,7 +161,7 @@ struct cleat_op {
     uint32_t weight_inputs;
     /* Autocast does not change the inputs of this op. */
     bool no_autocast;
-    /* It has products whose operands are rounded to TF32 where cleat_autocast allows it. */
+    /* The op has products whose operands are rounded to TF32 if cleat_autocast allows it. */
     bool tf32;
     /* The op compares: a value near the threshold of a ReLU, or near the maximum of a pooling window, can
      * fall on the other side once it is rounded, and then moves a whole gradient. Tolerances depend on it. */
@@ -169,25 +169,25 @@ struct cleat_op {
     const cleat_fusion *fusion; /* NULL: the op never does the work of its neighbours */
     /* The attributes that the result depends on, but not those that repeat the shape of an output. NULL: none. */
     const cleat_attribute *attributes;
-    /* Whether the outputs may be computed again in backward rather than kept (train.gradient_checkpointing =
-     * selective): they take one pass over the inputs, which the gradient reads, while it does not read
-     * out[0], and every kernel of the node, a fused one too, gives the same bits. NULL: no. */
+    /* True if backward may recompute the outputs (train.gradient_checkpointing = selective): they take one
+     * pass over the inputs, the gradient reads these but not out[0], and every kernel of the node, including
+     * fused ones, gives the same bits. NULL: false. */
     bool (*cheap)(const cleat_node *node);
-    /* The definition of the op: element `element` of out[output] in double precision, from the formula and not from
-     * the way the kernels take. A device is checked against it before it trains
+    /* The definition of the op: element `element` of out[output] in double precision, computed from the
+     * formula, not by the method of the kernels. A device is checked against it before it trains
      * (src/inspect/verify/program_check.h). An op without it is not checked; the log names it. */
     cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient
-     * of an embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 name none.
-     * Several devices then exchange these rows only. 0: the node may change any row. */
+     * of an embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 are ignored.
+     * Several devices then exchange only these rows. 0: the node may change any row. */
     uint32_t row_inputs;
 };
 
 /* --- nodes ---------------------------------------------------------------------------------------------------- */
 
-/* Appends a node, which op->infer checks, and returns it; before it come the casts of its inputs if autocast
- * is on (cleat_autocast). Returns NULL once the graph has an error, whatever the inputs are. An input that
- * is NULL and not among optional_inputs, or that belongs to another graph, is such an error. `attr` is copied;
+/* Appends a node, checks it with op->infer and returns it. If autocast is on (cleat_autocast), casts of its
+ * inputs precede it. Returns NULL once the graph has an error, whatever the inputs are. An input that is NULL
+ * and not among optional_inputs, or that belongs to another graph, is such an error. `attr` is copied;
  * `attr_bytes` <= CLEAT_ATTR_BYTES. Nodes are compared by these bytes, so the struct must have no padding. */
 CLEAT_API cleat_node *cleat_emit(cleat_graph *graph, const cleat_op *op, const void *attr, size_t attr_bytes,
                                  cleat_tensor *const *in, int n_in);
@@ -202,7 +202,7 @@ CLEAT_API cleat_status cleat_set_output(cleat_node *node, int i, cleat_dtype dty
  * running statistics). */
 CLEAT_API void cleat_set_output_state(cleat_node *node, int i, cleat_tensor *tensor);
 
-/* A gradient node. All is borrowed, during the call; attributes are copied. */
+/* A gradient node. Everything is borrowed during the call; attributes are copied. */
 typedef struct cleat_grads_spec {
     const cleat_op *op;      /* its outputs are the gradients of the targets */
     const void *attr;        /* NULL: no attributes */
@@ -256,10 +256,10 @@ CLEAT_API void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, con
  * extend the launch that was begun last. */
 CLEAT_API void cleat_launch_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                                    cleat_dtype storage);
-/* As cleat_launch_kernel, for a kernel of the caller's own: `source` is OpenCL C, `name` stands for it in
- * messages. It may include the files of cl/, as in #include "lib/common.clh", which defines TENSOR, AT,
- * HAS, LOAD, STORE and the type T. name, source and kernel are not copied: they must outlive every exec
- * (static strings). */
+/* As cleat_launch_kernel, for a kernel of the caller: `source` is OpenCL C, and `name` identifies it in
+ * messages. It may include the files of cl/, as in #include "lib/common.clh", which defines TENSOR, AT, HAS,
+ * LOAD, STORE and the type T. name, source and kernel are not copied: they must outlive every exec (static
+ * strings). */
 CLEAT_API void cleat_launch_source(cleat_binder *binder, const cleat_node *node, const char *name, const char *source,
                                    const char *kernel, cleat_dtype storage);
 /* Adds "-DNAME=value" to the build options. Use few different values: each new set of options is another

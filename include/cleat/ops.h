@@ -111,10 +111,10 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 /* Multi-head self-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block: no L x L tensor is stored
  * (Dao et al. 2022). qkv T [B, L, 3D]: queries, keys and values side by side, each [H, D/H]. lengths i32 [B]
  * or NULL: keys at lengths[b] and later are masked; output rows at lengths[b] and later are 0 and pass no
- * gradient. D/H <= 128 -> T [B, L, D]. Scores Q K^T / sqrt(D/H) are f32, and the backward pass computes them
- * again: a weight has a relative error of about
- * |score| / 2^23. From 1e9 on (operands of 65000) rounding alone exceeds what exp can hold: outputs stay finite, but
- * gradients are meaningless, and may be infinite or NaN. */
+ * gradient. D/H <= 128 -> T [B, L, D]. Scores Q K^T / sqrt(D/H) are f32, and the backward pass recomputes
+ * them, so a weight has a relative error of about |score| / 2^23. Above 1e9 (operands of 65000), rounding
+ * alone exceeds the range of exp: outputs stay finite, but gradients are meaningless and may be infinite or
+ * NaN. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
@@ -261,7 +261,7 @@ CLEAT_API cleat_tensor *cleat_concat(cleat_graph *graph, cleat_tensor *const *pa
  * with `parts` unchanged, if x is NULL or the graph has an error. */
 CLEAT_API bool cleat_chunk(cleat_graph *graph, cleat_tensor *x, int n, cleat_tensor **parts);
 
-/* Which rows of a stacked matrix get blocks, and how. */
+/* Placement of the blocks in a stacked matrix. */
 typedef struct cleat_block_diagonal_spec {
     int places;          /* S: 1 to 7 */
     unsigned used;       /* bit s: a block lies in place s */
@@ -365,8 +365,8 @@ typedef struct cleat_structure {
  * ...). x f32 [B, L, 3], sample_weight f32 [terms, B] -> f32 [1]. No L x L tensor is stored. */
 CLEAT_API cleat_tensor *cleat_structure_loss(cleat_graph *graph, const cleat_structure_loss_spec *spec, cleat_tensor *x,
                                              const cleat_structure *target, cleat_tensor *sample_weight);
-/* Several at once: values[i], i < count, is the loss of specs[i]. Neighbouring specs that are not of pairs
- * (COORDINATE to BASE_PAIR) share their launches, up to four of them. On an error of the graph, values are
+/* Several structure losses: values[i], i < count, is the loss of specs[i]. Up to four neighbouring specs that
+ * are not over pairs (COORDINATE to BASE_PAIR) share their launches. On an error of the graph, values are
  * NULL. */
 CLEAT_API void cleat_structure_losses(cleat_graph *graph, const cleat_structure_loss_spec *specs, int count,
                                       cleat_tensor *x, const cleat_structure *target, cleat_tensor *sample_weight,

@@ -32,8 +32,8 @@ CLEAT_API cleat_adamw_spec cleat_adamw_defaults(void);
 /* Creates an AdamW optimizer (Loshchilov & Hutter 2019; decoupled weight decay, PyTorch's order of
  * operations) for all parameters of `store`. `spec` NULL: cleat_adamw_defaults(). Create it after the graphs
  * to be trained: if they are f16 (cleat_autocast) and cleat_backward got no seed, the loss is scaled as by
- * torch.amp.GradScaler, initially by 65536, and by twice the scale after every 2000 good steps. The store
- * must outlive the optimizer, and the optimizer must outlive all plans with its graph. CLEAT_ERR_ARGUMENT: a
+ * torch.amp.GradScaler, initially by 65536; the scale doubles after every 2000 good steps. The store must
+ * outlive the optimizer, and the optimizer must outlive all plans with its graph. CLEAT_ERR_ARGUMENT: a
  * setting is out of range, or the store has no parameters. */
 CLEAT_API cleat_status cleat_optimizer_create(cleat_store *store, const cleat_adamw_spec *spec,
                                               cleat_optimizer **optimizer, cleat_error *error);

@@ -33,7 +33,7 @@ typedef enum cleat_checkpointing {
     CLEAT_CHECKPOINTING_AUTO,
     CLEAT_CHECKPOINTING_FALSE,
     CLEAT_CHECKPOINTING_TRUE,
-    CLEAT_CHECKPOINTING_SELECTIVE, /* outputs of layer normalization, and of GELU in f32, alone */
+    CLEAT_CHECKPOINTING_SELECTIVE, /* only outputs of layer normalization, and of GELU in f32 */
 } cleat_checkpointing;
 typedef enum cleat_budget_policy {
     CLEAT_BUDGET_FIT,  /* shortens a schedule too long for run.time_budget once, at the start of the run */
@@ -114,7 +114,7 @@ typedef struct cleat_profile {
         bool resume_other_data; /* a run may resume although its data have changed */
     } run;
     struct {
-        cleat_int_list shares;     /* samples of a global batch, in proportion, for each rank; no count: measured */
+        cleat_int_list shares;     /* relative shares of a global batch, one per rank; none: measured */
         int64_t check_every_steps; /* steps between two comparisons of the replicas; CLEAT_NONE: never */
         double timeout;            /* seconds to wait for another rank in a step */
     } distribute;
@@ -146,11 +146,11 @@ CLEAT_API cleat_status cleat_profile_find(const char *name, char *path, size_t s
 typedef struct cleat_profile_entry {
     char name[64];                 /* file name without ".ini" */
     char path[CLEAT_PROFILE_TEXT]; /* file */
-    char about[256];               /* first line of the file if that is a comment; "": it is not */
+    char about[256];               /* first line of the file if it is a comment, else "" */
 } cleat_profile_entry;
 
-/* Lists the profiles of the profile folders, in the order of the folders and by name in each; of profiles
- * with one name the first. The caller frees *entries [*count] with free(). */
+/* Lists the profiles of the profile folders, in the order of the folders and by name in each; if several have
+ * the same name, only the first. The caller frees *entries [*count] with free(). */
 CLEAT_API cleat_status cleat_profile_list(cleat_profile_entry **entries, size_t *count, cleat_error *error);
 
 /* The separate steps of cleat_profile_load. Reading and setting check each value by itself. A failed
@@ -182,10 +182,9 @@ CLEAT_API cleat_status cleat_profile_edit(const char *path, const char *name, co
  * with free(). */
 CLEAT_API cleat_status cleat_profile_help(char **text, cleat_error *error);
 
-/* Hash, as 32 hexadecimal digits and a zero, of the settings that determine which bits a run computes.
- * Excluded are devices, folders, workers, logging, and when to write checkpoints and to stop. Also excluded
- * are the division of a global batch into micro-batches and recomputation, because they change only
- * rounding. */
+/* Hash, as 32 hexadecimal digits and a zero, of the settings that determine which bits a run computes. It
+ * excludes devices, folders, workers, logging, and when to write checkpoints and to stop. It also excludes
+ * recomputation and the division of a global batch into micro-batches, which change only rounding. */
 CLEAT_API void cleat_profile_hash(const cleat_profile *profile, char text[33]);
 /* Writes the settings of the hash whose values in `now` differ from those in `then` to `text` [size], as
  * "train.epochs = 40 (was 30), ...". Returns their number. */
@@ -208,7 +207,7 @@ CLEAT_API cleat_status cleat_profile_origin(const cleat_profile *profile, const 
 CLEAT_API const char *cleat_profile_key_help(const cleat_profile *profile, const char *name);
 
 /* Samples per optimizer step: effective_batch_size; if that is auto, batch_size x
- * gradient_accumulation_steps; if batch_size is auto too, 8. It does not depend on the device. */
+ * gradient_accumulation_steps; 8 if batch_size is also auto. It does not depend on the device. */
 CLEAT_API int64_t cleat_profile_effective_batch(const cleat_profile *profile);
 /* Initial loss scale of a run in f16: train.loss_scale, or 65536 if that is auto. */
 CLEAT_API int64_t cleat_profile_loss_scale(const cleat_profile *profile);

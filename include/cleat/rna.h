@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Tokens: A C G U N = 0 1 2 3 4. The padding CLEAT_RNA_PADDING is outside the embedding table, so
- * cleat_embedding turns it into a row of zeros; `lengths` tells where it starts. */
+ * cleat_embedding turns it into a row of zeros; `lengths` gives its start. */
 enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
 
 /* The fields of an RNA dataset are, in this order:

@@ -130,9 +130,9 @@ CLEAT_API double cleat_series_std(const cleat_dataset *dataset, size_t target);
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* Time, in Unix seconds, of the row `ahead` rows after the sample's last known row (0: that row; 1 .. H: its
  * targets). Rows past the end of the file are one step apart: seconds, or calendar months if the first two
- * rows are. With CLEAT_GAPS_ROWS the step is what gives most times of the file: seconds, calendar months, or
- * the next time of the week at which rows occur (business days, trading hours); INT64_MIN (unknown) if that
- * is less than half. */
+ * rows are. With CLEAT_GAPS_ROWS the step is the rule that gives most times of the file: seconds, calendar
+ * months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
+ * (unknown) if no rule gives half of them. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
 /* Number of rows of the sample's `target` that the file contains: H, or fewer at the end of a forecast. */
 CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample);

@@ -28,7 +28,7 @@ typedef struct cleat_data_settings {
     int64_t limit; /* maximum number of training samples, the first ones; CLEAT_NONE: all */
     /* Families whose samples differ in length; all 0 in others. */
     int64_t max_length;
-    /* max_length may be lowered to it where memory is short; CLEAT_NONE: it may not */
+    /* max_length may be lowered to this if memory is short; CLEAT_NONE: never lowered */
     int64_t min_length;
     cleat_int_list buckets; /* padded lengths, ascending */
 } cleat_data_settings;

@@ -1,7 +1,7 @@
 /* Event files for TensorBoard from the folder of a run.
  *
- * `run.tensorboard = true` writes such a file during training. This call makes one afterwards, of any run, also
- * of one that was killed.
+ * `run.tensorboard = true` writes such a file during training. This call makes one afterwards, from any run,
+ * including a killed one.
  *
  * Threads: calls with different `out` may run at once. */
 #ifndef CLEAT_TENSORBOARD_H

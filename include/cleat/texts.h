@@ -15,17 +15,17 @@ extern "C" {
  *   lengths  i32 []   number of tokens in this sample; 0 in an empty slot
  * and for classes:
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
- *   types    i32 [L]  only for pairs of texts (text_pair_column): the type of each token as the template says, 0
- *                     for the first text and 1 for the second of BERT; padded with 0
+ *   types    i32 [L]  only for pairs of texts (text_pair_column): the type of each token from the template
+ *                     (BERT: 0 in the first text, 1 in the second); padded with 0
  * or for tags:
  *   labels   i32 [L]  the tag at the first sub-word of each word, CLEAT_TEXT_NO_LABEL at all other positions
- * cleat_dataset_length is the number of tokens, at most max_length: a longer text loses its last tokens, of a
- * pair the longer text first; special tokens are kept. For tags, cleat_dataset_items is the number of words
+ * cleat_dataset_length is the number of tokens, at most max_length: a longer text loses its last tokens (in a
+ * pair, the longer text first); special tokens are kept. For tags, cleat_dataset_items is the number of words
  * that have a tag.
  *
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
- * a time (cleat_tokenizer_encode_word). A word without any token (only control characters) is left out, as
- * transformers does, and its prediction is O; with a vocabulary that was learned here it becomes [UNK]. */
+ * a time (cleat_tokenizer_encode_word). A word without tokens (only control characters) is omitted, as in
+ * transformers, and its prediction is O; with a vocabulary trained by cleat it becomes [UNK]. */
 typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
@@ -40,7 +40,7 @@ typedef enum cleat_text_empty {
 typedef struct cleat_text_options {
     cleat_text_task task;
     const char *text_column, *label_column; /* column names in tables */
-    /* Classes: column of the second text of a pair in tables; "": none. It is kept as it is, also if it is empty. */
+    /* Classes: column of the second text of a pair in tables; "": none. It is kept even if it is empty. */
     const char *text_pair_column;
     /* Id column in tables. "": the row number, prefixed with the name of the part if there are several files
      * (val-3). */
@@ -64,7 +64,7 @@ typedef struct cleat_text_options {
     double word_dropout;
     bool labelled;   /* false: for prediction; classes and tags in the files are ignored */
     bool plain;      /* with `labelled` false, classes: texts to train on without labels (cleat_masked_open) */
-    bool split_long; /* with `plain`: a text of more than max_length tokens becomes several samples, and loses none */
+    bool split_long; /* with `plain`: a text of more than max_length tokens is split into several samples */
     bool predicted;  /* with `plain`: texts to predict, which have no splits */
     cleat_text_empty empty;
     bool replace_invalid; /* invalid UTF-8 becomes U+FFFD; false: an error */
@@ -88,9 +88,10 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  *     sentence. Columns are separated by tabs, or by blanks in a line without a tab: the first is the word,
  *     the last is the tag. Lines of -DOCSTART- are skipped. The id is the number of the sentence in its
  *     file, from 1
- *   for prediction (`labelled` false), plain lines: a text or sentence each, whose id is the number of its line; blank
- *     lines are omitted. Classes: any file that is not a table. Tags: a .lines file, or a .txt file whose lines are not
- *     those of a CoNLL file; words are split at blanks, and punctuation from the start and end of words
+ *   for prediction (`labelled` false), plain lines, each a text or sentence with its line number as id; blank
+ *     lines are omitted. Classes: any file that is not a table. Tags: a .lines file, or a .txt file whose
+ *     lines are not those of a CoNLL file; words are split at blanks, and punctuation is split off their
+ *     start and end
  *   a folder with one file for each part. Files not named in the options are found by name: for classes
  *     train.csv|tsv, val|valid|validation|dev.csv|tsv and test.csv|tsv (with `plain` also .txt, of plain lines); for
  *     tags the files whose names contain train, dev or val, and test. A test table found this way is omitted if it has
@@ -99,21 +100,22 @@ CLEAT_API cleat_text_options cleat_text_defaults(void);
  * training part. The numbers of repaired, truncated and omitted items are logged. */
 CLEAT_API cleat_status cleat_text_open(const char *path, const cleat_text_options *options, cleat_dataset **dataset,
                                        cleat_error *error);
-/* What a masked language model learns from (Devlin et al. 2019): texts, some of whose tokens it must predict.
- * The fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the token that a chosen position had, -1
- * at all others. Of the n tokens of a text besides its special ones max(1, round(fraction n)) are chosen;
- * 80 % of these become the mask token, 10 % a random one, 10 % stay. The choice follows from seed, epoch and
- * sample; without a seed (evaluation) it is always the same. cleat_dataset_items is the number of chosen
- * tokens. A fraction of 0 is for prediction: nothing is chosen, and mask tokens stand in the texts
- * themselves. `options` as of cleat_text_open, `plain` and not labelled. With `split_long` a long text is
- * divided evenly into samples with special tokens around each; all are in the text's split, and the ids of
- * those behind the first are ID/2, ID/3, ... CLEAT_ERR_FORMAT also: the vocabulary has no mask token. */
+/* Opens a dataset for masked language modelling (Devlin et al. 2019): the model predicts some tokens of each
+ * text. The fields are tokens i32 [L], lengths i32 [], and labels i32 [L]: the original token at a chosen
+ * position, -1 at all others. In a text with n tokens, not counting special ones, max(1, round(fraction n))
+ * are chosen; 80 % of these become the mask token, 10 % a random one, 10 % stay. The choice depends only on
+ * seed, epoch and sample; without a seed (evaluation) it is always the same. cleat_dataset_items is the
+ * number of chosen tokens. A fraction of 0 is for prediction: nothing is chosen, and the texts themselves
+ * contain mask tokens. `options` as for cleat_text_open, with `plain` and without `labelled`. With
+ * `split_long` a long text is divided evenly into samples with special tokens around each; all are in the
+ * text's split, and the ids after the first are ID/2, ID/3, ... CLEAT_ERR_FORMAT also: the vocabulary has no
+ * mask token. */
 CLEAT_API cleat_status cleat_masked_open(const char *path, const cleat_text_options *options, double fraction,
                                          cleat_dataset **dataset, cleat_error *error);
 /* The tokenizer of such a dataset; NULL for another kind. */
 CLEAT_API const cleat_tokenizer *cleat_masked_tokenizer(const cleat_dataset *dataset);
-/* The text of a sample, borrowed, NULL for another kind of dataset; and the number of mask tokens that it has
- * itself, among the tokens that are kept. */
+/* The text of a sample (borrowed; NULL for another kind of dataset), and the number of mask tokens in the
+ * text itself, among the tokens that are kept. */
 CLEAT_API const char *cleat_masked_text(const cleat_dataset *dataset, size_t sample);
 CLEAT_API int64_t cleat_masked_count(const cleat_dataset *dataset, size_t sample);
 /* Writes the fitted state into `folder`, which must exist: vocab.txt, or the files of a published tokenizer;

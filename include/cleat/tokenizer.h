@@ -3,7 +3,7 @@
  * A tokenizer.json is a pipeline of parts, which are applied as the file defines: normalizer, pre_tokenizer,
  * model (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids
  * are those of Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used.
- * utf8proc and PCRE2 classify characters; those that are newer than Unicode 16 may be divided otherwise.
+ * utf8proc and PCRE2 classify characters; those newer than Unicode 16 may be split differently.
  *
  * A vocab.txt alone, or a trained vocabulary, is encoded by these rules, which are those of Hugging Face's old
  * BertTokenizer (the slow one; tokenize_chinese_chars on, strip_accents equal to do_lower_case):
@@ -58,15 +58,16 @@ typedef struct cleat_token {
  *     sentencepiece.bpe.model (XLM-RoBERTa) or spm.model (DeBERTa-v2 and v3)
  *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it; one of these .model files
  *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;
- *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it is that of
- *     a published checkpoint, whose rules are those of today's BertTokenizer; else they are those above
- * `lowercase` is for a vocab.txt without a tokenizer_config.json that says it. The caller owns the tokenizer
- * (cleat_tokenizer_destroy). What tokenizer_config.json beside them changes of BERT's rules and of RoBERTa's
- * first space counts, as in transformers, where it or config.json names their class; ignored settings are
- * logged. CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the
- * message names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED:
- * a part of an unknown type (the message lists the known types); older files than tokenizer.json of another
- * class than theirs. */
+ *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it
+ *     belongs to a published checkpoint and follows the rules of today's BertTokenizer, otherwise the rules
+ *     above
+ * `lowercase` applies to a vocab.txt unless a tokenizer_config.json defines it. The caller owns the tokenizer
+ * (cleat_tokenizer_destroy). As in transformers, settings of tokenizer_config.json for BERT's rules and for
+ * RoBERTa's first space apply if it or config.json names the tokenizer's class; ignored settings are logged.
+ * CLEAT_ERR_FORMAT: damaged files; in vocab.txt an empty, repeated or non-UTF-8 line, which the message
+ * names, or a missing piece of [PAD] [UNK] [CLS] [SEP]; [MASK] is optional. CLEAT_ERR_NOT_SUPPORTED: a part
+ * of an unknown type (the message lists the known types); files older than tokenizer.json with another class
+ * than theirs. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
@@ -85,7 +86,7 @@ typedef struct cleat_tokenizer_training {
  * joins the pair of neighbouring pieces with the highest count in the corpus: the criterion of byte-pair
  * encoding (Sennrich, Haddow, Birch, "Neural machine translation of rare words with subword units", ACL 2016)
  * and of Hugging Face's trainer for BERT, not the likelihood of the original WordPiece. Ties are resolved in
- * favour of the smaller ids, so the vocabulary depends on the corpus and the settings only, not on the number
+ * favour of the smaller ids, so the vocabulary depends only on the corpus and the settings, not on the number
  * of threads. Words with an excluded character and words of more than 100 characters are ignored. The caller
  * owns *tokenizer. CLEAT_ERR_ARGUMENT: vocabulary_size under 6, workers outside 0 to 256, no word in the
  * corpus. */
@@ -97,8 +98,9 @@ CLEAT_API cleat_status cleat_tokenizer_train(const cleat_text_view *texts, size_
 CLEAT_API cleat_status cleat_tokenizer_save(const cleat_tokenizer *tokenizer, const char *path, cleat_error *error);
 /* Writes the tokenizer's files into `folder`, which must exist, as Hugging Face's AutoTokenizer loads them.
  * Loaded files (tokenizer.json, tokenizer_config.json, special_tokens_map.json, vocab.txt, vocab.json,
- * merges.txt, ...) are written as they were, tokenizer.json with what tokenizer_config.json changes; missing
- * ones of tokenizer.json and tokenizer_config.json are made, also of a trained vocabulary or a vocab.txt. */
+ * merges.txt, ...) are written unchanged, except that tokenizer.json includes the changes of
+ * tokenizer_config.json. If one of these two is missing, it is created, also from a trained vocabulary or a
+ * vocab.txt. */
 CLEAT_API cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const char *folder,
                                                    cleat_error *error);
 CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts NULL */
@@ -112,8 +114,8 @@ CLEAT_API void cleat_tokenizer_destroy(cleat_tokenizer *tokenizer); /* accepts N
 CLEAT_API cleat_status cleat_tokenizer_encode(const cleat_tokenizer *tokenizer, const char *text, size_t size,
                                               cleat_token *tokens, size_t capacity, size_t *count, cleat_error *error);
 
-/* The same for one word of a sentence: a byte-level tokenizer encodes it as if a space stood before it, as
- * Hugging Face does with add_prefix_space for words that are split already. */
+/* The same for one word of a sentence: a byte-level tokenizer encodes it as if a space preceded it, as
+ * Hugging Face does with add_prefix_space for words that are already split. */
 CLEAT_API cleat_status cleat_tokenizer_encode_word(const cleat_tokenizer *tokenizer, const char *word, size_t size,
                                                    cleat_token *tokens, size_t capacity, size_t *count,
                                                    cleat_error *error);
@@ -134,10 +136,10 @@ typedef struct cleat_token_counts {
 CLEAT_API size_t cleat_tokenizer_specials(const cleat_tokenizer *tokenizer, bool pair);
 CLEAT_API size_t cleat_tokenizer_leading(const cleat_tokenizer *tokenizer);
 /* Puts special tokens around the tokens of a text, or of two texts (`second` is not NULL), as the tokenizer's
- * file says ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last ones:
- * of a pair the longer text first, as transformers' "longest_first". Writes ids and types [min(max_length,
- * count)], the type of a token being that of its text; each may be NULL. CLEAT_ERR_ARGUMENT: max_length is
- * below the number of special tokens. */
+ * file defines ([CLS] a [SEP] b [SEP]; <s> a </s> </s> b </s>). Texts with too many tokens lose their last
+ * ones, in a pair the longer text first (transformers' "longest_first"). Writes ids and types
+ * [min(max_length, count)]; the type of a token is that of its text; each may be NULL. CLEAT_ERR_ARGUMENT:
+ * max_length is below the number of special tokens. */
 CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, const cleat_ids *first,
                                              const cleat_ids *second, size_t max_length, int32_t *ids, int32_t *types,
                                              cleat_token_counts *framed, cleat_error *error);
@@ -146,22 +148,23 @@ CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, c
  * receives the offset of the first invalid byte. */
 CLEAT_API bool cleat_text_check(const char *text, size_t size, size_t *bad_byte);
 
-/* --- asking --------------------------------------------------------------------------------------------------- */
+/* --- queries -------------------------------------------------------------------------------------------------- */
 
 /* Highest id + 1, and whether characters are lower-cased before encoding. */
 CLEAT_API size_t cleat_tokenizer_size(const cleat_tokenizer *tokenizer);
 CLEAT_API bool cleat_tokenizer_lowercase(const cleat_tokenizer *tokenizer);
-/* True if a file says how texts are divided (tokenizer.json or its older forms), not BERT's vocab.txt alone. */
+/* True if a file (tokenizer.json or its older forms) defines how texts are split; false for BERT's vocab.txt
+ * alone. */
 CLEAT_API bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer);
 /* Id of a piece ("##ing"); -1 if the vocabulary does not contain it. */
 CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece);
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
-/* Writes what a piece stands for in a text, and a zero, to text [size], which cuts it: the bytes of a
+/* Writes the text of a piece, zero-terminated, to text [size], truncated if too long: the bytes of a
  * byte-level piece (" the", not "\u0120the"), and spaces for SentencePiece's marks; "##ing" as it is. A piece
- * that is not text by itself, such as half a character, is written as it is. false: no such id. */
+ * that is not text by itself, such as half a character, is written as it is. False: the id does not exist. */
 CLEAT_API bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size);
-/* Ids of special tokens; -1: none, which for a vocab.txt only [MASK] can be. cls and sep are the first and the last
+/* Ids of special tokens; -1: none; a vocab.txt may lack only [MASK]. cls and sep are the first and the last
  * special token of the template for one text (RoBERTa: <s> and </s>). */
 CLEAT_API int32_t cleat_tokenizer_pad(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_unk(const cleat_tokenizer *tokenizer);

@@ -24,13 +24,13 @@ typedef struct cleat_train_options {
     const char *out;
     /* Resume from the last checkpoint in the folder, with the settings that it was trained with, except that
      * train.epochs may differ if that changes no learning rate of the steps done, as with train.schedule =
-     * constant. Other data than those of the checkpoint are CLEAT_ERR_ARGUMENT, unless run.resume_other_data
-     * is set. Without a checkpoint, a new run starts, with a warning; CLEAT_ERR_ARGUMENT if the folder
-     * contains run folders, or is a checkpoint folder. */
+     * constant. Data that differ from those of the checkpoint are CLEAT_ERR_ARGUMENT, unless
+     * run.resume_other_data is set. Without a checkpoint, a new run starts, with a warning;
+     * CLEAT_ERR_ARGUMENT if the folder contains run folders, or is a checkpoint folder. */
     bool resume;
-    /* Start the run folder, which contains no run yet, as a copy of another run up to its last checkpoint,
-     * and resume there: a run folder or a checkpoint folder, which is only read; NULL: do not. Not together
-     * with `resume`. The schedule of the learning rate may then be another one, from this step on. */
+    /* Run folder or checkpoint folder of another run, which is only read: copy that run up to its last
+     * checkpoint into the run folder, which contains no run yet, and resume there; NULL: do not. Not together
+     * with `resume`. The learning-rate schedule may differ from this step on. */
     const char *resume_from;
     /* Stop request; may be NULL. When the value becomes non-zero, the run completes the step, writes a
      * checkpoint and returns CLEAT_ERR_INTERRUPTED. While the run still opens (device, data, plan), it
@@ -49,8 +49,8 @@ typedef struct cleat_train_options {
     /* Receives `user` and each line of metrics.jsonl, a JSON object and a newline, once it is in the file; called on
      * the thread of the run; may be NULL. */
     void (*record)(void *user, const char *line);
-    /* Called with `user` once the device has completed the first step of this call; may be NULL. A process that ends
-     * before loses no training; later, `stop` leaves a checkpoint. */
+    /* Called with `user` once the device has completed the first step of this call; may be NULL. A process
+     * that ends earlier loses no training; later, `stop` leaves a checkpoint. */
     void (*began)(void *user);
     /* Train together with other processes (cleat_ranks_open), which make the same call; NULL: alone. Rank 0
      * writes the run folder, which all must be able to read, and calls `print` and `record`; a stop request
@@ -109,14 +109,14 @@ typedef struct cleat_train_report {
     int64_t traces;         /* cycles of run.trace whose files were written */
 } cleat_train_report;
 
-/* Trains as the profile defines. `report` is filled as far as the run came, also on CLEAT_ERR_INTERRUPTED,
+/* Trains as the profile defines. `report` is filled as far as the run got, also on CLEAT_ERR_INTERRUPTED,
  * CLEAT_ERR_TIME_UP and CLEAT_ERR_NAN. In these cases the run folder contains a checkpoint to resume from; on
  * CLEAT_ERR_NAN it is the last one before the bad step, if one was written. The folder contains resolved.ini,
- * metrics.jsonl, system.jsonl (unless run.monitor is none), ckpt-*, last, best, with run.tensorboard an event file
- * of each process, and .train.lock, which is locked during a run: CLEAT_ERR_ARGUMENT for a second run. Most families
- * also write examples.json: predictions of the best evaluation beside the truth. With run.trace, it also contains
- * for each recorded cycle, numbered by its first step, profile-S000008.txt, .csv, .json (table and summary) and
- * .trace.json.gz (for ui.perfetto.dev).
+ * metrics.jsonl, system.jsonl (unless run.monitor is none), ckpt-*, last, best, with run.tensorboard an event
+ * file of each process, and .train.lock, which is locked during a run: CLEAT_ERR_ARGUMENT for a second run.
+ * Most families also write examples.json: predictions of the best evaluation beside the truth. With
+ * run.trace, it also contains for each recorded cycle, numbered by its first step, profile-S000008.txt, .csv,
+ * .json (table and summary) and .trace.json.gz (for ui.perfetto.dev).
  *
  * With run.time_budget, the run stops before a step whose end, including the checkpoint after it, could
  * exceed the budget or the session. If the budget is already used up, CLEAT_ERR_TIME_UP is returned at once. */
@@ -127,21 +127,21 @@ CLEAT_API cleat_status cleat_train(const cleat_profile *profile, const cleat_tra
 enum { CLEAT_RUN_NAME = 128 };
 CLEAT_API cleat_status cleat_run_name(const cleat_profile *profile, char name[CLEAT_RUN_NAME], cleat_error *error);
 
-/* Sets what the weights of model.init determine: the shape of the network, its tokenizer. Call it after
- * loading a profile that is to be trained or planned; without model.init it does nothing. CLEAT_ERR_PROFILE:
- * the profile itself gives the network another shape; the message names both places. Errors in the files of
- * the weights name the file. */
+/* Sets the settings that the weights of model.init determine: the shape of the network and its tokenizer.
+ * Call it after loading a profile that is to be trained or planned; without model.init it does nothing.
+ * CLEAT_ERR_PROFILE: the profile itself gives the network another shape; the message names both places.
+ * Errors in the files of the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
 /* The same for a run that is resumed, or a checkpoint that is evaluated: the checkpoint's profile contains
  * the settings that the weights determined, so model.init need not exist. The checkpoint is named as for
  * cleat_evaluate. Without a checkpoint it is cleat_profile_apply_init. */
 CLEAT_API cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpoint, cleat_error *error);
 
-/* Reads the profile with which a checkpoint was trained, as that run was given it, applies assignments [count]
+/* Reads the profile with which a checkpoint was trained, as that run received it, applies assignments [count]
  * ("section.key=value") in order, and checks it. `checkpoint` as for cleat_evaluate. run.device, run.out and
- * loader.num_workers are auto, because another machine may be in use; data.path is absolute. Of a checkpoint of an
- * earlier version, the resolved.ini in its run folder is read. CLEAT_ERR_NOT_FOUND: no checkpoint, or it has no
- * profile. The caller destroys the profile. */
+ * loader.num_workers are auto, because another machine may be in use; data.path is absolute. For a checkpoint
+ * of an earlier version, the resolved.ini in its run folder is read. CLEAT_ERR_NOT_FOUND: no checkpoint, or
+ * it has no profile. The caller destroys the profile. */
 CLEAT_API cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const char *const *assignments, size_t count,
                                                    cleat_profile **profile, cleat_error *error);
 
@@ -175,7 +175,7 @@ CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const 
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
                                      const char *out, size_t *count, cleat_error *error);
 /* The same on several ranks, as cleat_evaluate_ranks. Files of a single sample are written by the rank that
- * predicts it, so that all ranks need the same folder `out`; all others by rank 0. */
+ * predicts it, so all ranks need the same folder `out`; rank 0 writes all other files. */
 CLEAT_API cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *checkpoint, const char *data,
                                            const char *out, struct cleat_ranks *ranks, size_t *count,
                                            cleat_error *error);
@@ -193,8 +193,8 @@ CLEAT_API double cleat_scaled_learning_rate(cleat_lr_scaling scaling, double lea
 CLEAT_API cleat_status cleat_learning_rate(const cleat_profile *profile, int64_t steps_per_epoch, int64_t step,
                                            double *rate, cleat_error *error);
 
-/* Length of the warm-up of such a run in optimizer steps. If the profile's is at least as long as the run, it is a
- * tenth of the run. The same errors. */
+/* Length of the warm-up of such a run in optimizer steps. A warm-up that is at least as long as the run is
+ * shortened to a tenth of the run. Errors as above. */
 CLEAT_API cleat_status cleat_warmup_steps(const cleat_profile *profile, int64_t steps_per_epoch, int64_t *steps,
                                           cleat_error *error);
 

@@ -52,8 +52,8 @@ CLEAT_API void cleat_verify_free(cleat_verify_report *report);
 /* The reference trainings one by one, as `cleat verify` shows them. */
 typedef struct cleat_reference_result {
     size_t comparisons; /* 0: skipped, because the device has too little memory */
-    int kernel_sets;    /* the training was repeated with each, so that every kernel that serves it ran */
-    double worst;       /* largest rel_error of a comparison / its limit, with which results would be wrong: 0 to 1 */
+    int kernel_sets;    /* the training is repeated with each, so every kernel that supports it runs */
+    double worst;       /* largest rel_error of a comparison / the limit above which results are wrong: 0 to 1 */
 } cleat_reference_result;
 
 /* The model.type of the i-th reference training that is built into the library; NULL after the last.

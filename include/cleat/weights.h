@@ -14,7 +14,7 @@ typedef enum cleat_weights_format {
     CLEAT_WEIGHTS_CLEAT, /* model.safetensors, profile.ini and the fitted preprocessing: a model.init without training
                             state */
     CLEAT_WEIGHTS_PEFT,  /* adapter_model.safetensors and adapter_config.json: the adapters of a LoRA training and the
-                            head, for PeftModel.from_pretrained of peft; the other formats merge adapters, but CLEAT */
+                            head, for PeftModel.from_pretrained of peft; HF and TIMM merge adapters */
 } cleat_weights_format;
 
 typedef struct cleat_weights_export_report {

@@ -14,7 +14,7 @@
 typedef enum cleat_sample_state {
     CLEAT_SAMPLE_WHOLE,
     CLEAT_SAMPLE_CUT,        /* data.max_length cuts off its end, which gets no prediction */
-    CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning reported; known after it was filled */
+    CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning reported; known once it was filled */
     CLEAT_SAMPLE_STATES
 } cleat_sample_state;
 
@@ -38,7 +38,7 @@ typedef struct cleat_dataset_class {
     cleat_status (*save)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
     /* Reads back what `save` wrote, as opening a dataset with it does; required beside `save`. */
     cleat_status (*check_saved)(const cleat_dataset *dataset, const char *folder, cleat_error *error);
-    /* Implements cleat_dataset_make_whole, which sets `whole`; NULL: the splits leave out no samples. */
+    /* Implements cleat_dataset_make_whole, which sets `whole`; NULL: the splits omit no samples. */
     cleat_status (*make_whole)(cleat_dataset *dataset, cleat_error *error);
     void (*destroy)(cleat_dataset *dataset);
 } cleat_dataset_class;

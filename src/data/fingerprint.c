@@ -116,7 +116,7 @@ bool cleat_data_fingerprint_differs(const cleat_data_fingerprint *then, const cl
                                  used ? "; " : "", then->counts[s], cleat_split_name((cleat_split)s), now->counts[s]);
     if (used) return true;
     if (strcmp(then->names, now->names) != 0)
-        snprintf(text, size, "as many samples, but other names, another order or other splits");
+        snprintf(text, size, "the same number of samples, but other names, order or splits");
     else if (!only_names && strcmp(then->content, now->content) != 0)
         snprintf(text, size, "the same names, but other lengths, tokens or labels");
     else if (*then->file && *now->file && strcmp(then->file, now->file) != 0)

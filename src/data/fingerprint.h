@@ -1,4 +1,4 @@
-/* The data of a run's checkpoint in brief, to detect that it is resumed with other data. */
+/* Fingerprint of the data of a run, which detects that it is resumed with different data. */
 #ifndef CLEAT_SRC_DATA_FINGERPRINT_H
 #define CLEAT_SRC_DATA_FINGERPRINT_H
 
@@ -11,8 +11,8 @@ typedef struct cleat_data_fingerprint {
     char file[33];                /* hash of the bytes, if the data are one file; else empty */
 } cleat_data_fingerprint;
 
-/* Takes the fingerprint of an open dataset; `path` is that of its data. Floating-point fields are left out, because
- * another machine may round them otherwise. CLEAT_ERR_IO: the file cannot be read. */
+/* Takes the fingerprint of an open dataset; `path` is that of its data. Floating-point fields are left out,
+ * because another machine may round them differently. CLEAT_ERR_IO: the file cannot be read. */
 cleat_status cleat_data_fingerprint_take(const cleat_dataset *dataset, const char *path,
                                          cleat_data_fingerprint *fingerprint, cleat_error *error);
 

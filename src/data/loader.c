@@ -25,7 +25,7 @@ typedef struct loader_thread {
 struct cleat_loader {
     cleat_loader_setup setup;
     cleat_bucket *buckets; /* [n_buckets] */
-    void **slots;          /* [max_slots], of which setup.n_slots are in use */
+    void **slots;          /* [max_slots], setup.n_slots in use */
     int64_t *offsets;      /* [n_buckets, n_fields]; -1: field not needed */
     cleat_dtype *storage;  /* [n_buckets, n_fields]; CLEAT_F16, CLEAT_BF16: f32 fields that are rounded */
     /* [max_slots] of [sample_floats]: fields of a sample before rounding; NULL if none is rounded */

@@ -49,7 +49,7 @@ static void warn_uneven(const char *path, const cleat_class_info *classes, int64
         (long long)classes[least].samples, classes[most].name, (double)classes[most].samples / (double)all);
 }
 
-/* Whether two names differ in case and outer blanks only. */
+/* Whether two names differ only in case and outer blanks. */
 static bool are_alike(const char *a, const char *b) {
     size_t length = strlen(a += strspn(a, " ")), other = strlen(b += strspn(b, " "));
     while (length > 0 && a[length - 1] == ' ') --length;

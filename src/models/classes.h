@@ -43,7 +43,7 @@ void cleat_classes_read(const cleat_class_source *source, const cleat_dataset *d
                         int64_t count, cleat_class_info *classes);
 
 /* Warns, before a training, of unbalanced classes, classes without training or validation samples, and two
- * whose names differ in case or blanks only, with the settings that help. */
+ * whose names differ only in case or blanks, with the settings that help. */
 /* Warns of the classes whose `counts` [count] (NULL: of training samples) are 0: they have no `what`, with
  * `effect`. */
 void cleat_classes_warn_absent(const char *path, const cleat_class_info *classes, const int64_t *counts, int64_t count,

@@ -30,7 +30,7 @@ static const cleat_key keys[] = {
     WIDTHS_ROW(widths),
     NORM_EPS_ROW(norm_eps),
     {FIELD(model, last_norm_eps, last_norm_eps), FLOAT(1e-12, 1e-2, "auto"), OR_AUTO, COMPUTES_LATER,
-     .help = "The same for the normalisation after the mean; auto: model.norm_eps."},
+     .help = "Epsilon of the layer normalisation after the mean; auto: model.norm_eps."},
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},
 };
@@ -46,8 +46,8 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_status status = cleat_stages_check(&s->blocks, &s->widths, record, error);
     if (!status && size < reduction)
         status = cleat_record_refuse(record, error, "data", "image_size",
-                                     "the %lld stages reduce images by %lld, so that nothing is left of one",
-                                     (long long)stages, (long long)reduction);
+                                     "the %lld stages reduce images by %lld, which leaves no pixels", (long long)stages,
+                                     (long long)reduction);
     return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
 }
 

@@ -43,7 +43,7 @@ static const cleat_key keys[] = {
     {AT(data, inputs), TEXT(0, 1023, ""), COMPUTES,
      .help = "Input grids by their file name prefix before _YYYYMMDD, separated by spaces; empty: all."},
     {AT(data, target), TEXT(0, 127, ""), COMPUTES,
-     .help = "Grid to forecast: the target mask is where it is above 0; empty: the first input."},
+     .help = "Grid to forecast: its values above 0 are the target mask; empty: the first input."},
     {FIELD(data, history, data.lookback), INT(1, 4096, "6"), SHAPES, .help = "Maximum number of input frames (days)."},
     {FIELD(data, ahead, data.horizon), INT(1, 4096, "1"), SHAPES,
      .help = "Days from the last input frame to the forecast."},
@@ -146,8 +146,8 @@ static int64_t layers(const cleat_model *model) {
     return cleat_nn_segformer_layers(&shape);
 }
 
-/* The SegFormer is the backbone, which people take from a checkpoint. The temporal part before it and the first
- * convolution, whose channels are those of the temporal part, are trained from the start like the head. */
+/* The SegFormer is the backbone, which usually comes from a checkpoint. The temporal part before it and the
+ * first convolution, whose channels are those of the temporal part, are trained from the start like the head. */
 static int64_t layer_of(const cleat_model *model, const char *param) {
     const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
     const bool fits_nobody = strncmp(param, "pe.0.", 5) == 0;
@@ -223,7 +223,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return status;
 }
 
-/* A grey image of one channel, from its least to its greatest value. */
+/* A grey image of one channel, from its minimum to its maximum. */
 static void draw(const float *values, cleat_image *image) {
     const int64_t pixels = image->height * image->width;
     float least = values[0], most = values[0];
@@ -235,7 +235,7 @@ static void draw(const float *values, cleat_image *image) {
         image->pixels[i] = most > least ? (uint8_t)lroundf(255 * (values[i] - least) / (most - least)) : 0;
 }
 
-/* What the model saw last: the target's channel on the last day. */
+/* The model's last input: the target's channel on the last day. */
 static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_image *image, char *text, size_t size,
                                     cleat_error *error) {
     int64_t channel = 0;
@@ -283,7 +283,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     return status;
 }
 
-/* Its spatial part can start from a published SegFormer; the whole has no name elsewhere. */
+/* Its spatial part can start from a published SegFormer; the whole network has no published counterpart. */
 static const cleat_architecture *const architectures[] = {&cleat_published_emberformer_decoder, NULL};
 
 /* The temporal part is initialised randomly, like the first convolution, which reads its features, not images. */

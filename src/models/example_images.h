@@ -17,8 +17,8 @@ typedef enum cleat_resize_kind {
 } cleat_resize_kind;
 
 /* Appends the member `name` with the image (NULL: null) as a string data:image/png;base64,...: at most
- * CLEAT_EXAMPLE_SIDE pixels a side, and smaller until the PNG has at most `most` bytes. An image without colours
- * becomes grey; of an image with neither 1 nor 3 channels only the first is shown. */
+ * CLEAT_EXAMPLE_SIDE pixels a side, and smaller until the PNG has at most `most` bytes. An image without
+ * colours becomes grey; an image with neither 1 nor 3 channels shows only the first. */
 cleat_status cleat_examples_add_image(cleat_string *json, const char *name, const cleat_image *image,
                                       cleat_resize_kind shrinking, size_t most, cleat_error *error);
 

@@ -1,12 +1,12 @@
-/* What a run shows of an evaluation, as JSON (examples.json): some predictions beside the truth, the
- * confusion matrix, and a baseline, which is the metric of a prediction that needs no model.
+/* Examples of an evaluation as JSON (examples.json): some predictions beside the truth, the confusion matrix,
+ * and a baseline, which is the metric of a prediction that needs no model.
  *
  *   {"step": 1900, "epoch": 50, "split": "val",
  *    "baseline": {"text": "...", "metric": "accuracy", "value": 0.1, "ascends": true} or null,
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
  *    "examples": [{"kind": "class" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
  *
- * Numbers that are not finite, and what is unknown, are null. */
+ * Unknown values, and numbers that are not finite, are null. */
 #ifndef CLEAT_SRC_EXAMPLES_H
 #define CLEAT_SRC_EXAMPLES_H
 
@@ -14,7 +14,7 @@
 #include "models/model.h"
 
 enum {
-    CLEAT_EXAMPLES = 12,           /* most samples that are shown */
+    CLEAT_EXAMPLES = 12,           /* maximum number of samples */
     CLEAT_EXAMPLES_BYTES = 195000, /* of the whole file; an example that would exceed it is left out */
 };
 
@@ -43,13 +43,13 @@ enum { CLEAT_BASELINE_TEXT = 160 };
 /* A metric of a prediction without a model. */
 typedef struct cleat_baseline {
     bool known;                     /* false: the family has none, or it could not be computed */
-    char text[CLEAT_BASELINE_TEXT]; /* what is predicted */
+    char text[CLEAT_BASELINE_TEXT]; /* description of the prediction */
     char metric[48];
     double value;
     bool ascends; /* larger is better */
 } cleat_baseline;
 
-/* The functions by which a family shows evaluations; a NULL function: it has no such thing. */
+/* The functions for a family's examples; NULL: not available. */
 struct cleat_model_examples {
     /* Appends the JSON object of evaluated->predictions[index]. */
     cleat_status (*add)(const cleat_model *model, const cleat_evaluation *evaluated, size_t index, cleat_string *json,
@@ -62,7 +62,7 @@ struct cleat_model_examples {
                              char *text, cleat_error *error);
 };
 
-/* Whether the family shows anything. */
+/* Whether the family has any of these functions. */
 bool cleat_model_has_examples(const cleat_model *model);
 /* Computes the baseline in the run's metric, or in the family's first metric if the baseline does not have
  * the run's. It depends on the evaluated samples alone, so it is the same after each evaluation of a run. */

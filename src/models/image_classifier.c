@@ -1,5 +1,5 @@
-/* What the families of image classifiers share. Loss: cross entropy, the mean over the images of a global
- * batch, with label smoothing and class weights. */
+/* Functions shared by the image classifiers. Loss: cross entropy, the mean over the images of a global batch,
+ * with label smoothing and class weights. */
 #include "models/image_classifier.h"
 
 #include "cleat/ops.h"

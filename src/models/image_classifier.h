@@ -1,4 +1,4 @@
-/* What the families of image classifiers share: settings, data, loss, metrics, predictions and examples. */
+/* Shared by the image classifiers: settings, data, loss, metrics, predictions and examples. */
 #ifndef CLEAT_SRC_IMAGE_CLASSIFIER_H
 #define CLEAT_SRC_IMAGE_CLASSIFIER_H
 

@@ -55,31 +55,31 @@ typedef struct cleat_image_settings {
             .help = "Training: random vertical flip."                                                                  \
     }
 
-/* Blocks and channels of the stages of a network where its size by name does not give them. MEMBER: a
+/* Blocks and channels of the stages, if the name of the network's size does not determine them. MEMBER: a
  * cleat_int_list. */
 #define BLOCKS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, blocks, MEMBER), LIST(1, 1000, "auto"), OR_AUTO,                                                  \
             .unordered = true, SHAPES_LATER,                                                                           \
-            .help = "Blocks of each stage, for up to four stages; auto: as the network's size says."                   \
+            .help = "Blocks of each stage, for up to four stages; auto: from the network's size."                      \
     }
 #define WIDTHS_ROW(MEMBER)                                                                                             \
     {                                                                                                                  \
         FIELD(model, widths, MEMBER), LIST(1, 16384, "auto"), OR_AUTO,                                                 \
             .unordered = true, SHAPES_LATER,                                                                           \
-            .help = "Channels of each stage, for up to four stages; auto: as the network's size says."                 \
+            .help = "Channels of each stage, for up to four stages; auto: from the network's size."                    \
     }
 /* MEMBER: a double. */
 #define NORM_EPS_ROW(MEMBER)                                                                                           \
     {                                                                                                                  \
         FIELD(model, norm_eps, MEMBER), FLOAT(1e-12, 1e-2, "1e-6"), COMPUTES,                                          \
-            .help = "Layer normalisation: what is added to the variance."                                              \
+            .help = "Layer normalisation: epsilon added to the variance."                                              \
     }
 /* Checks the number of stages of both lists. */
 cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
                                 cleat_error *error);
-/* Replaces counts [CLEAT_MODEL_STAGES] by the setting's, else by the model's sizes, where they are given.
- * Returns the number of stages. */
+/* Replaces counts [CLEAT_MODEL_STAGES] by the setting's, else by the model's sizes, if given. Returns the
+ * number of stages. */
 int64_t cleat_stages_of(const cleat_int_list *setting, const int64_t *sizes, int64_t *counts);
 
 /* Converts the settings to options of a dataset opened in this mode; the result borrows from them. */
@@ -87,8 +87,8 @@ cleat_image_options cleat_image_settings_options(const cleat_image_settings *set
                                                  const char *fitted);
 
 /* cleat_model_class.export_files: the means and deviations by which images were normalised (pictures.json)
- * become pretrained_cfg of timm's config.json, where that has none, or preprocessor_config.json of
- * transformers. A checkpoint without pictures.json is left as it is. */
+ * become pretrained_cfg of timm's config.json, if that has none, or preprocessor_config.json of transformers.
+ * A checkpoint without pictures.json is left as it is. */
 cleat_status cleat_image_export(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
 
 /* Checks the fractions of the splits, and data.mean and data.std. */

@@ -1,4 +1,4 @@
-/* Names of a model's outputs, and where they are in the fitted preprocessing of a checkpoint. */
+/* Names of a model's outputs, and their location in the fitted preprocessing of a checkpoint. */
 #ifndef CLEAT_SRC_MODELS_LABELS_H
 #define CLEAT_SRC_MODELS_LABELS_H
 
@@ -10,11 +10,11 @@ typedef struct cleat_labels {
 } cleat_labels;
 void cleat_labels_clear(cleat_labels *labels);
 
-/* Where a family has them. */
+/* The location of a family's names. */
 typedef struct cleat_label_source {
     const char *file; /* of a checkpoint */
     const char *list; /* the file is a JSON object, and they are this member; NULL: the lines of the file */
-    const char *(*name)(const cleat_dataset *dataset, size_t index); /* of a dataset; NULL: there are no more */
+    const char *(*name)(const cleat_dataset *dataset, size_t index); /* of a dataset; NULL past the last */
 } cleat_label_source;
 
 /* *labels, which the caller clears, is empty if `source` is NULL or the folder does not have its file. */

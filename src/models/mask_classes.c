@@ -74,7 +74,7 @@ static double iou_of(const double counts[COUNTS]) {
     return either > 0 ? counts[RIGHT] / either : NAN;
 }
 
-/* The mean of the values that are no NaN; NaN: there are none. */
+/* The mean of the values that are not NaN; NaN if there are none. */
 typedef struct mean {
     double sum, count;
 } mean;

@@ -11,7 +11,7 @@
 
 /* A condensed output is the number of places, and this for each. Ids are below 2^24, so that a float holds them. */
 typedef struct place {
-    float position, label;                                            /* label: the token to find; below 0: not known */
+    float position, label; /* label: the token to predict; below 0: unknown */
     float ids[CLEAT_TOKENS_FOUND], probabilities[CLEAT_TOKENS_FOUND]; /* the most probable first; id below 0: none */
 } place;
 
@@ -117,7 +117,7 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
 
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 
-/* The tokens as the network was given them in an evaluation. */
+/* The input tokens of the network in an evaluation. */
 static cleat_status read_tokens(const cleat_prediction *prediction, int32_t **tokens, cleat_error *error) {
     int32_t *made = cleat_alloc((size_t)prediction->length, sizeof *made);
     void *const slots[] = {made, NULL, NULL};

@@ -1,17 +1,17 @@
-/* What a masked language model finds at the places of masked tokens: predictions and examples. */
+/* Predictions and examples of a masked language model at masked tokens. */
 #ifndef CLEAT_SRC_MASKED_TOKENS_H
 #define CLEAT_SRC_MASKED_TOKENS_H
 
 #include "models/examples.h"
 #include "models/text_write.h"
 
-/* Logits, and what they belong to. */
+/* Logits and their positions. */
 typedef struct cleat_masked_logits {
     const float *logits;   /* [rows, vocabulary] */
-    int64_t rows;          /* length: one for each position; else one for each label that is no -1, in order */
+    int64_t rows;          /* length: one for each position; else one for each label that is not -1, in order */
     int64_t vocabulary;    /* the tokenizer's tokens, or more */
-    const int32_t *tokens; /* [length] as the network was given them */
-    const int32_t *labels; /* [length] tokens to find, -1: none; NULL: those of mask tokens, which are not known */
+    const int32_t *tokens; /* [length] input of the network */
+    const int32_t *labels; /* [length] tokens to predict, -1: none; NULL: unknown, at mask tokens */
     int64_t length;
     const cleat_tokenizer *tokenizer;
 } cleat_masked_logits;
@@ -19,7 +19,7 @@ typedef struct cleat_masked_logits {
 /* Keeps the most probable tokens of each place. The caller frees *kept, which the functions below read as
  * cleat_prediction.output. */
 cleat_status cleat_masked_condense(const cleat_masked_logits *from, float **kept, cleat_error *error);
-/* Number of values in what was kept. */
+/* Number of values in `kept`. */
 int64_t cleat_masked_kept_values(const float *kept);
 
 /* Writes FOLDER/predictions.csv: a row for each mask token. */
@@ -27,7 +27,7 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
                                 cleat_error *error);
 
 /* Appends an example of the kind "tokens": words, and truth, prediction and confidence, which are null where
- * nothing was to be found. */
+ * nothing is predicted. */
 cleat_status cleat_masked_add_example(const cleat_prediction *prediction, cleat_string *json, cleat_error *error);
 
 #endif

@@ -220,8 +220,8 @@ void cleat_masks_confusion(const cleat_model *model, const double *metric_state,
     memcpy(confusion->counts, counts, sizeof counts);
 }
 
-/* Scores of a prediction without probabilities are those of every threshold. The mean over the images is not
- * known. */
+/* Scores of a prediction without probabilities are those of every threshold. The mean over the images is
+ * unknown. */
 static void set_counts(const double counts[COUNTS], double *metric_state) {
     memcpy(metric_state + HERE, counts, COUNTS * sizeof *counts);
     metric_state[TRUE_BINS + BINS - 1] = counts[TP];

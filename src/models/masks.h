@@ -26,15 +26,15 @@ typedef struct cleat_mask_settings {
     double dropout;
     cleat_backbone backbone;
     int64_t stem_stride; /* stride of the first patch embedding */
-    /* A value for each stage, and for `stage_strides` for each after the first; count CLEAT_AUTO: the backbone's. */
+    /* One value per stage, in `stage_strides` per stage after the first; count CLEAT_AUTO: the backbone's. */
     cleat_int_list stage_widths, stage_heads, stage_reductions, stage_depths, stage_expansions, stage_patches,
         stage_strides;
     int64_t decoder_width; /* CLEAT_AUTO: the backbone's */
     bool descending;       /* order of the stages in fuse.weight */
     int64_t classes;       /* of pixels; 0: the number of names in `labels` */
     const char *labels;    /* names of the classes, separated by blanks; NULL or "": other names, see cleat/images.h */
-    const char *names; /* file whose id2label names the classes where neither `labels` nor the data do; NULL or "" */
-    double threshold;  /* minimum probability of a pixel in the mask */
+    const char *names;     /* file whose id2label names the classes if neither `labels` nor the data do; NULL or "" */
+    double threshold;      /* minimum probability of a pixel in the mask */
     /* weight of mask pixels; CLEAT_AUTO: from their fraction of the training data */
     double positive_weight;
     double focal_gamma, dice;
@@ -48,19 +48,19 @@ typedef struct cleat_mask_settings {
         {FIELD(model, stem_stride, MEMBER.stem_stride), INT(1, 16, "4"), SHAPES, .resolves = true,                     \
          .help = "Stride of the first patch embedding in pixels: 4 as published; 1 or 2 resolve smaller objects, "     \
                  "at 16 and 4 times the cost."},                                                                       \
-        {STAGES(MEMBER, stage_widths, 1, 16384), .help = "Width of each of the four stages; auto: of the backbone."},  \
-        {STAGES(MEMBER, stage_heads, 1, 256), .help = "Attention heads of each stage; auto: of the backbone."},        \
+        {STAGES(MEMBER, stage_widths, 1, 16384), .help = "Width of each of the four stages; auto: the backbone's."},   \
+        {STAGES(MEMBER, stage_heads, 1, 256), .help = "Attention heads of each stage; auto: the backbone's."},         \
         {STAGES(MEMBER, stage_reductions, 1, 64),                                                                      \
-         .help = "Factor by which attention reduces its keys in each stage, per side; auto: of the backbone."},        \
-        {STAGES(MEMBER, stage_depths, 1, 256), .help = "Blocks of each stage; auto: of the backbone."},                \
+         .help = "Factor by which attention reduces its keys in each stage, per side; auto: the backbone's."},         \
+        {STAGES(MEMBER, stage_depths, 1, 256), .help = "Blocks of each stage; auto: the backbone's."},                 \
         {STAGES(MEMBER, stage_expansions, 1, 64),                                                                      \
          .help = "Width of the hidden layer of a block, in units of the stage's width; auto: 4, 4, 4, 4."},            \
         {STAGES(MEMBER, stage_patches, 1, 31),                                                                         \
-         .help = "Side of the patches of each stage, in pixels of the map before; auto: 7, 3, 3, 3."},                 \
+         .help = "Patch side of each stage, in pixels of the previous stage; auto: 7, 3, 3, 3."},                      \
         {STAGES(MEMBER, stage_strides, 1, 16),                                                                         \
          .help = "Strides of the patch embeddings of the three later stages; auto: 2, 2, 2."},                         \
         {FIELD(model, decoder_width, MEMBER.decoder_width), INT(1, 16384, "auto"), OR_AUTO, SHAPES_LATER,              \
-         .help = "Width of the decoder; auto: of the backbone."},                                                      \
+         .help = "Width of the decoder; auto: the backbone's."},                                                       \
     {                                                                                                                  \
         FIELD(model, stage_order, MEMBER.descending), EITHER(cleat_stage_order_names, "ascending"), SHAPES_LATER,      \
             .help = "Order of the stages in the columns of fuse.weight; descending in published checkpoints."          \
@@ -128,26 +128,26 @@ void cleat_masks_metric_compute(const cleat_model *model, const double *metric_s
 /* A sample with its mask and a prediction. */
 typedef struct cleat_mask_example {
     const cleat_image *image;
-    const char *image_text; /* what the image shows if it is not the sample itself; NULL: the sample */
-    const float *logits;    /* [height, stride], of which the first `width` of a row count */
-    const int32_t *mask;    /* the same; 0, 1, or another number where the truth is unknown */
+    const char *image_text; /* caption, if the image does not show the sample itself; NULL: none */
+    const float *logits;    /* [height, stride]; the first `width` of each row are used */
+    const int32_t *mask;    /* the same; 0, 1, or another number if the truth is unknown */
     int64_t height, width, stride;
 } cleat_mask_example;
-/* Appends it: masks are white, the background is black, unknown pixels are grey; with its intersection over
- * union, null if both masks are empty. */
+/* Appends the example: masks are white, the background is black, unknown pixels are grey; with its
+ * intersection over union, null if both masks are empty. */
 cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
                                      const cleat_mask_example *example, cleat_string *json, cleat_error *error);
 /* The matrix of the pixels of known truth. */
 void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
-/* The state after predicting persistence where it was evaluated, otherwise after putting every pixel into the
- * mask: of the two constant predictions it is the better one, the scores of the empty mask are all 0. */
+/* The state after predicting persistence if it was evaluated, otherwise after predicting a full mask: the
+ * better of the two constant predictions, because all scores of an empty mask are 0. */
 cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                   char *text, cleat_error *error);
 
-/* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. All is borrowed. */
+/* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. Everything is borrowed. */
 typedef struct cleat_mask_output {
     const char *folder, *id;
-    const float *logits;           /* [height, stride], of which the first `width` of a row count */
+    const float *logits;           /* [height, stride]; the first `width` of each row are used */
     int64_t height, width, stride; /* in pixels */
     int64_t out_height, out_width; /* of the files, in pixels */
 } cleat_mask_output;

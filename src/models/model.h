@@ -48,12 +48,12 @@ typedef struct cleat_model_origin {
     const cleat_architecture *shared;
 } cleat_model_origin;
 
-/* A setting of [data] in whose place a dataset has its own value. */
+/* A setting of [data] that a dataset overrides with its own value. */
 typedef struct cleat_data_override {
     const char *key, *value, *source; /* "lowercase", "true", "the file of the tokenizer" */
 } cleat_data_override;
 
-/* An export of a checkpoint, as it is when a family adds its files. */
+/* An export of a checkpoint at the time when a family adds its files. */
 typedef struct cleat_model_export {
     const char *checkpoint, *out;           /* folders */
     const cleat_safetensors *tensors;       /* of the checkpoint */
@@ -74,8 +74,8 @@ struct cleat_model_class {
     const cleat_metric_info *metrics; /* terminated by a NULL name */
     const char *const *terms;
     int n_terms;
-    /* Checks for a training, in moments, that the files of the data exist and have the columns of the
-     * settings. NULL: open_data says it. */
+    /* Quick check before a training that the files of the data exist and have the columns of the settings.
+     * NULL: open_data reports it. */
     cleat_status (*check_data)(const cleat_model *model, const char *path, cleat_error *error);
     /* Opens the dataset and sets model->sizes. */
     cleat_status (*open_data)(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
@@ -95,9 +95,9 @@ struct cleat_model_class {
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
-    /* Makes what `write` and `examples` read as the output of a sample, slot b of the batch, of its output
-     * [each], where that is too large to be kept for thousands of samples. The caller frees *kept [*values].
-     * NULL: they read the output itself (cleat_model_keep). */
+    /* Condenses the output [each] of a sample, slot b of the batch, to what `write` and `examples` read, for
+     * outputs that are too large to be kept for thousands of samples. The caller frees *kept [*values]. NULL:
+     * they read the output itself (cleat_model_keep). */
     cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, int64_t *values, cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
@@ -105,20 +105,21 @@ struct cleat_model_class {
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
     /* each sample gets separate files: `write` may be called with a part of the samples */
     bool writes_each;
-    /* Whose size, in the data, the graph depends on although a checkpoint does not tell it ("the maps"); NULL: none. */
+    /* The data whose size determines the graph but is not in a checkpoint ("the maps"); NULL: none. */
     const char *sized_by;
     const cleat_label_source *labels; /* NULL: the outputs have no names */
-    /* Whether a dataset has its own value of a setting; NULL: none has. */
+    /* Whether a dataset overrides a setting; NULL: none does. */
     bool (*overrides)(const cleat_dataset *dataset, cleat_data_override *setting);
-    /* Adds what transformers or timm must know of the data beside config.json; NULL: nothing. It is called before
-     * config.json is written, whose model_type changes how a tokenizer is read, unless it completes that file. */
+    /* export_files adds files about the data that transformers or timm need beside config.json; NULL: none.
+     * It is called before config.json is written, whose model_type changes how a tokenizer is read, unless it
+     * completes that file. */
     bool completes_config;
     cleat_status (*export_files)(const cleat_model *model, const cleat_model_export *spec, cleat_error *error);
     const cleat_model_examples *examples; /* NULL: a run of the family has no examples */
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;
-    /* The one that the model's settings describe: of timm or of transformers, as asked, where both libraries
-     * have it; NULL: a network of cleat's own. Set where `architectures` is. */
+    /* The one that the model's settings describe, of timm or of transformers, as requested, if both libraries
+     * have it; NULL: only cleat has the network. Set if `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model, bool timm);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
     /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
@@ -138,7 +139,7 @@ struct cleat_model {
 
 /* check_data of the model's family. */
 cleat_status cleat_model_check_data(const cleat_model *model, const char *path, cleat_error *error);
-/* The same for a family whose data have no columns with names in settings: there is a file or folder. */
+/* The same for a family whose data have no columns with names in settings: only checks that the path exists. */
 cleat_status cleat_model_check_path(const cleat_model *model, const char *path, cleat_error *error);
 /* Sets model->sizes from a JSON object. Each member names a member of cleat_model_sizes, with a number
  * above 0 or a list of such numbers; a number in place of a list of stages applies to all four. For models

@@ -43,7 +43,7 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
     if (!needs_depths(options)) return CLEAT_OK;
     if (!model->type->layer_of || !model->type->layers)
         return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "model.type %s is no backbone with a head: remove train.freeze, train.layer_decay, "
+                          "model.type %s has no backbone and head: remove train.freeze, train.layer_decay, "
                           "train.backbone_learning_rate and train.lora_rank",
                           model->type->name);
     const int64_t frozen = cleat_frozen_depths(options->freeze), blocks = frozen - 1, layers = layers_of(model);
@@ -88,7 +88,7 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
 }
 
-/* The head is trained itself. */
+/* The head is trained without adapters. */
 static bool may_have_adapters(const void *user, const char *prefix) {
     const cleat_model *model = user;
     char param[CLEAT_NAME];
@@ -144,6 +144,6 @@ cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_st
     return cleat_fail(
         error, CLEAT_ERR_PROFILE,
         "train.lora_layers = %s: no linear layer of the network has such a name; choose query, key or value "
-        "where it has attention, all-linear, or some of %s",
+        "if it has attention, all-linear, or some of %s",
         model->options.params.lora_layers, layers);
 }

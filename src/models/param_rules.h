@@ -6,15 +6,15 @@
 #include "models/model.h"
 #include "nn/lora.h"
 
-/* Number of depths, from 0 on, that cleat_param_options.freeze says; INT64_MAX: the backbone; -1: the text means
- * nothing. */
+/* Number of depths, from 0 on, that cleat_param_options.freeze names; INT64_MAX: the backbone; -1: invalid
+ * text. */
 int64_t cleat_frozen_depths(const char *freeze);
 
-/* Whether any option sets parameters apart. */
+/* Whether any option distinguishes parameters. */
 bool cleat_model_has_rules(const cleat_model *model);
 
-/* CLEAT_ERR_PROFILE: an option needs depths and the family has none, or the network has fewer blocks than are to be
- * frozen. */
+/* CLEAT_ERR_PROFILE: an option needs depths and the family has none, or the network has fewer blocks than it
+ * should freeze. */
 cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *error);
 
 /* For cleat_store_set_rules; `model` is a const cleat_model *. */
@@ -23,7 +23,7 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
 /* The adapters of a graph of this mode; rank 0: none. It borrows from the model. */
 cleat_lora cleat_model_lora(const cleat_model *model, cleat_mode mode);
 
-/* CLEAT_ERR_PROFILE: there should be adapters, but the store, with which a graph was built, has none:
+/* CLEAT_ERR_PROFILE: adapters are requested, but the store, with which a graph was built, has none:
  * train.lora_layers names no layer of the network. */
 cleat_status cleat_model_check_adapters(const cleat_model *model, const cleat_store *store, cleat_error *error);
 

@@ -38,8 +38,7 @@ static const cleat_key keys[] = {
     {FIELD(model, stem_width, stem_width), INT(1, 4096, "auto"), .word = "auto", .word_value = 0, SHAPES_LATER,
      .help = "Channels of the stem; auto: model.width."},
     {FIELD(model, expansion, expansion), INT(1, 16, "auto"), .word = "auto", .word_value = 0, SHAPES_LATER,
-     .help = "1: basic blocks; else bottlenecks, whose result has this multiple of their channels; auto: as the depth "
-             "says."},
+     .help = "1: basic blocks; otherwise bottlenecks with this expansion factor; auto: from the depth."},
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},
 };
@@ -129,7 +128,7 @@ static const cleat_architecture *const architectures[] = {&cleat_published_resne
                                                           NULL};
 
 /* All have a stem of one 7 x 7 convolution. In timm and torchvision it has 64 channels, and there are four
- * stages of the blocks that cleat_resnet_describe can say; the bottlenecks of transformers have an expansion
+ * stages of the blocks that cleat_resnet_describe supports; the bottlenecks of transformers have an expansion
  * of 4. */
 static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
     const cleat_resnet shape = shape_of(model);

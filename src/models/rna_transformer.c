@@ -314,7 +314,7 @@ static bool is_known(const float *mask, int64_t length) {
     return false;
 }
 
-/* A chain of which nothing is known does not count. */
+/* A chain without known residues does not count. */
 static cleat_status add_chain(const float *x, const float *coords, const float *mask, int64_t length,
                               double *metric_state, cleat_error *error) {
     cleat_rna_metrics f;

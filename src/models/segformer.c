@@ -27,11 +27,11 @@ static const cleat_key keys[] = {
     TEST_FRACTION_ROW(data.options.test_fraction),
     LIMIT_ROW(mask.common),
     {FIELD(data, classes, mask.classes), INT(2, CLEAT_MASK_CLASSES, "none"), OR_NONE, COMPUTES_LATER,
-     .help = "Classes of the pixels, whose ids are the values of the masks; none: black and white."},
+     .help = "Number of pixel classes; the values of the masks are their ids; none: black and white."},
     {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES_LATER,
      .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
     {FIELD(data, names, mask.names), TEXT(0, 1023, ""),
-     .help = "config.json whose id2label names the classes where data.labels and the data do not; model.init sets it."},
+     .help = "config.json whose id2label names the classes if data.labels and the data do not; model.init sets it."},
     {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES_LATER,
      .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},
     IMAGE_ROWS(data),
@@ -55,7 +55,7 @@ static cleat_image_options options_of(const segformer_settings *s) {
     return options;
 }
 
-/* Refuses losses of two classes for masks with classes, and the other way round. */
+/* Refuses losses of two classes for masks with classes, and vice versa. */
 static cleat_status check_loss(const cleat_mask_settings *mask, bool classes, const cleat_record *record,
                                cleat_error *error) {
     static const char few[] = "is for masks of black and white: remove it, or data.classes";
@@ -172,7 +172,7 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
         cleat_model_mean_weight(model, batch, global_batch, values);
 }
 
-/* Those of masks of two classes, and the first and the last two of masks with classes. */
+/* Masks of two classes have all of these, masks with classes the first and the last two. */
 static const cleat_metric_info metrics[] = {
     {"iou", true},       {"f1", true},      {"precision", true},      {"recall", true},
     {"image_iou", true}, {"best_f1", true}, {"pixel_accuracy", true}, {"mean_accuracy", true},
@@ -274,7 +274,7 @@ static const cleat_model_examples examples = {.add = add_example, .confusion = c
 
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 
-/* The columns of fuse.weight are in the order of published files, or the network has no name elsewhere. */
+/* Without the column order of published files in fuse.weight, the network has no published counterpart. */
 static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
     (void)timm;
     return settings_of(model)->mask.descending ? &cleat_published_segformer : NULL;

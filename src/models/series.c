@@ -394,7 +394,7 @@ static void add_column(cleat_string *json, const char *member, const cleat_datas
     add_values(json, member, room, info.horizon, cleat_series_std(dataset, k));
 }
 
-/* Examples take the forecast columns in turn. */
+/* Successive examples show successive forecast columns. */
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];

@@ -1,10 +1,10 @@
 /* Settings of model families: their structs, and the key rows shared by several families. A family's file
  * defines RECORD, the type of its settings, before it includes ini/rows.h and defines its table.
  *
- * A setting that the family does not use is an error, is omitted from the dump, and is no difference
- * between runs. A reader's options are the reader's own struct inside the family's. A profile keeps what
- * was given for keys of other families until it is checked, because `model.type` may come last in a file
- * or be changed by --set. */
+ * A setting that the family does not use is an error, is omitted from the dump, and does not count as a
+ * difference between runs. The options of a reader are the reader's struct inside the family's. A profile
+ * keeps assignments to keys of other families until it is checked, because `model.type` may come last in a
+ * file or be changed by --set. */
 #ifndef CLEAT_SRC_MODELS_SETTINGS_H
 #define CLEAT_SRC_MODELS_SETTINGS_H
 

@@ -71,9 +71,9 @@ static cleat_status read_sizes(const cJSON *json, cleat_model_sizes *sizes, clea
 cleat_status cleat_model_set_sizes(cleat_model *model, const char *json, cleat_error *error) {
     cleat_model_sizes sizes = {0};
     cJSON *parsed = cJSON_Parse(json);
-    cleat_status status = cJSON_IsObject(parsed)
-                              ? read_sizes(parsed, &sizes, error)
-                              : cleat_fail(error, CLEAT_ERR_FORMAT, "a model's sizes are no JSON object: %.200s", json);
+    cleat_status status = cJSON_IsObject(parsed) ? read_sizes(parsed, &sizes, error)
+                                                 : cleat_fail(error, CLEAT_ERR_FORMAT,
+                                                              "a model's sizes are not a JSON object: %.200s", json);
     cJSON_Delete(parsed);
     if (!status) model->sizes = sizes;
     return status;

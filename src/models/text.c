@@ -405,7 +405,7 @@ static void tag_confusion(const cleat_model *model, const double *metric_state, 
     cleat_confusion_copy(model->own, model->sizes.classes, metric_state + tag_matrix_at(model), confusion);
 }
 
-/* No entity is found, and the words outside of entities have the correct tag. */
+/* Predicts no entities: only the words outside of entities have the correct tag. */
 static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                  char *text, cleat_error *error) {
     const double *from = evaluated->metric_state, *matrix = from + tag_matrix_at(model);

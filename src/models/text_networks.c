@@ -26,9 +26,9 @@ typedef struct usual_network {
     int64_t first_position, token_types;
     double norm_eps;
     activation *head;
-    bool early_dropout; /* before the hidden layer of the head too */
+    bool early_dropout; /* also before the hidden layer of the head */
     bool plain_attention;
-    bool projects; /* the embeddings may have another width than the blocks */
+    bool projects; /* the embeddings may differ in width from the blocks */
 } usual_network;
 
 static const usual_network networks[CLEAT_TEXT_NETWORKS] = {

@@ -28,8 +28,8 @@ extern const char *const cleat_text_encoding_names[]; /* by replace_invalid of c
 typedef enum cleat_position_terms { CLEAT_BOTH_TERMS, CLEAT_ONLY_C2P, CLEAT_ONLY_P2C } cleat_position_terms;
 extern const char *const cleat_position_terms_names[]; /* ends with NULL */
 
-/* What distinguishes the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all but
- * the first: what is usual for the network. */
+/* Settings that distinguish the networks, besides the sizes of cleat_encoder_settings. CLEAT_AUTO (-1) in all
+ * but the first: the network's usual value. */
 typedef struct cleat_text_network_settings {
     int network; /* a cleat_text_network */
     int64_t max_positions, first_position, token_types, embedding_width, embedding_rows;
@@ -41,7 +41,7 @@ typedef struct cleat_text_network_settings {
     bool shared_positions, normed_positions;
 } cleat_text_network_settings;
 
-/* How the settings of every text family begin. */
+/* Start of the settings of every text family. */
 typedef struct cleat_text_model_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
@@ -60,9 +60,9 @@ typedef struct cleat_text_model_settings {
         {FIELD(model, token_types, MEMBER.token_types), INT(0, 64, "auto"), OR_AUTO, SHAPES_LATER,                     \
          .help = "Rows of the token type embeddings; 0: none; auto: 2 in BERT and ELECTRA, 1 in RoBERTa, else 0."},    \
         {FIELD(model, embedding_width, MEMBER.embedding_width), INT(8, 16384, "auto"), OR_AUTO, SHAPES_LATER,          \
-         .help = "Width of the embeddings, which a layer projects to d_model; auto: d_model, none."},                  \
+         .help = "Width of the embeddings, which a layer projects to d_model; auto: d_model, no layer."},              \
         {FIELD(model, embedding_rows, MEMBER.embedding_rows), INT(1, 1e7, "auto"), OR_AUTO, SHAPES_LATER,              \
-         .help = "Rows of the word embeddings, at least the tokens of the vocabulary; auto: as many."},                \
+         .help = "Rows of the word embeddings, at least the vocabulary size; auto: the vocabulary size."},             \
         {FIELD(model, norm_eps, MEMBER.norm_eps), FLOAT(0, 1, "auto"), OR_AUTO, SHAPES_LATER,                          \
          .help = "Added to the variance in layer norms; auto: 1e-12 in BERT, DistilBERT and ELECTRA, 1e-7 in "         \
                  "DeBERTa, else 1e-5."},                                                                               \
@@ -71,14 +71,14 @@ typedef struct cleat_text_model_settings {
         {FIELD(model, position_buckets, MEMBER.position_buckets), INT(0, 65536, "256"), SHAPES_LATER,                  \
          .help = "deberta-v2: rows for distances to either side, long ones on a logarithmic scale; 0: one each."},     \
         {FIELD(model, relative_positions, MEMBER.relative_positions), INT(1, 65536, "auto"), OR_AUTO, SHAPES_LATER,    \
-         .help = "deberta-v2: the longest distance that is told apart; auto: max_positions."},                         \
+         .help = "deberta-v2: longer distances count as this one; auto: max_positions."},                              \
         {FIELD(model, position_terms, MEMBER.position_terms), CHOICE(cleat_position_terms_names, "both"),              \
          SHAPES_LATER,                                                                                                 \
          .help = "deberta-v2: scores of queries with position keys (c2p), of keys with position queries (p2c)."},      \
         {FIELD(model, shared_positions, MEMBER.shared_positions), BOOL("true"), SHAPES_LATER,                          \
-         .help = "deberta-v2: position keys and queries are made by the layers of keys and queries."},                 \
+         .help = "deberta-v2: compute position keys and queries with the layers of keys and queries."},                \
         {FIELD(model, normed_positions, MEMBER.normed_positions), BOOL("true"), SHAPES_LATER,                          \
-         .help = "deberta-v2: layer norm of the position embeddings."},                                                \
+         .help = "deberta-v2: apply layer norm to the position embeddings."},                                          \
     {                                                                                                                  \
         FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES_LATER,              \
             .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
@@ -116,7 +116,7 @@ typedef struct cleat_text_model_settings {
          .help = "Number of tokens in a learned vocabulary."},                                                         \
     {                                                                                                                  \
         AT(data, lowercase), BOOL("true"), SHAPES,                                                                     \
-            .help = "Convert text to lower case and strip accents; a tokenizer.json says it itself."                   \
+            .help = "Convert text to lower case and strip accents; ignored with a tokenizer.json."                     \
     }
 #define TEXT_INVALID_ROW                                                                                               \
     {                                                                                                                  \

@@ -1,7 +1,7 @@
-/* Pretraining of a text encoder by finding masked tokens again (masked language model; Devlin et al. 2019).
- * The chosen tokens differ from epoch to epoch (Liu et al. 2019). The head is a layer with GELU and a norm,
- * then the table of word embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the
- * mean over the chosen tokens of a global batch. A checkpoint is a start (model.init) for text_classifier and
+/* Pretraining of a text encoder by predicting masked tokens (masked language model; Devlin et al. 2019). The
+ * chosen tokens differ from epoch to epoch (Liu et al. 2019). The head is a layer with GELU and a norm, then
+ * the table of word embeddings and a bias; only the chosen positions reach it. Loss: cross entropy, the mean
+ * over the chosen tokens of a global batch. A checkpoint is a start (model.init) for text_classifier and
  * text_tagger of the same network. */
 #include "cleat/ops.h"
 #include "core/memory.h"
@@ -44,7 +44,7 @@ static const cleat_key keys[] = {
     TEXT_ID_COLUMN_ROW,
     TEXT_VOCABULARY_ROWS,
     {FIELD(data, mask_fraction, mask_fraction), FLOAT(0.01, 1, "0.15"), COMPUTES,
-     .help = "Fraction of a text's tokens that are to be found again: 80 % of them masked, 10 % random, 10 % kept."},
+     .help = "Fraction of a text's tokens to predict: 80 % of them masked, 10 % random, 10 % kept."},
     TEXT_EMPTY_ROW,
     {FIELD(data, long_texts, data.split_long), EITHER(long_names, "cut"), COMPUTES_LATER,
      .help = "Training texts of more than max_length tokens: cut them, or split them into several samples."},
@@ -61,7 +61,7 @@ static const cleat_metric_info metrics[] = {{"accuracy", true}, {"perplexity", f
 
 enum { NAMED = 5 };
 
-/* What is predicted are mask tokens of the texts themselves. */
+/* The predicted tokens are mask tokens of the texts themselves. */
 static cleat_status check_masks(const char *path, const cleat_dataset *dataset, cleat_error *error) {
     const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(dataset);
     const char *mask = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_mask(tokenizer));
@@ -78,7 +78,7 @@ static cleat_status check_masks(const char *path, const cleat_dataset *dataset, 
     cleat_string_free(&names);
     if (without < count) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: no text has the mask token %s: write it in place of each word that is to be found, as in "
+                      "%s: no text has the mask token %s: write it in place of each word to predict, as in "
                       "\"the flight was %s again\"; to predict classes or tags of texts, train a text_classifier or "
                       "text_tagger from this run (model.init)",
                       path, mask, mask);
@@ -111,13 +111,13 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     return CLEAT_OK;
 }
 
-/* Most tokens that are chosen in a text of this length. */
+/* Maximum number of tokens chosen in a text of this length. */
 static int64_t most_chosen(const cleat_model *model, int64_t length) {
     const int64_t chosen = llround(settings_of(model)->mask_fraction * (double)length);
     return chosen < 1 ? 1 : chosen;
 }
 
-/* Texts have no types; batches that others computed with (cleat_model_sizes.pairs) may. */
+/* Texts have no types; batches of reference trajectories may (cleat_model_sizes.pairs). */
 static bool has_types(const cleat_model *model) {
     return model->sizes.pairs > 0 && cleat_text_network_has_types(&settings_of(model)->network);
 }
@@ -132,7 +132,7 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return TYPES + 1;
 }
 
-/* sample_weight [B, chosen]: one by the number of chosen tokens of the global batch. */
+/* sample_weight [B, chosen]: 1 / number of chosen tokens of the global batch. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     const float weight = global_batch->items > 0 ? 1.0f / (float)global_batch->items : 0.0f;
@@ -274,7 +274,7 @@ static cleat_status count_chosen(const cleat_dataset *dataset, size_t sample, do
 
 enum { COUNTED_TEXTS = 20000 };
 
-/* counts [vocabulary] of the chosen tokens of training texts, at even distances. */
+/* counts [vocabulary] of the chosen tokens of evenly spaced training texts. */
 static cleat_status count_training(const cleat_dataset *dataset, double *counts, cleat_error *error) {
     const size_t all = cleat_dataset_count(dataset), step = all / COUNTED_TEXTS + 1;
     cleat_status status = CLEAT_OK;
@@ -283,8 +283,7 @@ static cleat_status count_training(const cleat_dataset *dataset, double *counts,
     return status;
 }
 
-/* Metrics of tokens `truth` [vocabulary] that are guessed by their frequency in `known`, each counted one time
- * more. */
+/* Metrics of guessing tokens `truth` [vocabulary] by their frequency in `known`, with 1 added to each count. */
 static void score_frequencies(const double *truth, const double *known, int64_t vocabulary, double *metric_state) {
     int64_t best = 0;
     double all = 0;
@@ -300,7 +299,7 @@ static void score_frequencies(const double *truth, const double *known, int64_t 
     if (all <= 0) metric_state[NEGATIVE_LOG] = NAN; /* there are no training texts here */
 }
 
-/* Without the text around it a token can be guessed by its frequency alone. */
+/* Without its context, a token can only be guessed by its frequency. */
 static cleat_status baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error) {
     const int64_t vocabulary = cleat_text_model_vocabulary(model);

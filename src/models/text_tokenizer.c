@@ -1,4 +1,5 @@
-/* The tokenizer's files in exports, which say less than cleat's settings, and its own value of a setting. */
+/* The tokenizer's files in exports, which express less than cleat's settings, and the setting that it
+ * overrides. */
 #include "models/text_tokenizer.h"
 
 #include "cleat/texts.h"
@@ -10,7 +11,8 @@
 
 enum { LONGEST_PATH = 1400 };
 
-/* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, whatever the setting was. */
+/* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, regardless of the
+ * setting. */
 static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {
     char vocabulary[LONGEST_PATH], json[LONGEST_PATH];
     cleat_tokenizer *tokenizer = NULL;
@@ -23,8 +25,8 @@ static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_err
     return status;
 }
 
-/* Writes tokenizer.json as the network was given its texts: what the class of another library takes from
- * tokenizer_config.json is in it, and each word of a tagger begins with a space. */
+/* Writes a tokenizer.json that encodes texts as in training: it includes the settings that classes of other
+ * libraries take from tokenizer_config.json, and each word of a tagger begins with a space. */
 static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer *tokenizer, bool words, bool *spaces,
                                       cleat_error *error) {
     char path[LONGEST_PATH];
@@ -61,8 +63,8 @@ static bool add_settings(cJSON *config, const cleat_export_texts *texts, bool sp
     return added;
 }
 
-/* Tokenizer classes of transformers rebuild the pipeline from the vocabulary and members of the configuration.
- * Without these members only tokenizer.json counts, with its own added tokens. */
+/* Tokenizer classes of transformers rebuild the pipeline from the vocabulary and members of the
+ * configuration. Without these members only tokenizer.json applies, with its own added tokens. */
 static void remove_contradictions(cJSON *config) {
     cJSON_DeleteItemFromObjectCaseSensitive(config, "added_tokens_decoder");
     cJSON_DeleteItemFromObjectCaseSensitive(config, "auto_map");

@@ -17,7 +17,7 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
 
 enum { CLEAT_TOKENS_FOUND = 5 };
 
-/* What a masked language model finds at a mask token of a text. */
+/* The predictions of a masked language model for one mask token. */
 typedef struct cleat_found_tokens {
     const char *id;                          /* of the text */
     size_t mask;                             /* number of the mask token in the text, from 1 */

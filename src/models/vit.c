@@ -28,7 +28,7 @@ static const cleat_key keys[] = {
     {FIELD(model, pooling, pooling), CHOICE(pooling_names, "token"), SHAPES,
      .help = "What is classified: the class token, or the mean over the patches."},
     {FIELD(model, class_token, class_token), BOOL("true"), SHAPES,
-     .help = "A learned token in front of the patches; pooling by it requires it."},
+     .help = "Learned class token in front of the patches; required by pooling = token."},
     NORM_EPS_ROW(norm_eps),
     IMAGE_CLASSIFIER_ROWS(classifier),
     {.name = NULL},

@@ -114,7 +114,7 @@ refused() {
 }
 
 test_faults() {
-    refused "is no class: with data.classes = 3 they are 0 to 2, and 255 is unlabelled" --set data.classes=3 \
+    refused "is not a class: with data.classes = 3 they are 0 to 2, and 255 is unlabelled" --set data.classes=3 \
         --set "data.labels=a b c"
     says err "masks/"
     says err "row "

@@ -463,7 +463,7 @@ static void bad_grid_folders_are_refused(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "both ESRI grids");
     expect_refused(make_folder("void"), &options, CLEAT_ERR_NOT_FOUND, "no maps");
     test_write_text(test_path("void/fires.csv"), "latitude,longitude,acq_date\n");
-    expect_refused(test_path("void"), &options, CLEAT_ERR_NOT_FOUND, "; of a table of detections (FIRMS");
+    expect_refused(test_path("void"), &options, CLEAT_ERR_NOT_FOUND, "; for a table of detections (FIRMS");
     expect_refused(test_path("void/fires.csv"), &options, CLEAT_ERR_ARGUMENT, "is a file; maps are a folder");
     expect_refused(test_path("nowhere"), &options, CLEAT_ERR_NOT_FOUND, "the folder does not exist");
     options.lookback = 0;

@@ -1,4 +1,4 @@
-/* Masks of classes: ids of every kind of PNG file, unlabelled pixels, names, counts; values that are no class. */
+/* Masks of classes: ids of every kind of PNG file, unlabelled pixels, names, counts; values that are not classes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static void values_are_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* 255 for an object is no class: its share is logged, as a warning where a class is missing. */
+/* 255 for an object is not a class: its share is logged, as a warning where a class is missing. */
 static void unlabelled_pixels_are_named(void **state) {
     (void)state;
     write_samples("unlabelled", 5);
@@ -139,7 +139,7 @@ static void reduced_labels_begin_at_one(void **state) {
     cleat_dataset_destroy(dataset);
     options.mask_classes = 3;
     expect_refused(&options,
-                   "no class: with data.classes = 3 and data.reduce_labels they are 1 to 3, and 0 and 255 are");
+                   "not a class: with data.classes = 3 and data.reduce_labels they are 1 to 3, and 0 and 255 are");
 }
 
 /* Augmentation moves classes, and never mixes them. */
@@ -264,7 +264,7 @@ static void what_is_no_class_is_refused(void **state) {
     ids[3 * SIDE + 5] = 7;
     write_mask("masks/c.png", ids, NULL);
     expect_refused(&options,
-                   "masks/c.png: the value 7 at row 3, column 5 is no class: with data.classes = 3 they are 0 to 2");
+                   "masks/c.png: the value 7 at row 3, column 5 is not a class: with data.classes = 3 they are 0 to 2");
     /* A mask of the validation part is read when a sample is filled. */
     write_samples("wrong", 3);
     write_mask("masks/b.png", ids, NULL);

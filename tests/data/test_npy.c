@@ -175,7 +175,7 @@ static void bad_headers_are_refused(void **state) {
         {"{'descr': '<f4', 'fortran_order': False, }", "lacks", 8},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "twice", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "a key other than", 8},
-        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", "True or False", 8},
+        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", "True nor False", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)", "dictionary", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x", "continues after its dictionary", 8},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (", "whole numbers", 8},

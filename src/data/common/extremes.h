@@ -14,8 +14,9 @@ typedef struct cleat_extremes {
 cleat_extremes cleat_extremes_none(void);
 void cleat_extremes_add(cleat_extremes *extremes, double value);
 void cleat_extremes_merge(cleat_extremes *all, const cleat_extremes *more);
-/* Logs a warning if the lowest or highest value is farther from its neighbour than ten times the range of all others
- * (the only negative value, from -9 down: once). `what` names the column, `remedy` ends the sentence. */
+/* Logs a warning if the lowest or highest value is farther from its neighbour than ten times the range of all
+ * others, or once that range if it is the only negative value and at most -9. `what` names the column,
+ * `remedy` ends the sentence. */
 void cleat_extremes_warn(const cleat_extremes *extremes, const char *path, const char *what, const char *remedy);
 
 #endif

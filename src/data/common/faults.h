@@ -12,7 +12,7 @@ typedef struct cleat_faults {
     cleat_error first[CLEAT_FAULTS_SHOWN];
 } cleat_faults;
 
-/* Whether the error is that of one row or file, so that the others can be read. */
+/* Whether the error concerns only one row or file, so the others can be read. */
 bool cleat_fault_is_local(const cleat_error *why);
 /* Keeps the error of the row or file `index` and returns CLEAT_OK. An error that is not local is copied to `error`
  * and its status returned: reading must end. */

@@ -15,7 +15,7 @@ typedef struct cleat_source {
 /* Reads a file and rejects anything but text: an empty file, a compressed one, zero bytes, and (with `utf8`)
  * bytes that are not UTF-8. A byte order mark is skipped. Errors name the line. The caller closes *source. */
 cleat_status cleat_source_read(const char *path, bool utf8, cleat_source *source, cleat_error *error);
-/* Replaces each byte that is not part of a UTF-8 character by U+FFFD; *replaced is their number. */
+/* Replaces each byte that is not part of a UTF-8 character by U+FFFD; *replaced receives their number. */
 cleat_status cleat_source_repair_utf8(cleat_source *source, size_t *replaced, cleat_error *error);
 /* The same checks as cleat_source_read, and skipping of the byte order mark, for a source whose data the
  * caller has set. */

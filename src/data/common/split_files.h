@@ -7,8 +7,8 @@
 
 /* Sets splits [count] of the samples called names [count], which must be distinct. Samples listed in
  * FOLDER/val.txt and FOLDER/test.txt, one name per line, belong to these splits. A split without a file
- * receives its fraction of the remaining samples, selected by a hash of their names. A name of no sample, or
- * one in both files, is added to `faults`. */
+ * receives its fraction of the remaining samples, selected by a hash of their names. A name that matches no
+ * sample or is in both files is added to `faults`. */
 cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
                                     double test_fraction, cleat_split *splits, cleat_faults *faults,
                                     cleat_error *error);

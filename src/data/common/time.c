@@ -61,7 +61,7 @@ static void skip_spaces(const char **p) {
     while (**p == ' ') ++*p;
 }
 
-/* DD.MM.YYYY: where dates have points, the day comes first. */
+/* DD.MM.YYYY: dates with points have the day first. */
 static bool date_with_points(const char **p, int *year, int *month, int *day) {
     const char *at = *p;
     if (!number(&at, 2, day) || !letter(&at, '.') || !number(&at, 2, month) || !letter(&at, '.') ||

@@ -1,7 +1,7 @@
 /* Image augmentation: draws random parameters, and resamples images to the size of a sample.
  *
  * Resampling is separable. Each row and each column of the sample has TAPS: consecutive rows or columns of
- * the image, each with a weight; two neighbours where the crop is enlarged, the area of the pixel where it is
+ * the image, each with a weight; two neighbours if the crop is enlarged, the area of the pixel if it is
  * reduced. Rows come first: the rows of the taps are summed into one row of the image's width, from which the
  * columns are then gathered. */
 #include "data/image/augment.h"
@@ -221,7 +221,7 @@ static inline void gather(const resampling *r, int64_t channels, int64_t count, 
     }
 }
 
-/* Numbers of channels and taps as constants where they are usual: colour that is enlarged, or nearly as large. */
+/* Constant numbers of channels and taps for the usual images: colour, enlarged or of nearly the same size. */
 static void gather_columns(const resampling *r, float *out) {
     const int64_t channels = r->image->channels, count = r->columns.count;
     if (channels == 3 && count == 2)
@@ -298,7 +298,7 @@ static void change_others(const colour_change *change, int64_t pixels, int64_t c
 }
 
 /* Brightness is a factor; contrast scales differences from the sample's mean grey; saturation scales
- * differences from each pixel's grey. Standardizes too, unless `fitted` is NULL. */
+ * differences from each pixel's grey. Also standardizes, unless `fitted` is NULL. */
 static void change_colours(const cleat_augment_params *params, const cleat_image_preprocessor *fitted, int64_t pixels,
                            int64_t channels, float *values) {
     colour_change change = {
@@ -332,8 +332,7 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
         if (fitted) cleat_image_standardise(fitted, size * size, values);
         return CLEAT_OK;
     }
-    /* mirroring is applied after the transposition, so that with one the sample's rows are the crop's
-     * columns */
+    /* mirroring follows the transposition, which makes the crop's columns the sample's rows */
     bool flip_rows = params->transpose ? params->flip_x : params->flip_y;
     bool flip_columns = params->transpose ? params->flip_y : params->flip_x;
     bool made = make_taps(params->top, params->height, size, flip_rows, &r.rows) &&

@@ -1,7 +1,7 @@
 /* Cache of decoded images without eviction: once the limit is reached, no further image is kept.
  *
- * Each epoch visits all samples, so that evicting the least recently used image would give no hits at all if
- * not all images fit. */
+ * Each epoch visits all samples, so evicting the least recently used image would give no hits at all if not
+ * all images fit. */
 #include "data/image/cache.h"
 
 #include "core/memory.h"

@@ -41,7 +41,7 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
                                   const cleat_channel_sums *sums);
 /* Whether the options give means and standard deviations. */
 bool cleat_image_normalisation_given(const cleat_image_options *options);
-/* Sets them. CLEAT_ERR_ARGUMENT: neither one number nor one for each channel. */
+/* Sets these. CLEAT_ERR_ARGUMENT: neither one number nor one for each channel. */
 cleat_status cleat_image_preprocessor_give(cleat_image_preprocessor *fitted, const cleat_image_options *options,
                                            cleat_error *error);
 /* Read and write FOLDER/pictures.json. Numbers are preserved bit by bit. */
@@ -50,8 +50,8 @@ cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_imag
                                             cleat_error *error);
 void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted);
 
-/* The image of a sample of images or masks as a model sees it in evaluation, S x S, in 8 bits per channel.
- * The caller frees *image (cleat_image_free). Errors: those of cleat_dataset_fill. */
+/* The image of a sample of images or masks as a model receives it in evaluation, S x S, in 8 bits per
+ * channel. The caller frees *image (cleat_image_free). Errors: those of cleat_dataset_fill. */
 cleat_status cleat_image_of_sample(const cleat_dataset *dataset, size_t sample, cleat_image *image, cleat_error *error);
 
 /* Replaces values [pixels, channels] in 0 .. 1 by (value - mean) / std. */

@@ -16,11 +16,11 @@ typedef struct cleat_image {
 enum { CLEAT_IMAGE_MAX_PIXELS = 1 << 28 }; /* maximum of height x width */
 
 /* Reads a PNG or JPEG file, recognized by its first bytes. All kinds of PNG are supported: palettes, 1 to 16
- * bits (16 are rounded to 8), interlaced; transparent pixels keep the colours beneath. JPEG: grey and
- * colour; CMYK is rejected with a hint how to convert it. The EXIF orientation is ignored. `channels`: 1 or 3
- * converts (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps those of the file. CLEAT_ERR_FORMAT names the file,
- * the cause (truncated, not an image, too large) and the remedy; nothing of a truncated file is used. The
- * caller frees *image. Thread-safe. */
+ * bits (16 are rounded to 8), interlaced; transparent pixels keep the colours beneath. JPEG: grey and colour;
+ * CMYK is rejected with a hint on converting it. The EXIF orientation is ignored. `channels`: 1 or 3 converts
+ * (grey = 0.299 R + 0.587 G + 0.114 B), 0 keeps those of the file. CLEAT_ERR_FORMAT names the file, the cause
+ * (truncated, not an image, too large) and the remedy; nothing of a truncated file is used. The caller frees
+ * *image. Thread-safe. */
 cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *image, cleat_error *error);
 /* The same, but a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if both sides keep at least `min_side`
  * pixels: much faster, and antialiased. */

@@ -1,7 +1,7 @@
 /* Interface between file.c and the image formats.
  *
  * `name` is used in messages; bytes [size] are the file, or for the probe its beginning. An image has the
- * channels of the file, or `channels` where given. On failure nothing remains allocated. */
+ * channels of the file, or `channels` if given. On failure nothing remains allocated. */
 #ifndef CLEAT_SRC_IMAGE_FORMATS_H
 #define CLEAT_SRC_IMAGE_FORMATS_H
 
@@ -9,7 +9,7 @@
 
 cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
-/* Values without any conversion: of a palette the indices, of 1 to 4 bits the numbers; without alpha. */
+/* Values without conversion: palette indices, or numbers of 1 to 8 bits; without alpha. */
 cleat_status cleat_png_decode_ids(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                                   cleat_error *error);
 cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,

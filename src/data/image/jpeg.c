@@ -59,9 +59,9 @@ static bool fails(cleat_status status, reader *r) {
     return status != CLEAT_OK;
 }
 
-/* A scan of a progressive file may have a few bytes, and is decoded for all pixels: the library sets no
- * limit, and its authors advise one. Encoders write 3 to 20 scans, and 192 if each coefficient has one; 2^28
- * pixels may have 32. */
+/* A scan of a progressive file may have only a few bytes, but all pixels are decoded for it. The library sets
+ * no limit; its authors advise one. Encoders write 3 to 20 scans, or 192 with one per coefficient; an image
+ * of 2^28 pixels may have 32. */
 static void on_progress(j_common_ptr jpeg) {
     enum { MAX_SCANS = 500 };
     static const int64_t max_pixels = INT64_C(1) << 33; /* of all scans: seconds */

@@ -41,7 +41,7 @@ cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mas
     return CLEAT_OK;
 }
 
-/* Appends the names of `text`, of which there are as many as classes. */
+/* Appends the names in `text`, one for each class. */
 static cleat_status add_names(const char *text, const char *separators, cleat_image_preprocessor *fitted,
                               cleat_error *error) {
     for (size_t size; (size = next_name(&text, separators)) > 0; text += size) {
@@ -95,7 +95,7 @@ static cleat_status add_ids(const cJSON *ids, int64_t count, bool *all, cleat_im
     return status;
 }
 
-/* The names of a config.json; numbers where it does not name all of them. */
+/* The names in a config.json, or numbers if it does not name all classes. */
 static cleat_status add_names_of(const char *path, int64_t count, cleat_image_preprocessor *fitted,
                                  cleat_error *error) {
     char *text = NULL;
@@ -134,7 +134,7 @@ static cleat_status no_class(const char *path, const cleat_mask_classes *classes
     const int first = classes->reduce ? 1 : 0;
     return cleat_fail(
         error, CLEAT_ERR_FORMAT,
-        "%s: the value %d at row %lld, column %lld is no class: with data.classes = %lld%s they are %d to "
+        "%s: the value %d at row %lld, column %lld is not a class: with data.classes = %lld%s they are %d to "
         "%lld, and %s unlabelled; correct the mask, or set data.classes (or data.reduce_labels)",
         path, value, (long long)(i / mask->width), (long long)(i % mask->width), (long long)classes->count,
         classes->reduce ? " and data.reduce_labels" : "", first, (long long)(classes->count - 1 + first),

@@ -200,7 +200,7 @@ typedef struct fit_job {
     int64_t classes[1 + CLEAT_MASK_CLASSES]; /* pixels of each class */
 } fit_job;
 
-/* What is counted in masks: pixels of each class, or those that are 1. */
+/* Counts the pixels of each class, or those that are 1. */
 static void count_mask(fit_job *l, const cleat_image *mask) {
     const int64_t pixels = mask->height * mask->width;
     int64_t counts[1 + CLEAT_MASK_CLASSES] = {0};

@@ -31,9 +31,9 @@ enum { CLEAT_MASK_CLASSES = 255, CLEAT_MASK_UNLABELLED = 255 };
 /* Masks whose values are classes (mask_classes.c). */
 typedef struct cleat_mask_classes {
     int64_t count; /* C; 0: masks of two classes, black and white */
-    bool reduce;   /* 0 of a file means unlabelled, and k class k - 1 */
+    bool reduce;   /* value 0 of a file is unlabelled, value k is class k - 1 */
 } cleat_mask_classes;
-/* What the options say of the classes; C is the number of names in options->classes where only they are given.
+/* The classes of the options; C is the number of names in options->classes if only these are given.
  * CLEAT_ERR_ARGUMENT: the numbers of classes and names differ, or are out of range. */
 cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mask_classes *classes, cleat_error *error);
 /* Sets the names of the fitted classes and their counts to 0: from options->classes, else the lines of labels.txt in
@@ -41,8 +41,8 @@ cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mas
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
                                      const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
                                      cleat_error *error);
-/* Reads a mask as one channel of classes, CLEAT_MASK_UNLABELLED where a pixel has none. A value that is no
- * class is an error with its row and column. */
+/* Reads a mask as one channel of classes, CLEAT_MASK_UNLABELLED for a pixel without a class. A value that is
+ * not a class is an error with its row and column. */
 cleat_status cleat_mask_read_classes(const char *path, const cleat_mask_classes *classes, cleat_image *mask,
                                      cleat_error *error);
 /* Converts a mask of [H, W, 3] to [H, W]; a pixel that is not grey is an error. */

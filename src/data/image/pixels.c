@@ -1,4 +1,4 @@
-/* The pixels of a sample, for people to look at: standardising is undone. */
+/* The pixels of a sample for display, without standardisation. */
 #include "core/memory.h"
 #include "data/image/common.h"
 #include "data/image/formats.h"

@@ -18,7 +18,7 @@ typedef struct reader {
     size_t size, at;
     png_structp png;
     png_infop info;
-    bool ids;      /* values as they are stored, of a palette its indices */
+    bool ids;      /* values as stored; for a palette, its indices */
     size_t stored; /* bytes of a row in the file, before compression */
     cleat_image image;
     cleat_error *error;
@@ -86,7 +86,7 @@ static bool read_header(reader *r) {
 
 enum { DEFLATE_RATIO = 1032 }; /* the most that compression by deflate can reach */
 
-/* Whether the file can hold what its header says, before memory is reserved for it. */
+/* Whether the file can hold the pixels that its header declares, before memory is reserved for them. */
 static bool is_possible(reader *r) {
     if ((int64_t)r->stored * r->image.height / DEFLATE_RATIO > (int64_t)r->size)
         return !fails(
@@ -98,8 +98,8 @@ static bool is_possible(reader *r) {
     return !fails(cleat_image_check_contents(r->name, &r->image, r->size, r->error), r);
 }
 
-/* Converts every kind of PNG to 8 bits per channel. Of transparent pixels the colours beneath remain, as from
- * Pillow's convert('RGB'), with which timm, torchvision and transformers read images. */
+/* Converts every kind of PNG to 8 bits per channel. Transparent pixels keep the colours beneath, as with
+ * Pillow's convert('RGB'), which timm, torchvision and transformers use. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     if (r->ids)

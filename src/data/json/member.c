@@ -1,4 +1,4 @@
-/* Files of JSON objects, their members, and those that no code reads. */
+/* Files of JSON objects, their members, and unused members. */
 #include "json/member.h"
 
 #include "core/files.h"
@@ -52,7 +52,7 @@ static bool is_default(const cJSON *value) {
            (cJSON_IsString(value) && !*value->valuestring);
 }
 
-/* An absent member, and one that is null, is as the rule says. */
+/* An absent or null member satisfies the rule. */
 static void apply_rule(const cJSON *object, const char *place, const cleat_json_rule *rule, cleat_log_level level) {
     const cJSON *value = cleat_json_member(object, rule->key);
     cJSON *only = value ? cJSON_Parse(rule->only) : NULL;

@@ -337,13 +337,13 @@ static cleat_status read_grids(reader *r, cleat_error *error) {
 
 /* --- samples -------------------------------------------------------------------------------------------------- */
 
-/* Rounded down, but half a day and more are one. */
+/* Rounds down, but 0.5 to 1 day is 1. */
 static int64_t share_of(int64_t days, double fraction) {
     const double share = (double)days * fraction;
     return share < 1 && share >= 0.5 ? 1 : (int64_t)share;
 }
 
-/* Targets before *val are for training, those from *test on for testing. */
+/* Targets before *val belong to training, targets from *test on to testing. */
 static cleat_status find_borders(const reader *r, int64_t *val, int64_t *test, cleat_error *error) {
     const cleat_maps_options *o = r->options;
     int64_t targets = r->maps->n_targets, val_days = o->val_days, test_days = o->test_days;

@@ -87,8 +87,8 @@ static bool is_nan(const reader *r) {
     return word_is(r, "nan") || word_is(r, "-nan");
 }
 
-/* Whether a value is that of NODATA_value: the same number in single precision, since programs write it with
- * different numbers of digits; of 1e30 and more, which no cell has, the first four digits. */
+/* Whether a value equals NODATA_value in single precision, because programs write it with different numbers
+ * of digits; above 1e30, which no cell reaches, only four digits are compared. */
 static bool is_nodata(const reader *r, double value) {
     const double mark = r->header[NODATA];
     return (isfinite((float)mark) && (float)value == (float)mark) ||

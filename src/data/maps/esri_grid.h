@@ -12,9 +12,10 @@ typedef struct cleat_esri_grid {
 } cleat_esri_grid;
 
 /* Reads ncols, nrows, xllcorner or xllcenter, yllcorner or yllcenter, cellsize and NODATA_value (default
- * -9999, as in the format; nan), in any order and case, and the values, separated by any blanks and line ends.
- * Values are unknown that equal NODATA_value in single precision, or in four digits where it is 1e30 or more.
- * CLEAT_ERR_FORMAT gives file:line:column, cause and remedy. The values are freed by cleat_esri_grid_free. */
+ * -9999, as in the format; nan), in any order and case, and the values, separated by any blanks and line
+ * ends. Values that equal NODATA_value in single precision, or in four digits if it is 1e30 or more, are
+ * unknown. CLEAT_ERR_FORMAT gives file:line:column, cause and remedy. The values are freed by
+ * cleat_esri_grid_free. */
 cleat_status cleat_esri_grid_read(const char *path, cleat_esri_grid *grid, cleat_error *error);
 void cleat_esri_grid_free(cleat_esri_grid *grid);
 /* CLEAT_ERR_FORMAT, with both files and the field, if two grids do not cover the same cells. Corners and cell

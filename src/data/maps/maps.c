@@ -89,7 +89,7 @@ static void copy_patch(const cleat_maps *maps, const float *step, int64_t top, i
         }
 }
 
-/* values [N, L, p p C] from steps [count, C, H, W]. */
+/* Cuts steps [count, C, H, W] into values [N, L, p p C]. */
 static void cut_patches(const cleat_maps *maps, const float *steps, int64_t count, int64_t length, mirror seen,
                         float *values) {
     const cleat_image_info *info = &maps->common.info;
@@ -111,8 +111,8 @@ static void copy_target(const cleat_maps *maps, int64_t target, mirror seen, int
                 from[(seen.rows ? height - 1 - r : r) * width + (seen.columns ? width - 1 - c : c)];
 }
 
-/* The standardized steps of a sample. *room is allocated unless the steps are in memory, and freed by the
- * caller. */
+/* Loads the standardized steps of a sample. *room is allocated unless the steps are in memory; the caller
+ * frees it. */
 static cleat_status load_steps(const cleat_maps *maps, const cleat_maps_sample *sample, float **room,
                                const float **steps, cleat_error *error) {
     int64_t count = sample->steps * cleat_maps_step_elements(maps);
@@ -277,7 +277,7 @@ static cleat_status check_options(const cleat_maps_options *o, cleat_error *erro
 
 /* Determines whether the folder contains grids or stacks. */
 static const char of_table[] =
-    "; of a table of detections (FIRMS: latitude, longitude, acq_date), count the rows of each cell and day "
+    "; for a table of detections (FIRMS: latitude, longitude, acq_date), count the rows of each cell and day "
     "(numpy.histogram2d), and write each day as a grid count_YYYYMMDD.asc";
 
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {

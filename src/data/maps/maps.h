@@ -58,10 +58,10 @@ typedef struct cleat_maps {
 cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *options, int64_t kept_bytes,
                                     cleat_dataset **dataset, cleat_error *error);
 
-/* One channel of a sample's last frame, to look at: `values` [height, width] of the frame in its file, in
- * the units of the transformed values; an unknown pixel has the channel's mean. *channel receives the
- * index: the target's channel if it is an input, else 0. *name (borrowed) is its name; NULL: stacks have
- * none. The dataset is one of maps. */
+/* One channel of a sample's last frame, for display: `values` [height, width] of the frame in its file, in
+ * the units of the transformed values; an unknown pixel has the channel's mean. *channel receives the index:
+ * the target's channel if it is an input, else 0. *name (borrowed) is its name; NULL for stacks. `dataset`
+ * must contain maps. */
 cleat_status cleat_maps_last_frame(const cleat_dataset *dataset, size_t sample, float *values, int64_t *channel,
                                    const char **name, cleat_error *error);
 
@@ -75,8 +75,7 @@ void cleat_maps_set_target(const float *values, int64_t count, int8_t *target);
 /* Number of elements of a step [C, H, W], and of a target [H, W]. */
 int64_t cleat_maps_step_elements(const cleat_maps *maps);
 int64_t cleat_maps_target_elements(const cleat_maps *maps);
-/* The steps [steps, C, H, W] of a sample. If they are not in memory, they are read into `room` as they are in
- * the file. */
+/* The steps [steps, C, H, W] of a sample. If they are not in memory, they are read into `room` unchanged. */
 cleat_status cleat_maps_sample_steps(const cleat_maps *maps, const cleat_maps_sample *sample, float *room,
                                      const float **steps, cleat_error *error);
 

@@ -133,7 +133,7 @@ static cleat_status parse_order(dictionary *d, cleat_error *error) {
                           "%s: the array is in Fortran order; save it in C order: np.save(file, "
                           "np.ascontiguousarray(array))",
                           d->path);
-    if (!parse_word(d, "False")) return malformed(d, "does not say whether fortran_order is True or False", error);
+    if (!parse_word(d, "False")) return malformed(d, "has a fortran_order that is neither True nor False", error);
     d->order = true;
     return CLEAT_OK;
 }
@@ -164,7 +164,7 @@ static cleat_status parse_shape(dictionary *d, cleat_error *error) {
         if (!parse_extent(d, &extent))
             return malformed(d, "has a shape that contains something other than whole numbers", error);
         if (extent == 0)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the array is empty: dimension %d is 0; leave the file out",
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the array is empty: dimension %d is 0; remove the file",
                               d->path, npy->rank);
         if (npy->elements > INT64_MAX / 16 / extent) return malformed(d, "declares more elements than fit", error);
         npy->elements *= extent;

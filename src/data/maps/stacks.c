@@ -26,8 +26,7 @@ static bool is_given(const char *option) {
     return option && option[strspn(option, " \t")];
 }
 
-/* Warns of settings that apply only to grids: the profiles set them, and a user who combines stacks with such
- * a profile must not assume that they have an effect. */
+/* Warns of settings that apply only to grids: profiles for grids set them, but they have no effect on stacks. */
 static void warn_unused(const reader *r) {
     const cleat_maps_options *o = r->options, usual = cleat_maps_defaults();
     const struct {

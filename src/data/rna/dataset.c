@@ -142,7 +142,7 @@ static double hashed_place(const char *id, const cleat_rna_options *options) {
     return cleat_hashed_place(key, strlen(key));
 }
 
-/* Splits of the chains whose file names none. */
+/* Assigns splits to the chains whose file names none. */
 static cleat_status assign_splits(rna_dataset *rna, const cleat_rna_set *set, const cleat_rna_options *options,
                                   cleat_error *error) {
     const size_t count = rna->base.count;
@@ -318,7 +318,7 @@ static cleat_status read_part(const char *folder, const char *part, cleat_split 
     if (!status) status = cleat_path_join(folder, name, labels, sizeof labels, error);
     if (status || !cleat_file_exists(sequences)) return status;
     if (!cleat_file_exists(labels)) {
-        cleat_log(CLEAT_LOG_INFO, "%s: not used, since %s is missing", sequences, name);
+        cleat_log(CLEAT_LOG_INFO, "%s: not used, because %s is missing", sequences, name);
         return CLEAT_OK;
     }
     status = cleat_rna_read_sequences(sequences, set, error);

@@ -31,7 +31,7 @@ static bool can_pair(char a, char b) {
     return strchr(partners, b) != NULL;
 }
 
-/* Draws a base pair: G-C with probability gc; of the others one in eight is G-U (about the fraction of
+/* Draws a base pair: G-C with probability gc; one in eight of the others is G-U (about the fraction of
  * wobbles among the pairs of ribosomal RNA that are not G-C), else A-U. */
 static void draw_pair(cleat_random *random, double gc, char *first, char *second) {
     double kind = cleat_random_uniform(random);

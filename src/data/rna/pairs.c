@@ -7,11 +7,11 @@
  *     standard reference frame, Olson et al. 2001, J. Mol. Biol. 313, 229); pairs inside helices of 156
  *     entries of the PDB have 10.6 +- 0.3 (343 pairs, 98 % of them in 9.9 - 11.6), G-U 10.5 +- 0.4;
  *   - the helix is antiparallel here: across the minor groove the C1' of the residue 3' of one is nearer
- *     to the other than the pair's own (A-form: 8.2 against 10.7), which is not so for shifted strands.
+ *     to the other than the pair's own (A-form: 8.2 against 10.7), unlike in shifted strands.
  *
- * All pairs of residues are compared, which takes a few seconds for the longest accepted chain (several times the
- * longest of the PDB). Two candidates pair if each is the other's nearest to 10.5. The pair is kept only if the
- * adjacent (i + 1, j - 1) or (i - 1, j + 1) is a pair too: a stack of at least two. */
+ * All pairs of residues are compared, which takes a few seconds for the longest accepted chain (several times
+ * the longest of the PDB). Two candidates pair if each is the other's nearest to 10.5. The pair is kept only
+ * if the adjacent (i + 1, j - 1) or (i - 1, j + 1) is also a pair: a stack of at least two. */
 #include "data/rna/set.h"
 
 #include "core/memory.h"

@@ -1,11 +1,11 @@
 /* Reader of PDB files: fixed columns (format 3.3), only the first model, and only its RNA chains.
  *
- * A residue is identified by (chain, number, insertion code), whatever the numbers are (hybrid-36 too); residues are
- * ordered as in the file. A chain may have two letters, in columns 21 and 22, as gemmi and PyMOL write them. A
- * residue belongs to the chain if its name is that of a nucleotide, or if it is an unknown one (N) that has a C1'
- * atom or a phosphate with an O5' atom. HETATM records after the chain's TER are ligands and waters. Of alternate
- * locations the first C1' is used. DNA residues inside an RNA chain are read as N; a chain whose sugars are mostly
- * those of DNA is ignored. Other records and stray lines are ignored. */
+ * A residue is identified by (chain, number, insertion code), in any numbering (including hybrid-36);
+ * residues are ordered as in the file. A chain may have two letters, in columns 21 and 22, as gemmi and PyMOL
+ * write them. A residue belongs to the chain if its name is that of a nucleotide, or if it is an unknown one
+ * (N) that has a C1' atom or a phosphate with an O5' atom. HETATM records after the chain's TER are ligands
+ * and waters. The first of alternate C1' locations is used. DNA residues inside an RNA chain are read as N; a
+ * chain whose sugars are mostly those of DNA is ignored. Other records and stray lines are ignored. */
 #include "data/common/source.h"
 #include "data/rna/set.h"
 

@@ -106,7 +106,7 @@ cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calen
     const int64_t by_step = hits(times, rows, &plain), by_slots = hits(times, rows, &slots);
     const int64_t by_months =
         cleat_calendar_months(times[rows - 2], times[rows - 1], &months) ? hits(times, rows, &months) : 0;
-    /* Within one week the slots are the rows themselves, which is no evidence. */
+    /* Within one week the slots are the rows themselves, which proves nothing. */
     const bool weekly = times[rows - 1] - times[0] >= WEEK && by_slots > by_step && by_slots > by_months;
     *calendar = weekly ? slots : by_months > by_step ? months : plain;
     if (!weekly) cleat_calendar_free(&slots);

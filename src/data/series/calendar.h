@@ -23,8 +23,8 @@ int64_t cleat_calendar_steps(const cleat_calendar *calendar, int64_t from, int64
 /* "3600 s" or "1 month", in `text`, which is returned. */
 enum { CLEAT_STEP_TEXT = 32 };
 const char *cleat_calendar_text(const cleat_calendar *calendar, char text[CLEAT_STEP_TEXT]);
-/* Chooses the rule that predicts most of the times [rows] from the previous ones. The rows are consecutive whatever
- * their times; calendar->step, the shortest interval, is set. */
+/* Chooses the rule that predicts most of the times [rows] from the previous ones. The rows are consecutive
+ * regardless of their times; calendar->step, the shortest interval, is set. */
 cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calendar *calendar, cleat_error *error);
 void cleat_calendar_free(cleat_calendar *calendar);
 

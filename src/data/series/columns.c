@@ -167,7 +167,7 @@ static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *co
         if (status) status = cleat_fail_in(error, status, i < columns->features ? "data.features" : "data.targets");
         if (!status && columns->at[i] == columns->time)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                                "%s:%zu: '%.100s' is the time column and cannot be a feature or target too",
+                                "%s:%zu: '%.100s' is the time column and cannot also be a feature or target",
                                 csv->source.path, csv->line, used->names[i]);
     }
     free_header(&header);

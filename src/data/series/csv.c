@@ -26,7 +26,7 @@ typedef struct reader {
     } gap;                /* the last one that is a fault */
     cleat_faults faults;
     cleat_number_marks marks;
-    uint8_t *seen; /* [columns] what their numbers show of the marks */
+    uint8_t *seen; /* [columns] evidence of the marks in their numbers */
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
@@ -157,7 +157,7 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
                           an_hour ? " (an hour skipped by daylight saving? write UTC with a Z)" : "");
 }
 
-/* A misplaced row leaves a gap in its place and one behind it, which are not faults besides it. */
+/* A misplaced row leaves a gap in its place and one after it, which are not separate faults. */
 static void record_disorder(reader *r, int64_t time) {
     if (time > r->gap.from && time < r->gap.to && r->gap.fault == r->faults.count) {
         cleat_faults_take_back(&r->faults);
@@ -361,7 +361,7 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %lld rows after the header; a series requires more", path,
                             line_of(&r), (long long)r.table.rows);
     *again = false;
-    /* A file to predict may be too short to show its marks: only one before decimals is evidence there. */
+    /* A file to predict may be too short to show its marks: only a decimal mark is evidence there. */
     if (!status && !marks->thousands && (!fitted || r.marks.decimal))
         status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
     if (!status && !*again && options->gaps == CLEAT_GAPS_ROWS)

@@ -2,8 +2,8 @@
  *
  *   kind,name,mean,deviation
  *   step,3600,,
- *   months,1,,          (only where rows are months apart)
- *   thousands,.,,       (only where numbers have marks between thousands)
+ *   months,1,,          (only if rows are months apart)
+ *   thousands,.,,       (only if numbers have marks between thousands)
  *   frame,14400,,
  *   feature,OT,13.3,8.5
  *   target,OT,13.3,8.5 */

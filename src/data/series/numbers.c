@@ -1,4 +1,4 @@
-/* Numbers of spreadsheets, "1.007" for a thousand and seven among them. */
+/* Numbers of spreadsheets, such as "1.007" for a thousand and seven. */
 #include "data/series/numbers.h"
 
 #include "data/common/source.h"

@@ -33,11 +33,10 @@ cleat_status cleat_series_resample_rows(const char *path, const int64_t *resampl
                 "%s: a time frame step of %lld s requires %lld rows, but the file has %lld; remove that time frame",
                 path, (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
         if (calendar->n_slots)
-            cleat_log(
-                CLEAT_LOG_WARNING,
-                "%s: a time frame of %lld s is %lld rows (data.gaps = rows), which take longer where days or hours "
-                "are left out",
-                path, (long long)resample_seconds[f], (long long)rows_of[f]);
+            cleat_log(CLEAT_LOG_WARNING,
+                      "%s: a time frame of %lld s is %lld rows (data.gaps = rows), which take longer if days or hours "
+                      "are left out",
+                      path, (long long)resample_seconds[f], (long long)rows_of[f]);
     }
     return CLEAT_OK;
 }

@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "data/series/calendar.h"
 
-/* What settings call the values of the enums, in their order; they end in NULL. */
+/* Names of the enums' values in settings, in their order; each list ends in NULL. */
 extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
                                                         *const cleat_series_anchor_names[];
 

@@ -110,7 +110,7 @@ static int64_t tagged_words(const cleat_dataset *dataset, size_t sample) {
     return tagged;
 }
 
-/* Words that are cut off get the tag O, as those without a token do. */
+/* Truncated words get the tag O, as do words without a token. */
 static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t sample) {
     const cleat_text_set *set = &texts_of(dataset)->set;
     const cleat_text_row *row = &set->rows[sample];
@@ -119,7 +119,7 @@ static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t samp
     return CLEAT_SAMPLE_WHOLE;
 }
 
-/* The pieces of the saved tokenizer are those of the dataset's. */
+/* The saved tokenizer must have the pieces of the dataset's. */
 static cleat_status check_pieces(const cleat_tokenizer *wanted, const cleat_tokenizer *saved, const char *folder,
                                  cleat_error *error) {
     const size_t count = cleat_tokenizer_size(wanted);

@@ -198,7 +198,7 @@ static cleat_status join(const job *j, cleat_encoded_texts *encoded, cleat_error
         block *b = &j->blocks[i];
         if (b->size) memcpy(made.ids + at, b->ids, b->size * sizeof *b->ids);
         if (b->size && made.starts) memcpy(made.starts + at, b->starts, b->size);
-        cleat_free(b->ids); /* of gigabytes of text there are not two copies of all tokens */
+        cleat_free(b->ids); /* avoids a second copy of all tokens, which may take gigabytes */
         b->ids = NULL;
     }
     *encoded = made;

@@ -8,7 +8,7 @@
  * texts (compared by their bytes, not by a file's date), the same vocabulary and the same settings. Otherwise
  * encodes and writes the file. `name` identifies the texts ("/data/tweets/train.csv, column text"): a new
  * result replaces the old one of the same name. A damaged file causes a warning and is written again; a
- * missing or full cache folder causes a warning too. *reused (may be NULL): true if nothing was encoded. */
+ * missing or full cache folder also causes a warning. *reused (may be NULL): true if nothing was encoded. */
 cleat_status cleat_encode_cached(const cleat_encode_setup *setup, const char *name, bool *reused,
                                  cleat_encoded_texts *encoded, cleat_error *error);
 

@@ -22,13 +22,13 @@ static bool is_table(const char *name) {
     return ends_in(name, ".csv") || ends_in(name, ".tsv") || ends_in(name, ".tab");
 }
 
-/* Whether texts need no columns, so that plain lines do. */
+/* Whether plain lines suffice, because no columns are needed. */
 static bool takes_lines(const cleat_text_options *options) {
     return options->task == CLEAT_TEXT_CLASSES && !options->labelled;
 }
 
 /* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table,
- * "training.csv" is none. */
+ * "training.csv" is not. */
 static bool is_table_of(const char *name, const cleat_text_options *options, cleat_split split) {
     for (size_t i = 0; words[split][i]; ++i) {
         size_t length = strlen(words[split][i]);
@@ -130,10 +130,11 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     bool lines = takes_lines(options) && !is_table(path) && cleat_text_may_be_lines(path);
     if (takes_lines(options) && options->plain && !is_table(path) && !lines)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv; the "
-                          "texts of JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt",
-                          path);
+        return cleat_fail(
+            error, CLEAT_ERR_NOT_SUPPORTED,
+            "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv (convert "
+            "JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt)",
+            path);
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES

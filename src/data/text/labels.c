@@ -69,7 +69,7 @@ static cleat_status from_option(const char *text, names_list *list, cleat_error 
     return status;
 }
 
-/* The number that a label is, or ends in as LABEL_10 does. */
+/* Reads the number that a label is, or ends in (LABEL_10). */
 static bool read_number(const char *name, double *number) {
     return cleat_number_parse(*name == '-' ? name : name + strcspn(name, "0123456789"), number);
 }
@@ -84,8 +84,8 @@ static int by_number(const void *a, const void *b) {
     return first == second ? by_bytes(a, b) : first < second ? -1 : 1;
 }
 
-/* Whether all labels are numbers behind the same letters: the order of their bytes would have 10 before 2,
- * and rows of a published output layer are in the order of numbers. */
+/* Whether all labels are numbers after the same letters. Rows of a published output layer are in numerical
+ * order; byte order has 10 before 2. */
 static bool are_numbers(const names_list *list) {
     double number;
     for (size_t i = 0; i < list->count; ++i) {
@@ -251,7 +251,7 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
-/* Labels that are measured values: all numbers, not 0 to n, and with few rows for each. */
+/* Rejects labels that are measured values: all numbers, not 0 to n, and with few rows each. */
 static cleat_status check_regression(const cleat_text_set *set, cleat_error *error) {
     enum { FEW = 12, ROWS = 2, ROWS_OF_DECIMALS = 20 };
     size_t decimals = 0;

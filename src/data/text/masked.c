@@ -11,14 +11,14 @@
 typedef struct text_part {
     uint32_t text, number; /* number: 0 for the first part */
     uint32_t begin, end;   /* tokens, not counting the special ones before the text */
-    size_t id;             /* of parts behind the first: start in the ids */
+    size_t id;             /* of parts after the first: start in the ids */
 } text_part;
 
 typedef struct masked_dataset {
     cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_dataset *texts;
     const cleat_tokenizer *tokenizer; /* of `texts` */
-    double fraction;                  /* 0: nothing is chosen; the texts have mask tokens of their own */
+    double fraction;                  /* 0: nothing is chosen; the texts contain mask tokens */
     int64_t max_length;
     text_part *parts; /* [base.count]; NULL: each text is a sample */
     size_t capacity;
@@ -78,7 +78,7 @@ static int64_t masked_items(const cleat_dataset *dataset, size_t sample) {
     return chosen_of(m, words_of(m, masked_length(dataset, sample)));
 }
 
-/* What stands in place of a chosen token. */
+/* The token that replaces a chosen one. */
 static int32_t replacement(const masked_dataset *m, cleat_random *random, int32_t token) {
     const double which = cleat_random_uniform(random);
     const uint32_t other = cleat_random_below(random, (uint32_t)cleat_tokenizer_size(m->tokenizer));
@@ -129,7 +129,7 @@ static cleat_status masked_fill(const cleat_dataset *dataset, size_t sample, int
     return CLEAT_OK;
 }
 
-/* Mask tokens in the whole text; below 0: no memory. */
+/* Number of mask tokens in the whole text; below 0: no memory. */
 static int64_t count_in_text(const masked_dataset *m, size_t sample) {
     const char *text = cleat_text_sample(m->texts, text_of(m, sample));
     cleat_error ignored;
@@ -144,7 +144,7 @@ static int64_t count_in_text(const masked_dataset *m, size_t sample) {
     return found;
 }
 
-/* A text that ends at the greatest length may have lost mask tokens. */
+/* Truncation to the maximum length may have removed mask tokens. */
 static cleat_sample_state masked_state(const cleat_dataset *dataset, size_t sample) {
     const masked_dataset *m = masked_of(dataset);
     if (m->fraction > 0 || masked_length(dataset, sample) < m->max_length) return CLEAT_SAMPLE_WHOLE;
@@ -204,7 +204,7 @@ static cleat_status split_texts(masked_dataset *m, const char *path, cleat_error
     cleat_status status = CLEAT_OK;
     if (most < 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "data.max_length = %lld: the tokenizer adds as many special tokens, so that no text fits",
+                          "data.max_length = %lld: the tokenizer adds as many special tokens, so no text fits",
                           (long long)m->max_length);
     m->base.count = 0;
     for (size_t i = 0; i < texts && !status; ++i) {

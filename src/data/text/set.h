@@ -23,7 +23,7 @@ typedef struct cleat_text_unit {
 
 enum {
     CLEAT_TEXT_CUT = -1,     /* the text is longer than max_length */
-    CLEAT_TEXT_NO_TOKEN = -2 /* the tokenizer leaves nothing of the word */
+    CLEAT_TEXT_NO_TOKEN = -2 /* the word has no tokens */
 };
 
 typedef struct cleat_text_row {
@@ -85,10 +85,10 @@ cleat_status cleat_text_check_columns(const char *path, const cleat_text_options
 cleat_status cleat_text_read_table(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
 cleat_status cleat_text_read_lines(const cleat_text_file *file, cleat_text_set *set, cleat_error *error);
-/* Whether a file for the prediction of tags holds plain sentences and not CoNLL columns, by its extension
- * (.lines) or (.txt, none) by its lines. */
+/* *sentences: whether a file for tag prediction holds plain sentences rather than CoNLL columns, by its
+ * extension (.lines), or for .txt and no extension by its lines. */
 cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error);
-/* Whether a file that is no table may hold plain lines, by its extension. */
+/* Whether a file that is not a table may hold plain lines, by its extension. */
 bool cleat_text_may_be_lines(const char *path);
 
 /* For readers: the file as UTF-8, rejected or repaired as the options require. */
@@ -99,7 +99,7 @@ cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set,
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error);
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label, cleat_error *error);
-/* Selects the splits of the rows of a file, which are those from `first` on, by hashes of the bytes of their units. */
+/* Selects the splits of a file's rows, those from `first` on, by hashes of the bytes of their units. */
 cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file *file, size_t first,
                                       cleat_error *error);
 /* Index of `name` in the set's names; it is added if it is new. */
@@ -137,8 +137,8 @@ typedef struct cleat_text_tokens {
     size_t *starts; /* [rows + 1] */
 } cleat_text_tokens;
 
-/* Opens the tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one that was trained here. The
- * caller owns *tokenizer. */
+/* Opens the tokenizer of a fitted model: tokenizer.json, or the vocab.txt of one trained by cleat. The caller
+ * owns *tokenizer. */
 cleat_status cleat_text_open_fitted(const char *folder, bool lowercase, cleat_tokenizer **tokenizer,
                                     cleat_error *error);
 /* Loads or trains the tokenizer as the options require. The caller owns *tokenizer. */

@@ -14,7 +14,7 @@ static bool is_blank(const char *text) {
     return text[strspn(text, " \t\r\n")] == 0;
 }
 
-/* A profile names the id column of other data perhaps; without it, rows have their numbers as ids. */
+/* The profile may name the id column of other data; without such a column, row numbers are the ids. */
 static cleat_status find_id_column(const cleat_csv *csv, const char *name, int *column, cleat_error *error) {
     if (!*name) return CLEAT_OK;
     if (cleat_csv_column(csv, name) < 0) {

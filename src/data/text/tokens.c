@@ -58,7 +58,7 @@ static cleat_status check_tokenizer(const cleat_text_options *options, const cle
     const size_t specials = cleat_tokenizer_specials(tokenizer, cleat_text_has_pairs(options));
     if ((uint64_t)options->max_length <= specials)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "data.max_length = %lld: the tokenizer adds %zu special tokens, so that no text fits",
+                          "data.max_length = %lld: the tokenizer adds %zu special tokens, so no text fits",
                           (long long)options->max_length, specials);
     if (options->word_dropout > 0 && cleat_tokenizer_unk(tokenizer) < 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -129,8 +129,9 @@ static cleat_status reserve_words(row_writer *w, size_t count, cleat_error *erro
     return CLEAT_OK;
 }
 
-/* Joins the tokens of a sentence's words. A word without any has no place in a published network, which never
- * saw one ([UNK] would be another token); with a vocabulary learned here it is unknown. */
+/* Joins the tokens of a sentence's words. A word without tokens is omitted for a published network, which was
+ * trained without such words ([UNK] would be a different token); with a vocabulary trained by cleat it is
+ * unknown. */
 static cleat_status write_sentence(row_writer *w, const cleat_text_row *row, cleat_error *error) {
     const int32_t unknown = cleat_tokenizer_is_published(w->tokenizer) ? -1 : cleat_tokenizer_unk(w->tokenizer);
     const size_t end = row->first + row->units, leading = cleat_tokenizer_leading(w->tokenizer);

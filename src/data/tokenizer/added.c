@@ -65,7 +65,7 @@ bool cleat_added_tokens_find(const cleat_added_tokens *added, const cleat_trie *
         if (index < 0) continue;
         const cleat_added_token *token = &added->tokens[index];
         size_t start = at, end = at + length;
-        const size_t space = match->end; /* from `from` to here is white space, if the match before took some */
+        const size_t space = match->end; /* `from` to here: white space of the previous match, if any */
         if (token->single_word && !is_single_word(text, size, start, end)) continue;
         while (token->lstrip && start > taken &&
                is_class(text, size, cleat_utf8_previous(text, start), cleat_class_space))

@@ -1,8 +1,8 @@
 /* Byte-pair encoding: characters are joined in the order of the merges.
  *
- * A heap holds the pairs of neighbours that can be joined, the earliest merge first and of equal ones the
+ * A heap holds the pairs of neighbours that can be joined, the earliest merge first, and among equal ones the
  * leftmost. A join makes at most two new pairs, so a word of n characters takes O(n log n). Stale entries,
- * whose pieces were joined otherwise, are recognised by their merge. */
+ * whose pieces were joined with others, are recognised by their merge. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"

@@ -1,6 +1,6 @@
-/* SentencePiece's normalisation table, applied as Hugging Face's Precompiled does: a grapheme of at most 5 bytes is
- * looked up as a whole, then each of its characters; the shortest sequence that matches replaces all that was looked
- * up. */
+/* SentencePiece's normalisation table, applied as Hugging Face's Precompiled does: a grapheme of at most 5
+ * bytes is looked up as a whole, then each of its characters; the replacement of the shortest matching
+ * sequence replaces everything that was looked up. */
 #include "tokenizer/charsmap.h"
 
 #include "cleat/tokenizer.h"
@@ -47,7 +47,7 @@ static cleat_status split_table(const unsigned char *bytes, size_t size, cleat_c
     size_t trie = read_u32(bytes);
     if (trie > size - 4 || trie % 4 || !trie)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "precompiled_charsmap announces a trie of %zu bytes but has %zu; it is damaged", trie,
+                          "precompiled_charsmap declares a trie of %zu bytes but has %zu; it is damaged", trie,
                           size - 4);
     cleat_charsmap made = {.n_units = trie / 4, .size = size - 4 - trie};
     made.units = cleat_alloc(made.n_units, sizeof *made.units);

@@ -66,7 +66,7 @@ static const cleat_char_range late_controls[] = {
     {0x13430, 0x1343F},
 };
 
-/* Characters of Unicode 15 and 16, by category; of a rare category under the usual one of their kind. */
+/* Characters of Unicode 15 and 16, by category; rare categories are under the usual one of their kind. */
 static const cleat_char_range new_capitals[] = {
     {0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65},
 };

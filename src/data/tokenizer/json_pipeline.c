@@ -13,8 +13,8 @@ static cleat_status read_flags(const cJSON *object, cleat_added_token *token, cl
     return status ? status : cleat_member_bool(object, "normalized", !token->special, &token->normalized, error);
 }
 
-/* A piece of the vocabulary keeps its id whatever the file says; a new token gets the next one, as in Hugging Face's
- * tokenizers, whose files have the same ids. */
+/* A piece of the vocabulary keeps its id regardless of the file; a new token gets the next one, as in Hugging
+ * Face's tokenizers, whose files have the same ids. */
 static int32_t id_of_added(const cleat_pipeline *p, const char *content, int32_t *highest) {
     int32_t id = cleat_pipeline_id(p, content), pieces = (int32_t)p->model.pieces.names.count;
     if (p->model.kind == CLEAT_SUBWORDS_UNIGRAM) pieces = (int32_t)p->model.pieces.limit;
@@ -60,7 +60,7 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
     *text = status ? NULL : cleat_alloc(content.size + 1, 1);
     if (*text && content.size) memcpy(*text, content.bytes, content.size);
     if (!status && (content.too_long || spare.too_long))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "the normalisers lengthen the token %.40s above %zu bytes",
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "the normalisers lengthen the token %.40s to more than %zu bytes",
                             token->content, most);
     if (!status && (content.failed || !*text))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");

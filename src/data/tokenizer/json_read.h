@@ -13,7 +13,8 @@ cleat_status cleat_member_string(const cJSON *object, const char *name, const ch
 /* A whole number of 0 to `limit`. */
 cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,
                                 cleat_error *error);
-/* The index of the member in names (ends in NULL). CLEAT_ERR_NOT_SUPPORTED: none of them; the message lists them. */
+/* The index of the member in names (ends in NULL). CLEAT_ERR_NOT_SUPPORTED: another value; the message lists
+ * the names. */
 cleat_status cleat_member_choice(const cJSON *object, const char *name, const char *const *names, int absent,
                                  int *value, cleat_error *error);
 

@@ -13,7 +13,7 @@ static int32_t char_at(const cleat_aligned_text *text, size_t at, size_t *length
 }
 
 static void put_lower(cleat_aligned_text *to, int32_t character, uint32_t begin, uint32_t end) {
-    if (character == 0x130) { /* the only character whose lower case has two */
+    if (character == 0x130) { /* the only character with a lower case of two characters */
         cleat_aligned_text_add_char(to, 'i', begin, end);
         cleat_aligned_text_add_char(to, 0x307, begin, end);
     } else {
@@ -63,7 +63,7 @@ static void bert_ascii(const cleat_normaliser *n, const cleat_aligned_text *from
     }
 }
 
-/* Removes control characters, makes spaces of other white space, and puts spaces around ideographs. */
+/* Removes control characters, replaces other white space by spaces, and puts spaces around ideographs. */
 static void bert_clean(const cleat_normaliser *n, const cleat_aligned_text *from, cleat_aligned_text *to) {
     for (size_t at = 0, length; at < from->size; at += length) {
         int32_t character = char_at(from, at, &length);
@@ -155,7 +155,7 @@ static void prepend(const cleat_normaliser *n, const cleat_aligned_text *from, c
     cleat_aligned_text_copy(to, from, 0, from->size);
 }
 
-/* Printable bytes stand for themselves; the others, in order, are the characters from U+0100 on. */
+/* Printable bytes map to themselves, the others, in order, to the characters from U+0100 on. */
 int32_t cleat_byte_char(unsigned char byte) {
     if ((byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE) return byte;
     if (byte <= ' ') return 0x100 + byte;

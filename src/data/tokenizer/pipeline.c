@@ -1,8 +1,8 @@
 /* Encodes texts with a pipeline.
  *
- * Added tokens that are searched for in the text as it is divide it into parts. Each part is normalised;
- * added tokens that are searched for in normalised text divide it again; what lies between them is split into
- * words, and each word into pieces. */
+ * Added tokens that are searched for in the original text divide it into parts. Each part is normalised and
+ * divided again by the added tokens that are searched for in normalised text. The rest is split into words,
+ * and each word into pieces. */
 #include "tokenizer/pipeline.h"
 
 #include "core/memory.h"
@@ -25,12 +25,13 @@ static cleat_status check_memory(const encoding *e, cleat_error *error) {
     bool failed = e->repaired.failed || e->part.failed || e->spare.failed || e->split.text.failed ||
                   e->split.spare.failed || e->split.words.failed || e->split.spare_words.failed;
     if (e->part.too_long || e->spare.too_long || e->split.text.too_long || e->split.spare.too_long)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "the tokenizer's steps lengthen a text of %zu bytes above %zu",
-                          e->size, cleat_aligned_text_most(e->size));
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "the tokenizer's steps lengthen a text of %zu bytes to more than %zu", e->size,
+                          cleat_aligned_text_most(e->size));
     return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a text of %zu bytes", e->size) : CLEAT_OK;
 }
 
-/* Writes the zero bytes of the words as models know them. */
+/* Writes the zero bytes of the words in the form that models expect. */
 static void rewrite_zeros(cleat_split_state *s) {
     cleat_aligned_text text = s->text;
     s->spare.size = 0;
@@ -109,7 +110,7 @@ typedef struct bert_words {
 
 static void encode_bert_word(void *user, const cleat_word *word) {
     const bert_words *b = user;
-    /* an unknown word has the range of all its characters, also of those that `bytes` leaves out */
+    /* an unknown word has the range of all its characters, including those that `bytes` omits */
     const cleat_aligned_text text = {
         .bytes = (char *)word->bytes, .begin = (uint32_t *)word->begin, .end = (uint32_t *)word->end};
     const cleat_subwords *model = &b->pipeline->model;
@@ -123,7 +124,7 @@ static void encode_bert_word(void *user, const cleat_word *word) {
     ++sink->words;
 }
 
-/* Encodes text[start, end) of a BERT, which words.c normalises and splits in one pass. */
+/* Encodes text[start, end) for BERT; words.c normalises and splits it in one pass. */
 static cleat_status encode_bert_part(encoding *e, size_t start, size_t end, cleat_error *error) {
     bert_words b = {e->pipeline, e->sink};
     const size_t before = e->sink->count;
@@ -136,7 +137,7 @@ static cleat_status encode_bert_part(encoding *e, size_t start, size_t end, clea
     return status;
 }
 
-/* Encodes text[start, end), in which no added token occurs as it is. */
+/* Encodes text[start, end), which contains no added token literally. */
 static cleat_status encode_part(encoding *e, size_t start, size_t end, cleat_error *error) {
     const cleat_added_tokens *added = &e->pipeline->added;
     cleat_added_match match = {0};

@@ -27,7 +27,7 @@ typedef struct cleat_pipeline {
     cleat_added_tokens added;
     cleat_template templates[2]; /* for one text, for two */
     bool lowercase;              /* a normaliser lower-cases */
-    bool bert;                   /* words.h has the normaliser and the splitter in one pass, by `rules` */
+    bool bert;                   /* words.h normalises and splits in one pass, by `rules` */
     cleat_word_rules rules;
     size_t limit;       /* highest id + 1 */
     uint32_t *added_of; /* [limit] index of the added token of an id, + 1; 0: none */
@@ -35,9 +35,9 @@ typedef struct cleat_pipeline {
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
 } cleat_pipeline;
 
-/* Builds the pipeline of the text of a tokenizer.json. `place` is the prefix of messages. The caller owns *pipeline.
- * CLEAT_ERR_FORMAT: not JSON, or not a tokenizer; CLEAT_ERR_NOT_SUPPORTED: a component of a type that is not known,
- * which the message names. */
+/* Builds the pipeline of the text of a tokenizer.json. `place` is the prefix of messages. The caller owns
+ * *pipeline. CLEAT_ERR_FORMAT: not JSON, or not a tokenizer; CLEAT_ERR_NOT_SUPPORTED: a component of an
+ * unknown type, which the message names. */
 cleat_status cleat_pipeline_parse(const char *json, size_t size, const char *place, cleat_pipeline **pipeline,
                                   cleat_error *error);
 void cleat_pipeline_destroy(cleat_pipeline *pipeline);

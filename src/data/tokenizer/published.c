@@ -72,7 +72,7 @@ static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *f
     cJSON_Delete(map);
 }
 
-/* Creates a tokenizer of a pipeline, of which it takes ownership on success. */
+/* Creates a tokenizer from a pipeline and takes ownership of the pipeline on success. */
 static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
@@ -88,7 +88,7 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
 
 /* --- classes of transformers ---------------------------------------------------------------------------------- */
 
-/* Their names, and types of networks that have them, as is_of compares them. */
+/* Their names and the types of their networks, in the form that is_of compares. */
 static const char bert_names[] = " bert distilbert electra mobilebert squeezebert convbert layoutlm retribert "
                                  "megatronbert visualbert ernie nezha ";
 static const char roberta_names[] = " roberta robertaprelayernorm longformer bart ibert ";

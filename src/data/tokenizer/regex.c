@@ -57,7 +57,7 @@ static int32_t read_escape(translation *t) {
     ++t->at;
     if (c == 'x' || c == 'u') return read_hex(t, c == 'x' ? 2 : 4);
     if (!control && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == 0))
-        fail(t, "an escape that is not known");
+        fail(t, "an unknown escape");
     return control ? meanings[control - controls] : c;
 }
 
@@ -77,7 +77,7 @@ static void add_categories(cleat_string *members, const char *const *categories)
     for (; *categories; ++categories) add_category(members, *categories);
 }
 
-/* \p{L}, \p{^Lu}. Returns whether the members are those that are not in the class: what is not assigned
+/* \p{L}, \p{^Lu}. Returns whether the members are those outside the class: the set of unassigned characters
  * depends on the tables. */
 static bool read_category(translation *t, cleat_string *members) {
     static const char *const assigned[] = {"L", "M", "N", "P", "S", "Z", NULL};
@@ -187,7 +187,7 @@ static void read_group(translation *t) {
     size_t length = t->at[1] == '?' || t->at[1] == '*' ? 0 : 1;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !length; ++i)
         if (strncmp(t->at, kinds[i], strlen(kinds[i])) == 0) length = strlen(kinds[i]);
-    if (!length) fail(t, "a group of a kind that is not known");
+    if (!length) fail(t, "an unknown kind of group");
     cleat_string_add_bytes(&t->out, t->at, length);
     t->at += length;
 }

@@ -129,7 +129,7 @@ static cleat_status write_model(const spm_model *model, const cJSON *config, con
         write_roberta(model, json);
     else
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: neither that of an XLM-RoBERTa (<unk> <s> </s> first) nor of a DeBERTa ([CLS], [SEP]); "
+                          "%s: not the model of an XLM-RoBERTa (<unk> <s> </s> first) or a DeBERTa ([CLS], [SEP]); "
                           "save the tokenizer as tokenizer.json",
                           place);
     return json->failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer.json") : CLEAT_OK;

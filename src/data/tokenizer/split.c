@@ -23,7 +23,7 @@ static void swap_words(cleat_split_state *state) {
     state->spare_words.count = 0;
 }
 
-/* Receives the parts of a word in order, matches and what lies between them, and adds words to the list. */
+/* Receives the parts of a word in order, matches and the text between them, and adds words to the list. */
 typedef struct joiner {
     cleat_text_spans *words;
     cleat_split_behaviour behaviour;

@@ -58,7 +58,7 @@ typedef struct cleat_subwords {
     double unk_score;
 } cleat_subwords;
 
-/* Finishing touches after pieces and settings are set. */
+/* Completes the model after its pieces and settings are set. */
 cleat_status cleat_wordpiece_prepare(cleat_subwords *model, cleat_error *error);
 cleat_status cleat_unigram_prepare(cleat_subwords *model, cleat_error *error);
 void cleat_find_byte_pieces(cleat_subwords *model);
@@ -66,7 +66,7 @@ void cleat_find_byte_pieces(cleat_subwords *model);
 cleat_status cleat_subwords_build_trie(cleat_subwords *model, cleat_error *error);
 
 /* BPE: joins pieces `left` and `right`; an earlier merge goes first. CLEAT_ERR_FORMAT: one of them or their
- * union is no piece. */
+ * union is not a piece. */
 cleat_status cleat_bpe_add_merge(cleat_subwords *model, const char *left, const char *right, cleat_error *error);
 void cleat_subwords_free(cleat_subwords *model);
 
@@ -95,13 +95,13 @@ void cleat_token_sink_add(cleat_token_sink *sink, const cleat_aligned_text *text
 #define CLEAT_ZERO "\xC0\x80"
 /* Number of bytes of the character at text [size > 0]. */
 size_t cleat_subwords_char(const char *text, size_t size);
-/* The id of the piece for the byte at text[*at], and moves to the next byte; -1: none. */
+/* Returns the id of the piece for the byte at text[*at], or -1, and moves *at to the next byte. */
 int32_t cleat_next_byte_piece(const cleat_subwords *model, const char *text, size_t *at);
 /* Whether every byte of text [size > 0] has such a piece. */
 bool cleat_has_byte_pieces(const cleat_subwords *model, const char *text, size_t size);
 
-/* Encode a word, a part of `text`, of size > 0. CLEAT_ERR_FORMAT: an unknown character where the model has no token
- * for that. */
+/* Encode a word, a part of `text`, of size > 0. CLEAT_ERR_FORMAT: an unknown character, if the model has no
+ * token for it. */
 cleat_status cleat_subwords_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,
                                    cleat_subwords_memory *memory, cleat_token_sink *sink, cleat_error *error);
 cleat_status cleat_wordpiece_encode(const cleat_subwords *model, const cleat_aligned_text *text, cleat_text_span word,

@@ -14,7 +14,7 @@ struct cleat_tokenizer {
     cleat_vocabulary vocabulary; /* of a vocab.txt */
     cleat_word_rules rules;
     cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
-    int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none, which a vocab.txt may have for [MASK] only */
+    int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none; a vocab.txt may lack only [MASK] */
     cleat_template templates[2];      /* for one text, for two */
 };
 
@@ -25,7 +25,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
 /* Reads a vocab.txt. */
 cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error);
 
-/* Reads a vocab.txt and encodes by the rules of words.h, whatever other files the folder has. */
+/* Reads a vocab.txt and encodes by the rules of words.h, regardless of other files in the folder. */
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
@@ -59,11 +59,12 @@ typedef struct cleat_bert_rules {
 } cleat_bert_rules;
 cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const cleat_bert_rules *rules, cleat_string *json,
                                   cleat_error *error);
-/* By sentencepiece.c: of a model file of SentencePiece, with what a tokenizer_config.json (data NULL: none) says.
- * CLEAT_ERR_NOT_SUPPORTED: not that of an XLM-RoBERTa or DeBERTa, or of another `class` (cleat_tokenizer_expect). */
+/* By sentencepiece.c: from a model file of SentencePiece, with the settings of a tokenizer_config.json (data
+ * NULL: none). CLEAT_ERR_NOT_SUPPORTED: not the model of an XLM-RoBERTa or a DeBERTa, or of another `class`
+ * (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
                                       const char *class, const char *place, cleat_string *json, cleat_error *error);
-/* Of the texts of a vocab.json and a merges.txt, as RoBERTa has them. */
+/* From the texts of RoBERTa's vocab.json and merges.txt. */
 cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_string *json,
                                  cleat_error *error);
 

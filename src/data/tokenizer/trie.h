@@ -24,7 +24,7 @@ enum { CLEAT_TRIE_NONE = -1 };
 
 enum { CLEAT_TRIE_LONGEST = 1024 };
 
-/* Builds the trie of keys [n], which it reorders. Of equal keys the last one counts; empty keys do not.
+/* Builds the trie of keys [n], which it reorders. The last of equal keys counts; empty keys are ignored.
  * CLEAT_ERR_FORMAT: a key of more than CLEAT_TRIE_LONGEST bytes, which could start at every byte of a text. */
 cleat_status cleat_trie_build(cleat_trie *trie, cleat_trie_key *keys, size_t n, cleat_error *error);
 void cleat_trie_free(cleat_trie *trie);

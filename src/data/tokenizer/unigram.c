@@ -1,5 +1,5 @@
-/* Unigram language model (SentencePiece): of all divisions of a word into pieces, the one with the largest
- * sum of log probabilities, found by dynamic programming over its bytes. */
+/* Unigram language model (SentencePiece): finds the division of a word into pieces with the largest sum of
+ * log probabilities, by dynamic programming over its bytes. */
 #include "tokenizer/subwords.h"
 
 #include "core/memory.h"
@@ -63,7 +63,7 @@ static cleat_status find_best(const cleat_subwords *model, const char *word, siz
     return CLEAT_OK;
 }
 
-/* Turns the links back from the end of the word into links forward. */
+/* Converts the backward links from the end of the word into forward links. */
 static void link_forward(struct cleat_unigram_node *nodes, size_t size) {
     for (size_t at = size; at > 0;) {
         uint32_t last = nodes[at].size;

@@ -125,7 +125,7 @@ const char *cleat_onnx_initializer(cleat_onnx_builder *b, const char *name, clea
     return made->name;
 }
 
-/* The constant with this name, which tells its value, or NULL. */
+/* The constant with this name, which contains its value, or NULL. */
 static const char *constant(const cleat_onnx_builder *b, const char *name) {
     return cleat_onnx_kept(b, name);
 }
@@ -293,7 +293,7 @@ void cleat_onnx_begin_body(cleat_onnx_builder *b, cleat_onnx_part *body) {
     b->part = body;
 }
 
-/* The items move to memory of the builder, and the list is empty. */
+/* Moves the items to memory of the builder and empties the list. */
 static void *const *detach(cleat_onnx_builder *b, cleat_onnx_list *list, size_t *count) {
     void **items = cleat_onnx_alloc(b, list->count + 1, sizeof *items);
     if (items && list->count) memcpy(items, list->items, list->count * sizeof *items);

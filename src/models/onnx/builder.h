@@ -1,4 +1,5 @@
-/* Building an ONNX model in memory: nodes, constants, names. All that a builder makes is freed with it.
+/* Building an ONNX model in memory: nodes, constants, names. Everything that a builder creates is freed with
+ * it.
  *
  * Callers need no error check per line: the builder keeps its first error (out of memory, or cleat_onnx_fail), and
  * later calls do nothing and return "". Values are known by their names, which the builder owns. */
@@ -46,7 +47,7 @@ bool cleat_onnx_failed(const cleat_onnx_builder *b);
 void *cleat_onnx_alloc(cleat_onnx_builder *b, size_t count, size_t size);
 char *cleat_onnx_text(cleat_onnx_builder *b, const char *format, ...) CLEAT_PRINTF(2, 3);
 
-/* A new name: `wanted`, or with a number behind it if it is taken. */
+/* A new name: `wanted`, with a number appended if it is taken. */
 const char *cleat_onnx_new_name(cleat_onnx_builder *b, const char *wanted);
 
 typedef Cleat__Onnx__Tensor__DataType cleat_onnx_type;
@@ -67,7 +68,7 @@ const char *cleat_onnx_whole(cleat_onnx_builder *b, int32_t value);
 const char *cleat_onnx_table(cleat_onnx_builder *b, const char *name, int rank, const int64_t *shape,
                              const float *values);
 
-/* Values that several nodes share, by a key: kept returns NULL where none was kept. keep returns `value`. */
+/* Values that several nodes share, by a key: kept returns NULL if none was kept. keep returns `value`. */
 const char *cleat_onnx_kept(const cleat_onnx_builder *b, const char *key);
 const char *cleat_onnx_keep(cleat_onnx_builder *b, const char *key, const char *value);
 
@@ -158,7 +159,7 @@ void cleat_onnx_metadata(cleat_onnx_builder *b, const char *key, const char *val
 /* Removes nodes and initializers that no output depends on. Call it before the model is written. */
 void cleat_onnx_drop_unused(cleat_onnx_builder *b);
 /* Writes the model atomically. Values of initializers go to PATH.data if *external, or if the file would
- * exceed 2 GB, which is protobuf's limit; *external then says so. *bytes receives the size of all files. */
+ * exceed 2 GB, which is protobuf's limit; *external is then true. *bytes receives the size of all files. */
 cleat_status cleat_onnx_write(cleat_onnx_builder *b, const char *path, const char *name, const char *text,
                               bool *external, int64_t *bytes, cleat_error *error);
 

@@ -67,7 +67,7 @@ static Cleat__Onnx__Graph *make_body(cleat_onnx_builder *b) {
     return cleat_onnx_end_body(b, "rigid_motion");
 }
 
-/* Residue 0 is at the origin in the frame of the world, whatever its steps are. */
+/* Residue 0 is at the origin in the frame of the world, regardless of its steps. */
 void cleat_onnx_emit_rigid_chain(cleat_onnx_translator *t, const cleat_node *node) {
     cleat_onnx_builder *b = cleat_onnx_of(t);
     static const float zeros[3] = {0, 0, 0};

@@ -35,7 +35,7 @@ void cleat_onnx_emit_tanh(cleat_onnx_translator *t, const cleat_node *node) {
     cleat_onnx_elements(t, node, "Tanh", 1);
 }
 
-/* A function of x made of several nodes, in the order of channels that x has. */
+/* Emits a function of x as several nodes, in the channel order of x. */
 static void emit_function(cleat_onnx_translator *t, const cleat_node *node,
                           const char *(*function)(cleat_onnx_builder *b, const char *x)) {
     if (cleat_onnx_are_images(t, node, 0, 1))
@@ -52,7 +52,7 @@ void cleat_onnx_emit_silu(cleat_onnx_translator *t, const cleat_node *node) {
     emit_function(t, node, silu);
 }
 
-/* x / 2 (1 + erf(x / sqrt 2)); opset 20 has a Gelu, 17 has not. */
+/* x / 2 (1 + erf(x / sqrt 2)); Gelu exists only from opset 20 on. */
 static const char *gelu(cleat_onnx_builder *b, const char *x) {
     const char *erf = OP(b, "Erf", OP(b, "Div", x, cleat_onnx_number(b, (float)M_SQRT2)));
     const char *twice = OP(b, "Mul", x, OP(b, "Add", erf, cleat_onnx_number(b, 1)));

@@ -1,4 +1,4 @@
-/* A model as an ONNX file: its graph at several sizes, inputs and output, the file. */
+/* Exports a model as ONNX: builds its graph at several sizes, declares inputs and output, writes the file. */
 #include "onnx/export.h"
 
 #include "graph/attributes.h"
@@ -33,7 +33,7 @@ static cleat_status build(const cleat_model *model, int64_t batch, int64_t lengt
     return cleat_graph_status(all->graphs[which], error);
 }
 
-/* Two lengths, neither of which divides the other; both are the same where the length is fixed. */
+/* Chooses two lengths that do not divide each other; they are equal if the length is fixed. */
 static void choose_lengths(const cleat_model *model, int64_t longest, int64_t lengths[2]) {
     enum { SOME = 13, OTHER = 17 };
     const int64_t fixed = cleat_model_fixed_length(model);
@@ -68,7 +68,7 @@ static bool same_shapes(const cleat_store *a, const cleat_store *b) {
     return true;
 }
 
-/* Whether every dimension follows the sizes as a multiple. */
+/* Whether every dimension is fixed or a multiple of the sizes. */
 static bool follows(const cleat_onnx_builds *sizes) {
     cleat_onnx_dim dim;
     for (size_t i = 0; i < sizes->graph->tensor_count; ++i)
@@ -102,7 +102,7 @@ static cleat_status prepare(const cleat_onnx_spec *spec, builds *all, cleat_onnx
     }
     if (!status && !(same_nodes(made->graph, made->batch) && follows(made)))
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "the graph of %s depends on the size of a batch, so that it cannot be exported as ONNX",
+                            "the graph of %s depends on the batch size, so it cannot be exported as ONNX",
                             cleat_model_name(spec->model));
     return status;
 }
@@ -154,7 +154,7 @@ static void declare_inputs(cleat_onnx_translator *t, cleat_onnx_report *report) 
     }
 }
 
-/* What the loss compares it with says what the output is. */
+/* The target of the loss determines the name of the output. */
 static const char *output_name(const cleat_model *model) {
     const char *term = cleat_model_term(model, 0);
     if (strcmp(term, "cross_entropy") == 0 || strcmp(term, "mask") == 0) return "logits";

@@ -11,10 +11,11 @@ typedef struct cleat_onnx_entry {
 
 typedef struct cleat_onnx_spec {
     const cleat_model *model; /* with the sizes of its parameters */
-    /* The length of a sequence in a model whose length must be fixed, and the upper end of what is tried: the
-     * longest that the profile allows; for models of fixed length that. */
+    /* The sequence length if it must be fixed, and the longest length tried: the longest that the profile
+     * allows, or the model's fixed length. */
     int64_t length;
-    /* Returns the values of a parameter or buffer, which must live until the call returns; NULL: *error is set. */
+    /* Returns the values of a parameter or buffer, which must stay valid until the export returns; NULL: *error is
+     * set. */
     const float *(*values)(void *user, const cleat_tensor *tensor, cleat_error *error);
     /* Called before the file is written, after `values` for all that the graph reads; NULL: nothing to check. */
     cleat_status (*check)(void *user, cleat_error *error);

@@ -75,7 +75,7 @@ void cleat_onnx_emit_resize(cleat_onnx_translator *t, const cleat_node *node) {
 
 enum { GAMMA = 1, BETA, MEAN, RESIDUAL, VARIANCE };
 
-/* Of rank 4 or 2: ONNX's operator, whose channels are dimension 1; else by its formula. */
+/* Rank 4 or 2: ONNX's operator, whose channels are dimension 1; other ranks: its formula. */
 static const char *normalise(cleat_onnx_translator *t, const cleat_node *node, const char *x, bool operator) {
     cleat_onnx_builder *b = cleat_onnx_of(t);
     const float eps = (float)cleat_onnx_attribute_of(t, node, "eps", 0);

@@ -115,7 +115,7 @@ void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_n
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), encoding));
 }
 
-/* Rows first + l of the table for positions l; zeros where it has none. */
+/* Rows first + l of the table for positions l; zeros if it has no such row. */
 void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node) {
     enum { X, TABLE };
     cleat_onnx_builder *b = cleat_onnx_of(t);
@@ -135,7 +135,7 @@ void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_no
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), found));
 }
 
-/* Samples without rows: f32 [B, 1], 0 for these and 1 for others. */
+/* f32 [B, 1]: 0 for samples without rows, else 1. */
 static const char *has_rows(cleat_onnx_builder *b, const char *lengths) {
     const char *some = OP(b, "Greater", lengths, cleat_onnx_whole(b, 0));
     return OP(b, "Unsqueeze", cleat_onnx_cast(b, some, CLEAT_ONNX_FLOAT), cleat_onnx_int(b, 1));
@@ -189,8 +189,8 @@ static const char *reorder_gates(cleat_onnx_builder *b, const char *x) {
     return OP_WITH(b, "Concat", ATTRIBUTES(axis), gates[0], gates[3], gates[1], gates[2]);
 }
 
-/* The op reads the products of inputs and weights, ONNX's the inputs: they are those of the linear node
- * before, whose translation is then not used. */
+/* The op reads the products of inputs and weights, ONNX's LSTM the inputs: those of the preceding linear
+ * node, whose translation is then unused. */
 void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node) {
     enum { X, WEIGHT, BIAS, RESIDUAL };
     cleat_onnx_builder *b = cleat_onnx_of(t);

@@ -27,7 +27,7 @@ void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node) {
                    cleat_onnx_op(cleat_onnx_of(t), "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), in, node->n_in));
 }
 
-/* Place s of the rows: a block, padded to the width of all, or zeros. */
+/* The rows of place s: a block, padded to the full width, or zeros. */
 static const char *rows_of_place(cleat_onnx_translator *t, const cleat_node *node, int s, int parts, int where) {
     cleat_onnx_builder *b = cleat_onnx_of(t);
     const int64_t side = node->in[0]->shape[0] / parts, rank = node->in[0]->shape[1];

@@ -1,4 +1,4 @@
-/* The walk over the nodes of a graph, dimensions that are known when the model runs, and the table of operations. */
+/* The walk over the nodes of a graph, dimensions computed when the model runs, and the table of operations. */
 #include "onnx/translate.h"
 
 #include "graph/attributes.h"
@@ -81,7 +81,7 @@ static cleat_onnx_tensor *activation(cleat_onnx_translator *t, const cleat_tenso
     return t->tensors && !cleat_is_persistent(tensor) ? &t->tensors[tensor->index] : &none;
 }
 
-/* The values of a constant of the store; NULL without memory. */
+/* The values of a constant of the store; NULL: no memory. */
 static const float *fill(cleat_onnx_translator *t, const cleat_tensor *tensor) {
     const int64_t elements = cleat_tensor_elements(tensor);
     float *values = cleat_onnx_alloc(&t->builder, (size_t)elements, sizeof *values);
@@ -174,7 +174,7 @@ static const cleat_tensor *twin_of(const cleat_graph *graph, const cleat_tensor 
     return cleat_is_persistent(tensor) ? tensor : graph->tensors[tensor->index];
 }
 
-/* Whether `size` grew in proportion, when the other build had to / from times as much. */
+/* Whether `other` / `size` is to / from: the dimension grew in proportion. */
 static bool is_proportional(int64_t size, int64_t other, int64_t from, int64_t to) {
     return size % from == 0 && size / from * to == other;
 }
@@ -195,7 +195,7 @@ cleat_onnx_dim cleat_onnx_dim_of(cleat_onnx_translator *t, const cleat_tensor *t
     cleat_onnx_dim dim;
     if (!cleat_onnx_find_dim(&t->builds, tensor, axis, &dim))
         cleat_onnx_fail(&t->builder, CLEAT_ERR_NOT_SUPPORTED,
-                        "dimension %d of '%s' is no multiple of the size of a batch, so that it cannot be exported as "
+                        "dimension %d of '%s' is not a multiple of the batch size, so it cannot be exported as "
                         "ONNX",
                         axis, tensor->name);
     return dim;
@@ -205,7 +205,7 @@ bool cleat_onnx_is_fixed(cleat_onnx_dim dim) {
     return !dim.batch && !dim.length;
 }
 
-/* The number of samples, or their length, i64 [1]: a dimension of an input that is just that. */
+/* The number of samples, or their length, i64 [1]: the dimension of an input that equals it. */
 static const char *size_value(cleat_onnx_translator *t, bool length) {
     const char *key = length ? "size length" : "size batch", *found = cleat_onnx_kept(&t->builder, key);
     if (found) return found;
@@ -236,7 +236,7 @@ static bool same_dim(cleat_onnx_dim a, cleat_onnx_dim b) {
     return a.factor == b.factor && a.batch == b.batch && a.length == b.length;
 }
 
-/* ONNX's shape: 0 copies a dimension of x, one dimension may be -1, which is what remains. */
+/* ONNX's shape: 0 copies a dimension of x; one dimension may be -1, the remainder. */
 const char *cleat_onnx_reshape(cleat_onnx_translator *t, const char *x, const cleat_tensor *from,
                                const cleat_tensor *to) {
     cleat_onnx_dim dims[CLEAT_MAX_RANK];

@@ -3,16 +3,16 @@
  * To add an operation: one function and one row in the table of translate.c. An op whose result depends on
  * attributes declares them (cleat_op.attributes).
  *
- * The sizes of a batch and of a sequence are known when the model runs. The graph is therefore built several times,
- * with other sizes, and a dimension that changes with them is a multiple of the batch, of the length, or of
- * both. */
+ * Batch size and sequence length are unknown until the model runs. The graph is therefore built several times
+ * with different sizes, and a dimension that changes with them is a multiple of the batch, of the length, or
+ * of both. */
 #ifndef CLEAT_SRC_ONNX_TRANSLATE_H
 #define CLEAT_SRC_ONNX_TRANSLATE_H
 
 #include "graph/graph.h"
 #include "onnx/builder.h"
 
-/* A dimension: factor, times the batch and the length where these are set. */
+/* A dimension: factor, times the batch and the length if these are set. */
 typedef struct cleat_onnx_dim {
     int64_t factor;
     bool batch, length;
@@ -29,13 +29,13 @@ bool cleat_onnx_has(const cleat_node *node, int i);
 const char *cleat_onnx_in(cleat_onnx_translator *t, const cleat_node *node, int i);
 /* in[i], an image [B, H, W, C], with channels first: [B, C, H, W]. */
 const char *cleat_onnx_image(cleat_onnx_translator *t, const cleat_node *node, int i);
-/* Says that out[i] is this value, or as an image with channels first. */
+/* Set the value of out[i]; the second for an image with channels first. */
 void cleat_onnx_set(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
 void cleat_onnx_set_image(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
-/* Whether all of the inputs [first, first + count) that are present are known with channels first, so that an op on
- * single elements need not change their order. */
+/* Whether all present inputs of [first, first + count) exist with channels first, so an elementwise op need
+ * not change their order. */
 bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int first, int count);
-/* The op for single elements `type` of the first inputs, in the order of channels that they have. */
+/* The elementwise op `type` of the first `count` inputs, in their channel order. */
 void cleat_onnx_elements(cleat_onnx_translator *t, const cleat_node *node, const char *type, int count);
 
 /* A parameter with permuted dimensions, stored once. */
@@ -45,10 +45,11 @@ cleat_onnx_dim cleat_onnx_dim_of(cleat_onnx_translator *t, const cleat_tensor *t
 bool cleat_onnx_is_fixed(cleat_onnx_dim dim);
 /* The dimension as a value i64 [1]. */
 const char *cleat_onnx_dim_value(cleat_onnx_translator *t, cleat_onnx_dim dim);
-/* x in the shape of `to`, of which `from` (NULL: nothing known) has the same elements. */
+/* x in the shape of `to`; `from` (NULL: unknown) has the same elements. */
 const char *cleat_onnx_reshape(cleat_onnx_translator *t, const char *x, const cleat_tensor *from,
                                const cleat_tensor *to);
-/* 0, 1, ... as i32 [dim], and whether position l of sample b lies before lengths[b]: bool [B, dim]. */
+/* The positions 0, 1, ... as i32 [dim]; a mask bool [B, dim], true if position l of sample b is below
+ * lengths[b]. */
 const char *cleat_onnx_positions(cleat_onnx_translator *t, cleat_onnx_dim dim);
 const char *cleat_onnx_mask(cleat_onnx_translator *t, const cleat_node *node, int lengths, cleat_onnx_dim dim);
 

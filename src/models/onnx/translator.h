@@ -7,7 +7,7 @@
 /* Sizes of the batches of the builds; primes, so that no other size is a multiple of them by chance. */
 enum { CLEAT_ONNX_BATCH = 7, CLEAT_ONNX_OTHER_BATCH = 11 };
 
-/* The same graph at other sizes: tensors with the same index correspond. */
+/* The same graph at several sizes: tensors with the same index correspond. */
 typedef struct cleat_onnx_builds {
     const cleat_graph *graph;  /* the one that is translated: CLEAT_ONNX_BATCH samples of lengths[0] */
     const cleat_graph *batch;  /* CLEAT_ONNX_OTHER_BATCH samples of lengths[0] */
@@ -29,7 +29,7 @@ struct cleat_onnx_translator {
     int64_t parameters; /* elements of the initializers from the store */
 };
 
-/* Returns false if the dimension depends on batch or length otherwise than as a multiple. */
+/* Returns false if the dimension depends on batch or length in any other way than as a multiple. */
 bool cleat_onnx_find_dim(const cleat_onnx_builds *builds, const cleat_tensor *tensor, int axis, cleat_onnx_dim *dim);
 /* Emits all nodes of the graph. The inputs must be set. */
 void cleat_onnx_translate(cleat_onnx_translator *t);

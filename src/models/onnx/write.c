@@ -1,5 +1,5 @@
-/* A model as a file: what is not used is dropped, and the message is streamed, so that the values of the
- * parameters are never copied. */
+/* Writes a model to a file: unused nodes are dropped, and the message is streamed, so parameter values are
+ * never copied. */
 #include "core/files.h"
 #include "core/memory.h"
 #include "onnx/builder.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* protobuf's limit of a message, with room for what is not initializers. */
+/* protobuf's limit of a message, with room for everything but initializers. */
 static const int64_t largest = INT64_C(2000000000);
 enum { EXTERNAL_ALIGNMENT = 4096, EXTERNAL_LEAST = 1024 /* bytes; smaller initializers stay in the model */ };
 
@@ -28,7 +28,7 @@ static bool is_used(const cleat_name_table *used, const Cleat__Onnx__Node *node)
     return false;
 }
 
-/* Inputs of the node and of the nodes of its bodies, which may read values of the model. */
+/* Marks the inputs of the node and of the nodes in its bodies, which may read values of the model. */
 static void mark_inputs(cleat_onnx_builder *b, cleat_name_table *used, const Cleat__Onnx__Node *node) {
     for (size_t i = 0; i < node->n_input; ++i) mark(b, used, node->input[i]);
     for (size_t a = 0; a < node->n_attribute; ++a) {
@@ -88,7 +88,7 @@ static cleat_status stream_open(const char *path, stream *s, cleat_error *error)
     return CLEAT_OK;
 }
 
-/* Closes the file; on success it gets its name, else it is removed. */
+/* Closes the file; renames it on success, else removes it. */
 static cleat_status stream_close(stream *s, cleat_status status, cleat_error *error) {
     if (!s->file) return status;
     if (!s->failed && (fflush(s->file) != 0 || fsync(fileno(s->file)) != 0)) s->failed = errno;

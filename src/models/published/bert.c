@@ -78,7 +78,7 @@ static const char *const ignored[] = {"*position_ids",
                                       "pre_classifier.*",
                                       NULL};
 
-/* Members without a setting are those that must have their usual value. */
+/* Members without a setting must have their usual value. */
 #define BERT_ROWS(TYPES, EPS)                                                                                          \
     BERT_CONFIG_ROWS(TYPES, EPS), {.key = "hidden_act", .fallback = "\"gelu\"", .only = "\"gelu\""},                   \
         {.key = "position_embedding_type", .fallback = "\"absolute\"", .only = "\"absolute\""}, {                      \

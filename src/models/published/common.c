@@ -88,7 +88,7 @@ cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_s
     return sink->set(sink->user, setting, number, "layer_norm_eps", error);
 }
 
-/* Where images' mean and deviation are. */
+/* The source of the images' mean and deviation. */
 typedef struct image_source {
     const char *file;
     const cJSON *object;    /* NULL: no such file */
@@ -227,7 +227,7 @@ cleat_status cleat_published_set_images(const cleat_weights *weights, const clea
                               1};
     else if (!status && preprocessor)
         status = read_scale(weights, &from, &normalise, error);
-    /* ImageNet's is for colours. */
+    /* ImageNet's normalisation is for colour images. */
     if (!status && !normalise)
         status = set_scale_only(sink, from.scale, channels, error);
     else if (!status && (channels == 3 || from.object))

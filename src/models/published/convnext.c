@@ -51,7 +51,7 @@ static const cleat_weight_row transformers_names[] = {
     {.param = NULL},
 };
 
-/* What no tensor tells. */
+/* Members that tensors do not determine. */
 static const cleat_config_row transformers_config[] = {
     {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""}, {.key = NULL}};
 
@@ -125,7 +125,7 @@ static cleat_status configure_torchvision(const cleat_weights *weights, int head
     return configure(weights, &names, sink, error);
 }
 
-/* layer_norm_eps is that of the last norm; the others have 1e-6 whatever config.json says. */
+/* layer_norm_eps applies to the last norm; the others have 1e-6, regardless of config.json. */
 static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                                            cleat_error *error) {
     (void)head;

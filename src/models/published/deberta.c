@@ -102,7 +102,7 @@ static cleat_status set_positions(const cleat_weights *weights, const cleat_sett
     return status ? status : set_terms(weights, sink, error);
 }
 
-/* Widths that transformers lets differ from hidden_size, and no published network does. */
+/* Widths that may differ from hidden_size in transformers, but do so in no published network. */
 static cleat_status check_widths(const cleat_weights *weights, cleat_error *error) {
     static const char *const keys[] = {"embedding_size", "pooler_hidden_size"};
     int64_t width, other;
@@ -123,7 +123,7 @@ static cleat_status configure(const cleat_weights *weights, int head, const clea
     if (!status) status = set_positions(weights, sink, error);
     return status ? status : cleat_published_set_texts(weights, sink, 0, head, error);
 }
-/* Members that are lists, or that are left out where they have no value. */
+/* Members that are lists, or that are omitted if they have no value. */
 static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
     static const char *const words[] = {"p2c", "c2p"};
@@ -144,7 +144,7 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
-/* Of the two heads the one whose names are `masked_names`. */
+/* Selects the head with the names of `masked_names`. */
 static cleat_status describe_masked(const cleat_model *model, cJSON *config, cleat_error *error) {
     if (!cJSON_AddTrueToObject(config, "legacy"))
         return cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");

@@ -6,8 +6,8 @@
 #include "weights/weights.h"
 
 /* Whether id2label has the names of the classes `known` [count], apart from case and separators ("screen
- * door" is "screen_door"). True if either side has only numbers (LABEL_0, class_0) or another count, so that
- * nothing is known. Numbers with gaps (0, 2, 5) do not match LABEL_0, LABEL_1, ... */
+ * door" is "screen_door"). True if either side has only numbers (LABEL_0, class_0) or another count, because
+ * nothing is known then. Numbers with gaps (0, 2, 5) do not match LABEL_0, LABEL_1, ... */
 bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class_info *known, int64_t count);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum { STAGES = CLEAT_PUBLISHED_STAGES };
 
-/* The rank 4 is of 1 x 1 convolutions with stride 1, which are matrices here. */
+/* Rank 4: 1 x 1 convolutions with stride 1, which are matrices here. */
 static const cleat_weight_row timm_names[] = {
     {.param = "stem", .sources = {"conv1"}, .rank = 4},
     {.param = "bn", .sources = {"bn1"}},
@@ -36,7 +36,7 @@ static const cleat_weight_row transformers_names[] = {
     {.param = NULL},
 };
 
-/* What no tensor tells. */
+/* Members that tensors do not determine. */
 static const cleat_config_row transformers_config[] = {
     {.key = "hidden_act", .only = "\"relu\"", .fallback = "\"relu\""},
     {.key = "downsample_in_first_stage", .only = "false", .fallback = "false"},
@@ -65,8 +65,8 @@ static size_t place_timm(const cleat_model *model, size_t count, int64_t numbers
     return made;
 }
 
-/* The names of what the sizes are read from; those of convolutions have two %lld, a stage, counted from
- * `first`, and a block. */
+/* The names of the tensors that determine the sizes; names of convolutions have two %lld: a stage, counted
+ * from `first`, and a block. */
 typedef struct resnet_names {
     const char *stem, *conv2, *conv3;
     long long first;
@@ -113,7 +113,7 @@ static cleat_status read_network(const cleat_weights *weights, const resnet_name
     return cleat_published_refuse(weights, error, "it has no blocks of two or three convolutions");
 }
 
-/* The depth by name whose network it is; NULL: none. */
+/* The name of the depth with these sizes; NULL: none. */
 static const char *known_depth(const found *f) {
     static const struct {
         const char *depth;

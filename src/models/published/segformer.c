@@ -25,7 +25,7 @@ enum { STAGES = CLEAT_SEGFORMER_STAGES };
         BLOCK("att.out", "attention.output.dense"), BLOCK("n2", "layer_norm_2"), BLOCK("f1", "mlp.dense1"),            \
         {.param = "st.*.*.dw.weight", .sources = {"encoder.block.*.*.mlp.dwconv.dwconv.weight"}, .rank = 4},           \
         BLOCK("dw.bias", "mlp.dwconv.dwconv.bias"), BLOCK("f2", "mlp.dense2")
-/* A file of a bare encoder has no decoder, and one for other classes another last layer. */
+/* A file of a bare encoder has no decoder; a file for other classes has another last layer. */
 #define HEAD(PARAM, SOURCE, RANK)                                                                                      \
     { .param = PARAM, .sources = {SOURCE}, .head = true, .rank = RANK }
 #define DECODER_NAMES                                                                                                  \
@@ -33,7 +33,7 @@ enum { STAGES = CLEAT_SEGFORMER_STAGES };
         HEAD("bn", "decode_head.batch_norm", 0), HEAD("cls.weight", "decode_head.classifier.weight", 4),               \
         HEAD("cls.bias", "decode_head.classifier.bias", 0)
 
-/* The same in files whose names are those of the modules of transformers 5. */
+/* The same in files with the module names of transformers 5. */
 #define OTHER(PARAM, SOURCE) ROW("st.*.*." PARAM, "stages.*.blocks.*." SOURCE)
 #define OTHER_ENCODER_NAMES                                                                                            \
     ROW("pe.*", "stages.*.patch_embeddings.proj"), ROW("pn.*", "stages.*.patch_embeddings.layer_norm"),                \
@@ -144,8 +144,8 @@ static cleat_status set_list(const list_row *row, cleat_segformer *shape, bool n
 }
 
 /* Sets the backbone if the sizes are those of a known one, so that a profile for another one is refused; else
- * the lists. model.stem_stride remains the profile's if the file has the usual one, since a finer map needs
- * no other parameters. */
+ * the lists. model.stem_stride remains the profile's if the file has the usual one, because a finer map needs
+ * the same parameters. */
 static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *sink, cleat_error *error) {
     const cleat_backbone backbone = find_backbone(shape);
     const bool named = backbone < CLEAT_BACKBONES;

@@ -25,7 +25,7 @@ static cleat_status find_number(const cleat_weights *weights, const char *const 
     return status;
 }
 
-/* null, or no such member: as the other layers. */
+/* A null or missing member: as the other layers. */
 static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, int head,
                                      cleat_error *error) {
     static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
@@ -50,14 +50,14 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
     return status;
 }
 
-/* The loss is that of one label a text. */
+/* The loss is for one label per text. */
 static cleat_status check_problem(const cleat_weights *weights, cleat_error *error) {
     const cJSON *problem;
     cleat_status status =
         cleat_weights_member(weights, "problem_type", CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &problem, error);
     if (!status && problem && strcmp(problem->valuestring, "single_label_classification") != 0)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s/config.json: problem_type is %.40s; cleat trains and predicts one label a text (softmax)",
+                  "%s/config.json: problem_type is %.40s; cleat trains and predicts one label per text (softmax)",
                   cleat_weights_folder(weights), problem->valuestring);
     return status;
 }

@@ -14,10 +14,10 @@ typedef enum cleat_text_head {
     CLEAT_TOKENIZER_HEADS
 } cleat_text_head;
 
-/* Those of classifiers, of taggers, and of masked language models; each ends with NULL. */
+/* The architectures of classifiers, taggers and masked language models; each list ends with NULL. */
 extern const cleat_architecture *const cleat_published_classifiers[], *const cleat_published_taggers[],
                                                                           *const cleat_published_masked[];
-/* The one of a cleat_text_network; NULL: cleat's own. */
+/* The architecture of a cleat_text_network; NULL: cleat's own network. */
 const cleat_architecture *cleat_published_text(int network, cleat_text_head head);
 
 /* DeBERTa-v2 and v3 (deberta.c). */

@@ -44,7 +44,7 @@ static const cleat_weight_row torchvision_other_names[] = {
     {.param = NULL},
 };
 
-/* What versions 4 and 5 save, and the published files have. */
+/* Names in files saved by versions 4 and 5, and in the published files. */
 static const cleat_weight_row transformers_names[] = {
     {.param = "pe", .sources = {"embeddings.patch_embeddings.projection"}},
     {.param = "cls", .sources = {"embeddings.cls_token"}, .rank = 3},
@@ -61,7 +61,7 @@ static const cleat_weight_row transformers_names[] = {
     {.param = "head", .sources = {"classifier"}, .head = true},
     {.param = NULL},
 };
-/* What version 5 calls them in memory. */
+/* Names of version 5 in memory. */
 static const cleat_weight_row transformers_other_names[] = {
     {.param = "blocks.*.n1", .sources = {"layers.*.layernorm_before"}},
     {.param = "blocks.*.att.qkv",
@@ -73,7 +73,7 @@ static const cleat_weight_row transformers_other_names[] = {
     {.param = NULL},
 };
 
-/* What no tensor tells, or only a missing one. */
+/* Members that no tensor determines, or only a missing one. */
 static const cleat_config_row transformers_config[] = {
     {.key = "hidden_act", .only = "\"gelu\"", .fallback = "\"gelu\""},
     {.key = "qkv_bias", .only = "true", .fallback = "true"},
@@ -94,8 +94,8 @@ static bool is_torchvision(const cleat_weights *weights) {
     return cleat_weights_find(weights, "encoder.layers.encoder_layer_0.ln_1.weight") != NULL;
 }
 
-/* The names of what the sizes are read from, behind `base`: `block` is a norm of block %lld, `first` the
- * first linear layer of block 0. */
+/* The names, after `base`, of the tensors that determine the sizes: `block` is a norm of block %lld, `first`
+ * the first linear layer of block 0. */
 typedef struct vit_names {
     const char *base, *stem, *block, *first, *positions, *token;
 } vit_names;

@@ -14,20 +14,20 @@ struct cJSON;
 
 enum { CLEAT_WEIGHT_PARTS = 3, CLEAT_WEIGHT_NAME = 128, CLEAT_WEIGHT_NUMBERS = 4 };
 
-/* Where a parameter is in the file. `param` is the parameter's name, or the name up to its last dot, in which
- * case what follows (".weight", ".bias", ".running_mean") is the same in the file. Each `*` stands for a
+/* The location of a parameter in the file. `param` is the parameter's name, or the name up to its last dot,
+ * in which case the rest (".weight", ".bias", ".running_mean") is the same in the file. Each `*` stands for a
  * number; the k-th `*` of a source is the k-th number of the parameter (or what `renumber` makes of it).
  * Several sources are stacked along the first dimension: att.qkv [3D, D] is query, key and value [D, D] each.
- * Layouts are converted by the rule of weights/layout.h. The first matching row holds. */
+ * Layouts are converted by the rule of weights/layout.h. The first matching row applies. */
 typedef struct cleat_weight_row {
     const char *param;
     const char *sources[CLEAT_WEIGHT_PARTS]; /* without `base`; NULL: no further one */
     /* The row is outside the backbone: its names have no `base`, and it is initialised if the file lacks it or has
      * another number of classes. */
     bool head;
-    /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a matrix here
-     * (4), a vector with leading ones (cls_token [1, 1, D]: 3) or, if negative, with ones behind it (layer_scale
-     * [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
+    /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a
+     * matrix here (4), a vector with leading ones (cls_token [1, 1, D]: 3) or, if negative, with ones after
+     * it (layer_scale [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
     int rank;
     /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the
      * file's square has another size, it is resampled (weights/position_table.h). */
@@ -58,8 +58,8 @@ typedef struct cleat_architecture {
     bool timm;        /* a network of timm; else of transformers */
     const char *base; /* "bert.": prefix of the backbone's names, which files of a bare backbone lack; "": none */
     const cleat_weight_row *names; /* terminated by a NULL param; exports use them */
-    /* Names in other versions of the same library, for files that lack `names`; relative to `base` too. NULL:
- * none. */
+    /* Names in other versions of the same library, for files that lack `names`; also relative to `base`.
+     * NULL: none. */
     const cleat_weight_row *other_names;
     const char *const *ignored; /* patterns (`*`: any text) of tensors that are not read; NULL-terminated; NULL: none */
     const cleat_config_row *config; /* terminated by a NULL key; NULL: none */
@@ -95,12 +95,12 @@ typedef struct cleat_weight_sources {
     int rank;       /* as in cleat_weight_row */
     bool positions; /* as in cleat_weight_row */
 } cleat_weight_sources;
-/* Finds them in `names`, or with `other` in other_names; false: there is no such parameter. `model` may be NULL if
- * there is no `renumber`. */
+/* Finds the sources in `names`, or with `other` in other_names; returns false if there are none. `model` may
+ * be NULL without `renumber`. */
 bool cleat_architecture_sources(const cleat_architecture *architecture, const cleat_model *model, bool other,
                                 const char *param, cleat_weight_sources *sources);
 
-/* Whether the file has the tensors of the architecture's head, of whatever shapes; also if there is none. */
+/* Whether the file has the tensors of the architecture's head, in any shape, or the architecture has no head. */
 bool cleat_architecture_has_head(const cleat_architecture *architecture, const cleat_weights *weights);
 
 typedef enum cleat_weight_fate {
@@ -132,7 +132,7 @@ void cleat_weight_report_further(const cleat_weight_report *report, char text[16
 /* Appends the table as text, each line after `prefix`. */
 void cleat_weight_report_add_text(const cleat_weight_report *report, const char *prefix, cleat_string *text);
 
-/* What is loaded, and where to. */
+/* The source and destination of a load. */
 typedef struct cleat_weight_target {
     const cleat_architecture *architecture; /* NULL: names and layouts are those of cleat */
     /* Without an architecture: rows for the parameters that the file's family shares with the model's; the
@@ -141,14 +141,14 @@ typedef struct cleat_weight_target {
     const cleat_model *model;
     const cleat_store *store;
     const char *prefix; /* in front of every name of the file ("grad/"); "": none */
-    /* Without an architecture: the reason for initialising an output layer of the right shape, because its
-     * rows belong to other labels. NULL: it is read. */
+    /* Without an architecture: the reason for initialising an output layer of the right shape, whose rows
+     * belong to other labels. NULL: it is read. */
     const char *other_labels;
-    /* Stores elements first .. first + count - 1 of a parameter or buffer, which comes in blocks, the first
-     * ones first. A block begins and ends at multiples of the unit of its layout (weights/layout.h). */
+    /* Stores elements first .. first + count - 1 of a parameter or buffer, which arrives in blocks, in
+     * ascending order. A block begins and ends at multiples of the unit of its layout (weights/layout.h). */
     cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
                           cleat_error *error);
-    /* Initialises one that the file lacks. */
+    /* Initialises a parameter or buffer that the file lacks. */
     cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;
 } cleat_weight_target;

@@ -18,9 +18,9 @@ enum {
 };
 
 /* The member `path` ("hidden_size", or "pretrained_cfg.mean" of an inner object) of the object in a JSON file
- * of the folder. *item, owned by the object, is NULL if there is none. CLEAT_ERR_FORMAT: it is of none of the
- * `kinds`, or its parent is not an object; the message has the file, the member, its value and the expected
- * type. `object` may be NULL. */
+ * of the folder. *item, owned by the object, is NULL if there is none. CLEAT_ERR_FORMAT: it is not of one of
+ * the `kinds`, or its parent is not an object; the message has the file, the member, its value and the
+ * expected type. `object` may be NULL. */
 cleat_status cleat_config_member(const char *folder, const char *file, const struct cJSON *object, const char *path,
                                  int kinds, const struct cJSON **item, cleat_error *error);
 /* The same of config.json. */
@@ -29,7 +29,7 @@ cleat_status cleat_weights_member(const cleat_weights *weights, const char *path
 /* A member of config.json that is a whole number; `fallback` if there is none. */
 cleat_status cleat_weights_integer(const cleat_weights *weights, const char *path, int64_t fallback, int64_t *value,
                                    cleat_error *error);
-/* CLEAT_ERR_FORMAT with the file, the member, its value, and what is `wanted`. */
+/* CLEAT_ERR_FORMAT with the file, the member, its value, and the expected value, `wanted`. */
 cleat_status cleat_config_refuse(const char *folder, const char *file, const char *path, const struct cJSON *item,
                                  const char *wanted, cleat_error *error);
 

@@ -10,7 +10,7 @@ bool cleat_label_is_nameless(const char *name, int64_t index) {
     return strcmp(name, number) == 0;
 }
 
-/* The next byte that is no separator, as a small letter; 0 at the end. */
+/* The next byte that is not a separator, in lower case; 0 at the end. */
 static char next_letter(const char **at) {
     *at += strspn(*at, " _-");
     const char letter = **at;

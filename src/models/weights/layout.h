@@ -21,10 +21,10 @@ void cleat_from_torch(const cleat_tensor *tensor, int rank, const float *there, 
 /* The inverse. */
 void cleat_to_torch(const cleat_tensor *tensor, int rank, const float *here, float *there);
 
-/* The smallest number of elements that a layout moves only among themselves, from any multiple of it on: 1
- * where both layouts are the same. */
+/* The unit of the layout: the smallest number of elements that, from any multiple of it on, are only permuted
+ * among themselves; 1 if both layouts are the same. */
 int64_t cleat_torch_unit(const cleat_tensor *tensor, int rank);
-/* As above for `count` elements, from a multiple of the unit on; `count` is one too. */
+/* As above for `count` elements, from a multiple of the unit on; `count` is also a multiple. */
 void cleat_from_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *there, float *here);
 void cleat_to_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *here, float *there);
 

@@ -25,7 +25,7 @@ typedef struct loader {
     const cleat_weight_target *target;
     bool bare;    /* the file's names lack the architecture's base */
     uint8_t *use; /* tensor_use [tensors of the file]; NULL: not recorded */
-    stage stored; /* elements in the layout of the file, where cleat's is another */
+    stage stored; /* elements in the layout of the file, if cleat's differs */
     stage values; /* the same in the layout of cleat */
     cleat_weight_report report;
 } loader;
@@ -139,7 +139,7 @@ static int file_shape(const loader *l, const cleat_tensor *param, int rank, int6
     return missing + known;
 }
 
-/* A vector with ones behind it: layer_scale [D, 1, 1]. */
+/* A vector followed by ones: layer_scale [D, 1, 1]. */
 static bool is_vector(const cleat_tensor *param, const cleat_st_tensor *stored) {
     return param->rank == 1 && stored->rank > 1 && stored->shape[0] == param->shape[0] &&
            cleat_st_elements(stored) == param->shape[0];
@@ -345,7 +345,7 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
 
 /* --- the rest ------------------------------------------------------------------------------------------------- */
 
-/* Whether the name is the pattern, each `*` of which stands for any text. */
+/* Whether the name matches the pattern, in which each `*` stands for any text. */
 static bool is_like(const char *pattern, const char *name) {
     const char *star = NULL, *resume = NULL;
     while (*name) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether `name` [size] is `pattern`, each `*` of which stands for a number. Writes the numbers. */
+/* Whether `name` [size] matches `pattern`, in which each `*` stands for a number. Writes the numbers. */
 static bool match(const char *pattern, const char *name, size_t size, int64_t numbers[CLEAT_WEIGHT_NUMBERS],
                   size_t *count) {
     const char *end = name + size;

@@ -255,7 +255,7 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
     } else {
         status = cleat_fail(
             error, CLEAT_ERR_NOT_FOUND,
-            "%s: no such folder or file of weights; correct the path, or restore them: a resumed run reads them too",
+            "%s: no such folder or file of weights; correct the path, or restore them: a resumed run also reads them",
             path);
     }
     if (status) {

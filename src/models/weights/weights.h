@@ -5,10 +5,10 @@
  * config.json beside it. Nothing is unpickled. Files are read tensor by tensor: the weights are never in host memory
  * as a whole.
  *
- * A parameter has one name and one layout in the library. This room renames, stacks (query, key and value
- * are one matrix here), transposes and resamples while it reads blocks of 1 MiB or writes a tensor at a
- * time, and knows no network: the names of other frameworks are tables of the families (models/published).
- * Settings of config.json are assigned to the profile as if it gave them (profile/adopt.c). */
+ * A parameter has one name and one layout in the library. This folder renames, stacks (query, key and value
+ * are one matrix here), transposes and resamples while it reads blocks of 1 MiB or writes a tensor at a time,
+ * and contains no network: the names of other frameworks are tables of the families (models/published).
+ * Settings of config.json are assigned to the profile as if it contained them (profile/adopt.c). */
 #ifndef CLEAT_SRC_WEIGHTS_H
 #define CLEAT_SRC_WEIGHTS_H
 
@@ -50,8 +50,8 @@ cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights);
 const struct cJSON *cleat_weights_config(const cleat_weights *weights);
 /* Its member that is a string; NULL: no file, no member, or another type (weights/config.h has checked ones). */
 const char *cleat_weights_config_text(const cleat_weights *weights, const char *key);
-/* The object in another JSON file of the folder, which the caller deletes (cJSON_Delete); *object is NULL where the
- * folder has no such file. CLEAT_ERR_FORMAT: it is not a JSON object. */
+/* The object in another JSON file of the folder, which the caller deletes (cJSON_Delete); *object is NULL if
+ * the folder has no such file. CLEAT_ERR_FORMAT: it is not a JSON object. */
 cleat_status cleat_weights_read_json(const cleat_weights *weights, const char *name, struct cJSON **object,
                                      cleat_error *error);
 

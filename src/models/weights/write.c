@@ -1,5 +1,5 @@
-/* Writing model.safetensors and config.json with the names of a published architecture. First the tensors are
- * listed, then written, one at a time. */
+/* Writing model.safetensors and config.json with the names of a published architecture. The tensors are first
+ * listed, then written one at a time. */
 #include "weights/write.h"
 
 #include "core/files.h"
@@ -14,7 +14,7 @@
 
 enum { LONGEST_PATH = 1280, LONGEST_VALUE = 1100 };
 
-/* Where the values of a tensor are. */
+/* The origin of a tensor's values. */
 typedef struct origin {
     size_t tensor; /* of the content; COUNTER: none */
     int rank;      /* of the layout */
@@ -71,7 +71,7 @@ static cleat_status append_parts(writer *w, const cleat_tensor *param, const cle
     const int wanted = sources->rank ? abs(sources->rank) : param->rank >= 3 ? 4 : param->rank;
     const int known = cleat_torch_shape(param, wanted, known_shape);
     const int missing = wanted > known ? wanted - known : 0;
-    const int leading = sources->rank < 0 ? 0 : missing; /* ones in front; the others are behind */
+    const int leading = sources->rank < 0 ? 0 : missing; /* ones in front; the others follow */
     for (int i = 0; i < missing + known; ++i) {
         const int at = i - leading;
         shape[i] = at >= 0 && at < known ? known_shape[at] : 1;

@@ -8,7 +8,7 @@
 typedef struct cleat_weights_content {
     const cleat_architecture *architecture;
     const cleat_model *model;
-    /* [tensor_count] of a checkpoint of cleat: parameters and buffers, all F32; their data are not looked at */
+    /* [tensor_count] of a checkpoint of cleat: parameters and buffers, all F32; their data are not read */
     const cleat_st_tensor *tensors;
     size_t tensor_count;
     /* Reads the values of one of them, to `values` [elements]; called with `values` below. */
@@ -26,8 +26,8 @@ typedef struct cleat_weights_content {
  * CLEAT_ERR_NOT_SUPPORTED: a parameter that such networks do not have. */
 cleat_status cleat_weights_write(const cleat_weights_content *content, const char *folder, size_t *count,
                                  cleat_error *error);
-/* Writes config.json: what the architecture's table takes from the settings, the labels, and what its `describe`
- * adds. */
+/* Writes config.json: the members that the architecture's table takes from the settings, the labels, and the
+ * members that its `describe` adds. */
 cleat_status cleat_weights_write_config(const cleat_weights_content *content, const char *folder, cleat_error *error);
 
 #endif
