@@ -465,9 +465,8 @@ static void copies_that_are_gradients_stay(void **state) {
 
 /* --- memory saved --- */
 
-/* A chain of S segments of k nodes whose gradients need the node's input. With G groups of m = n k nodes,
- * each of the first G - 1 groups leaves a checkpoint; m activations of one group are alive, or m - 1 and a
- * gradient:
+/* A chain of S segments of k nodes whose gradients need the node's input. With G groups of m = n k nodes, the
+ * first G - 1 groups leave a checkpoint each; m activations of a group are alive, or m - 1 and a gradient:
  *     bound = (G - 1 + m) blocks,   G = ceil(S / n);  G = 1 and m = S k without recomputation,
  * the minimum of which is near 2 sqrt(S k) (Chen et al. 2016). */
 static void bound_of_a_chain_is_checkpoints_and_one_group(void **state) {
@@ -526,8 +525,7 @@ static size_t copies_of(const cleat_graph *graph, const cleat_op *op) {
     return count;
 }
 
-/* A cheap output that a gradient reads, directly or through a reshape, is repeated once, whatever else reads
- * it. */
+/* A cheap output that a gradient reads, even through a reshape, is repeated once, whatever else reads it. */
 static void cheap_outputs_are_repeated_alone(void **state) {
     (void)state;
     world w = world_create(CHEAP);
@@ -545,8 +543,7 @@ static void cheap_outputs_are_repeated_alone(void **state) {
     world_destroy(&w);
 }
 
-/* Not repeated: outputs that no gradient reads, that require no gradient, or that need another repetition
- * first. */
+/* Not repeated: outputs that no gradient reads, that need none, or that need another repetition first. */
 static void nothing_else_is_repeated(void **state) {
     (void)state;
     world unread = world_create(CHEAP), frozen = world_create(CHEAP), chain = world_create(CHEAP),
