@@ -136,7 +136,7 @@ static void test_any_flipped_bit(void **state) {
     char *data = read_entry(&size);
     (void)state;
     for (size_t i = 0; i < size; i += i < 32 ? 1 : 1 + size / 40) {
-        if (i >= 64 && i < 104) continue; /* zero padding behind a key or hash */
+        if (i >= 64 && i < 104) continue; /* zero padding after a key or hash */
         data[i] ^= 4;
         write_entry(data, size);
         cl_program program = cleat_binary_load(device, SOURCE, OPTIONS);

@@ -1,5 +1,5 @@
-/* Programs are built in several threads at once where the driver allows it: on a card a run has 30 to 60 of
- * them, each of which its compiler works on for a tenth of a second or more. */
+/* Programs are built in several threads if the driver allows it: on a card a run has 30 to 60 programs, each
+ * of which takes its compiler a tenth of a second or more. */
 /* ctest: device quick */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static const cleat_program_key keys[PROGRAMS] = {{"pointwise.cl", "-DSTORAGE_F32
                                                  {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=2", NULL},
                                                  {"pointwise.cl", "-DSTORAGE_F32 -DWG=1 -DVEC=4 -DNUMBER=3", NULL}};
 
-/* Interposes the driver's: a build waits for a second one to begin, for a while. */
+/* Interposes the driver's function: a build waits a limited time for a second one to begin. */
 CLEAT_API cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
                                 void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
     const int now = ++in_flight;
@@ -42,7 +42,7 @@ CLEAT_API cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_i
     return code;
 }
 
-/* The threads continue until all are built, whether or not one is requested. */
+/* The threads build all programs, requested or not. */
 static void no_program_waits_to_be_asked_for(void **state) {
     cleat_programs *programs = NULL;
     cleat_error error = {0};

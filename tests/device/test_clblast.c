@@ -39,7 +39,7 @@ typedef struct shape {
 
 enum { GUARD = 4096, PATTERN = 0x5a, MIN_BYTES = 4096 };
 
-/* A, B, C, the workspace and a guard behind it, each at a multiple of the alignment. */
+/* A, B, C, the workspace and a guard after it, each at a multiple of the alignment. */
 typedef struct rig {
     shape s;
     int64_t bytes, workspace_at;
@@ -59,7 +59,7 @@ static void write(cl_mem buffer, int64_t at, int64_t bytes, const void *values) 
 }
 
 static void read(cl_mem buffer, int64_t at, int64_t bytes, void *values) {
-    if (bytes == 0) return; /* drivers refuse it: CL_INVALID_VALUE */
+    if (bytes == 0) return; /* drivers reject it with CL_INVALID_VALUE */
     assert_int_equal(
         clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
         CL_SUCCESS);
@@ -144,7 +144,7 @@ static void check_result(const rig *r) {
     float *c = malloc((size_t)elements * sizeof *c);
     assert_non_null(c);
     read(r->gemm.c, 0, elements * (int64_t)sizeof *c, c);
-    assert_memory_equal(c, r->c, (size_t)s->shift * sizeof *c); /* nothing before C was written */
+    assert_memory_equal(c, r->c, (size_t)s->shift * sizeof *c); /* no write before C */
     for (int64_t i = s->m - 1; i >= 0; i -= step_i)
         for (int64_t j = s->n - 1; j >= 0; j -= step_j) {
             double wanted = expected(r, i, j), found = c[s->shift + i * s->n + j];
@@ -191,7 +191,7 @@ static bool check_one(shape s) {
     int created = buffers_created;
     if (cleat_clblast_sgemm(device, &r.gemm, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(clFinish(device->compute), CL_SUCCESS);
-    assert_int_equal(buffers_created, created); /* CLBlast did not allocate either */
+    assert_int_equal(buffers_created, created); /* nor did CLBlast allocate */
     assert_int_equal(cleat_device_allocated(device), allocated);
     check_result(&r);
     assert_true(all_pattern(&r, r.workspace_at + needed, r.bytes - r.workspace_at - needed));
@@ -209,8 +209,8 @@ static void test_small_gemms(void **state) {
     check_one((shape){true, false, 130, 257, 1200, 0.0f, 0});
 }
 
-/* Sizes above the threshold of CLBlast's direct kernel, at which it copies matrices: padded, transposed, or
- * both. */
+/* Sizes above the threshold of CLBlast's direct kernel, from which on it copies matrices: padded, transposed,
+ * or both. */
 static void test_large_gemms_stay_in_the_workspace(void **state) {
     int used = 0;
     (void)state;
@@ -234,7 +234,7 @@ static void test_errors_by_name(void **state) {
     rig_close(&r);
 }
 
-/* A workspace that is too small is refused and not exceeded. Without a workspace CLBlast allocates one, which
+/* A workspace that is too small is refused and not overrun. Without a workspace CLBlast allocates one, which
  * clCreateBuffer above detects. */
 static void test_too_small_a_workspace(void **state) {
     const shape s = {false, true, 1000, 1000, 1000, 0, 0};

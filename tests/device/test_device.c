@@ -160,7 +160,7 @@ static void test_zeroing(void **state) {
     cleat_buffer_release(device, buffer, sizeof values);
 }
 
-/* More than 2 GiB: the driver of the virtual card refuses to fill that at once, as NVIDIA's does. */
+/* More than 2 GiB: the driver of the virtual card, like NVIDIA's, rejects a fill of this size. */
 static void test_large_buffers(void **state) {
     const int64_t bytes = ((int64_t)2 << 30) + 77;
     cl_mem buffer = NULL;

@@ -1,5 +1,4 @@
-/* What a driver says of its device, and what becomes of it: the functions of OpenCL are replaced by cards
- * made of tables. */
+/* Device facts derived from a driver's answers. Table-driven cards replace the OpenCL functions. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 
 #define GIB (1024LL * 1024 * 1024)
 
-/* An answer of the driver: a text, numbers, or none (the call fails). */
+/* An answer of the driver: a text, numbers, or nothing (the call fails). */
 typedef struct property {
     cl_device_info what;
     size_t bytes; /* 0: text */
@@ -85,7 +84,7 @@ static int put_t4(void **state) {
     return 0;
 }
 
-/* An Arc A770, whose kernels may choose among sub-groups of 32, 8 and 16. */
+/* An Arc A770, whose kernels may select sub-groups of 32, 8 or 16. */
 static void put_arc(void) {
     put_t4(NULL);
     platform = "Intel(R) OpenCL Graphics";
@@ -113,7 +112,7 @@ static void each_answer_is_where_it_belongs(void **state) {
     assert_int_equal(t4.vendor, CLEAT_VENDOR_NVIDIA);
     assert_int_equal(t4.memory_total, 15 * GIB);
     assert_int_equal(t4.max_allocation, 4 * GIB);
-    assert_int_equal(t4.alignment, 512); /* bytes; the driver says bits */
+    assert_int_equal(t4.alignment, 512); /* bytes; the driver reports bits */
     assert_int_equal(t4.local_memory, 49152);
     assert_int_equal(t4.max_work_group, 1024);
     assert_int_equal(t4.compute_units, 40);
@@ -149,7 +148,7 @@ static void the_smallest_sub_group_of_intels_cards_is_taken(void **state) {
     find(CL_DEVICE_EXTENSIONS)->text = "cl_khr_fp16";
     assert_int_equal(facts_of_card().sub_group, 0);
     put_arc();
-    find(SUB_GROUP_SIZES)->what = 0; /* listed, but the driver does not answer */
+    find(SUB_GROUP_SIZES)->what = 0; /* listed, but the query fails */
     assert_int_equal(facts_of_card().sub_group, 0);
 }
 
@@ -163,7 +162,7 @@ static void the_platform_names_the_vendor_before_the_device_does(void **state) {
     assert_int_equal(cpu.kind, CLEAT_DEVICE_CPU);
     assert_int_equal(cpu.work_group, 1);
     assert_int_equal(cpu.vector_width, 16);
-    platform = "rusticl"; /* says nothing of the vendor */
+    platform = "rusticl"; /* does not name the vendor */
     assert_int_equal(facts_of_card().vendor, CLEAT_VENDOR_INTEL);
     find(CL_DEVICE_VENDOR)->text = "Advanced Micro Devices, Inc.";
     assert_int_equal(facts_of_card().vendor, CLEAT_VENDOR_AMD);
@@ -173,7 +172,7 @@ static void the_platform_names_the_vendor_before_the_device_does(void **state) {
     assert_int_equal(facts_of_card().kind, CLEAT_DEVICE_OTHER);
 }
 
-/* One that fails to answer has no name, not what lay in memory before. */
+/* If the query fails, the name is empty rather than uninitialised. */
 static void a_driver_may_say_nothing(void **state) {
     (void)state;
     find(CL_DRIVER_VERSION)->what = 0;

@@ -1,4 +1,4 @@
-/* Free memory of a card as read from kernel files, under folders created by the test. */
+/* Free memory of a card as read from kernel files in folders created by the test. */
 /* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>

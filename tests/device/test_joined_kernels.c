@@ -1,5 +1,5 @@
-/* Programs of several parts (joined_source.c): the kernels of the library compile so, each part with its own
- * options, and compute what they compute apart. */
+/* Programs of several parts (joined_source.c): the library's kernels compile with separate options for each
+ * part, and compute the same results as in separate programs. */
 /* ctest: device cost=10 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void build_joined(const cleat_program_key *parts, size_t count, const cha
     cleat_free(source);
 }
 
-/* Files of matrix units need one: test_matrix builds them. */
+/* Files for matrix units require one; test_matrix builds them. */
 static bool is_kernel_file(const char *name) {
     const char *ending = strrchr(name, '.');
     return ending && strcmp(ending, ".cl") == 0 && !strstr(name, "mma");
@@ -39,7 +39,7 @@ static bool ends_with(const char *name, const char *ending) {
     return size >= tail && strcmp(name + size - tail, ending) == 0;
 }
 
-/* Every file with two sets of options, in one program. other_shape: files without it in their names. */
+/* Builds every file with two sets of options in one program. Skips files with other_shape in their names. */
 static void build_all(const char *other_shape, const char *const options[2]) {
     cleat_program_key parts[MOST];
     size_t count = 0;
@@ -78,7 +78,7 @@ static void gpu_kernels_compile_in_one_program(void **state) {
 
 /* --- two parts of one file ------------------------------------------------------------------------------------ */
 
-/* Everything that a file may define, with a value or a form that the options decide. */
+/* Every kind of definition, with values and forms that depend on the options. */
 static const char numbers_text[] = "#include \"numbers.clh\"\n"
                                    "#ifndef OFFSET /* where no option does: this part's alone */\n"
                                    "#define OFFSET 1000\n"
@@ -159,7 +159,7 @@ static void parts_compute_what_they_compute_apart(void **state) {
     remove_folder(folder);
 }
 
-/* Lines keep their file and number, so that a compiler's message names them. */
+/* Lines keep their file and number for compiler messages. */
 static void messages_name_the_line(void **state) {
     const cleat_program_key parts[] = {{"good.cl", "", NULL}, {"bad.cl", "-DBAD=1", NULL}};
     char folder[64], *source = NULL;

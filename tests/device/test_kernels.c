@@ -86,7 +86,7 @@ static void test_folder_comes_before_library(void **state) {
     (void)state;
     put_file(folder, "a.cl", "#include \"lib/common.clh\"\n");
     assert_int_equal(cleat_kernel_source("a.cl", &source, NULL), CLEAT_OK);
-    assert_non_null(strstr(source, "floatv")); /* not in the folder: the built-in source is used */
+    assert_non_null(strstr(source, "floatv")); /* not in the folder: uses the built-in source */
     cleat_free(source);
     put_file(folder, "lib/common.clh", "mine\n");
     expect_source("lib/common.clh", "#line 1 \"lib/common.clh\"\nmine\n");
@@ -167,8 +167,7 @@ static void make_many(cleat_program_key keys[MANY]) {
     }
 }
 
-/* Programs are requested from the last to the first, so that the caller builds some itself and waits for
- * others. */
+/* Requests programs from the last to the first: the caller builds some itself and waits for others. */
 static void test_many_programs(void **state) {
     cleat_program_key keys[MANY];
     cleat_error error;

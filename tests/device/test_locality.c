@@ -12,7 +12,7 @@
 
 #include "device/probe.h"
 
-/* A driver that answers the query for a PCI address with zeros, and does not list its extension. */
+/* A driver that answers the PCI address query with zeros and does not list the extension. */
 cl_int CL_API_CALL clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void *value, size_t *needed) {
     (void)id, (void)needed;
     if (what == CL_DEVICE_EXTENSIONS) {

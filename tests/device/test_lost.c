@@ -1,5 +1,4 @@
-/* A device that is lost, with a driver of a few functions that answer what a row says: they take the place of
- * those of the loader. */
+/* A lost device. A few functions with table-driven answers replace those of the loader. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +44,7 @@ cl_int clReleaseCommandQueue(cl_command_queue queue) {
 
 static const cleat_device card = {.facts.name = "some card"};
 
-/* Every call of a lost device fails, or the first one that waits for it. */
+/* Every call to a lost device fails, or the first one that waits for it. */
 static void a_command_tells(void **state) {
     (void)state;
     static const struct {
@@ -68,7 +67,7 @@ static void a_command_tells(void **state) {
     }
 }
 
-/* Short memory is said as such, unless the device is lost. */
+/* A memory shortage is reported as such unless the device is lost. */
 static void an_error_is_explained(void **state) {
     (void)state;
     memset(&driver, 0, sizeof driver);

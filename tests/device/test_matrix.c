@@ -135,7 +135,7 @@ static void test_wrong_units_are_found_out(void **state) {
         {CLEAT_MATRIX_EMULATED_DOT, "lib/mma_dot.clh", "b->x[12 + r] = MMA_HIGH", "b->x[12 + r] = MMA_LOW"},
     };
     (void)state;
-    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind: it would report these faults */
+    if (getenv("CLEAT_TEST_ROW")) skip(); /* Oclgrind would report these faults */
     setenv("CLEAT_KERNEL_DIR", folder, 1);
     for (size_t i = 0; i < sizeof slips / sizeof *slips; ++i) {
         cleat_error error = {0};
@@ -143,7 +143,7 @@ static void test_wrong_units_are_found_out(void **state) {
         put_altered(slips[i].file, slips[i].from, slips[i].to);
         cleat_status status = cleat_matrix_check(device, slips[i].unit, false, &error);
         if (status != CLEAT_ERR_NOT_SUPPORTED || !strstr(error.text, " instead of "))
-            fail_msg("slip %zu is not found out: %s", i, error.text);
+            fail_msg("slip %zu is not detected: %s", i, error.text);
         snprintf(path, sizeof path, "%s/%s", folder, slips[i].file);
         assert_int_equal(remove(path), 0);
     }
@@ -188,14 +188,14 @@ static void test_answers_are_kept(void **state) {
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
-    put_answer("nv75\n"); /* used as it stands, without a probe */
+    put_answer("nv75\n"); /* used without a probe */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_NV75 && !facts->matrix_bf16);
     put_answer("nv7"); /* damaged: probed again */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     answer_is("emulated bf16\n");
-    put_answer("trying 1\n"); /* the process ended during the probe: one retry */
+    put_answer("trying 1\n"); /* a process ended during the probe: one retry */
     detect(CLEAT_MATRIX_EMULATED);
     assert_true(facts->matrix_unit == CLEAT_MATRIX_EMULATED && facts->matrix_bf16);
     put_answer("trying 2\n"); /* ended during the retry as well */
@@ -220,7 +220,7 @@ static void test_every_answer_is_read(void **state) {
         }
 }
 
-/* This device lacks these built-in functions; a device with them gives another result. */
+/* This device lacks these built-in functions; a device with them gives a different result. */
 static void test_what_does_not_compile_is_not_there(void **state) {
     (void)state;
     if (device->facts.kind != CLEAT_DEVICE_CPU) skip();

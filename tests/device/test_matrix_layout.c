@@ -1,8 +1,7 @@
 /* The register layouts of matrix units (cl/lib/mma_layout.clh) against the vendors' descriptions of the
- * instructions: the effect of each instruction on the registers of its lanes is written down here from the
- * PTX ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides (WMMA of
- * gfx11, MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are 16-bit
- * integers. */
+ * instructions. This file states the effect of each instruction on the registers of its lanes, from the PTX
+ * ISA (mma.m8n8k4, mma.m16n8k8, mma.m16n8k16, ldmatrix), AMD's matrix instruction guides (WMMA of gfx11,
+ * MFMA) and Intel's extension (cl_intel_subgroup_matrix_multiply_accumulate). Elements are 16-bit integers. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ static int high(uint32_t reg) {
 
 /* --- instructions --- */
 
-/* c[rows][columns] += a[rows][depth] b[depth][columns], independent of how the instruction gathered them. */
+/* c[rows][columns] += a[rows][depth] b[depth][columns], independent of the register layout. */
 static void multiply(int rows, int columns, int depth, int a[SIDE][SIDE], int b[SIDE][SIDE], int c[SIDE][SIDE]) {
     for (int m = 0; m < rows; ++m)
         for (int n = 0; n < columns; ++n)
@@ -144,9 +143,8 @@ static void amd_mfma(subgroup *t) {
 }
 
 /* ..._matrix_mad_k16: eight rows, and one column per work-item of the sub-group. Sub-group of 8: int8 a,
- * component m is row m, of which each work-item has two adjacent elements; of 16: short8 a, one element each.
- * int8 b: component i holds rows 2 i and 2 i + 1 of the work-item's column. float8 sums: component m is row
- * m. */
+ * component m is row m, with two adjacent elements per work-item; of 16: short8 a, one element each. int8 b:
+ * component i holds rows 2 i and 2 i + 1 of the work-item's column. float8 sums: component m is row m. */
 static void intel_dpas(subgroup *t, int subgroup_size, int ra, int rb, int rc) {
     int a[SIDE][SIDE] = {{0}}, b[SIDE][SIDE] = {{0}}, c[SIDE][SIDE] = {{0}};
     for (int lane = 0; lane < subgroup_size; ++lane)
@@ -202,7 +200,7 @@ static void execute(int unit, subgroup *t, int ra, int rb, int rc) {
         amd_wmma(t);
         break;
     case CLEAT_MATRIX_AMD_MFMA:
-        exchange_operands(t); /* as mma_mad does: the transposed product */
+        exchange_operands(t); /* the transposed product, like mma_mad */
         amd_mfma(t);
         exchange_operands(t);
         break;
@@ -306,7 +304,7 @@ static void test_nv70_takes_operands_across(void **state) {
     }
 }
 
-/* The kernels' emulated unit has NVIDIA's layout, so that results proven on it hold for NVIDIA's units. */
+/* The kernels' emulated unit has NVIDIA's layout, so results on it hold for NVIDIA's units. */
 static void test_emulated_layout_is_nvidias(void **state) {
     subgroup emulated = {0}, nv75 = {0}, nv80 = {0};
     (void)state;
@@ -388,9 +386,8 @@ static void test_dot_lanes_meet_in_no_bank(void **state) {
             }
 }
 
-/* ldmatrix.x4: threads 8 q to 8 q + 7 address the rows of matrix q; thread l receives, in register q,
- * elements 2 (l % 4) and the next of row l / 4, or with .trans of column l / 4. `tile`: memory contents
- * [16][16]. */
+/* ldmatrix.x4: threads 8 q to 8 q + 7 address the rows of matrix q. Register q of thread l receives elements
+ * 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, or with .trans of column l / 4. `tile`: memory contents [16][16]. */
 static void ldmatrix(int tile[SIDE][SIDE], bool transposed_addresses, bool trans, uint32_t out[32][4]) {
     for (int q = 0; q < 4; ++q) {
         int matrix[8][8];

@@ -1,6 +1,6 @@
 /* Concurrent first starts of several processes on one device: one probes the matrix unit, the others wait for
- * its result, and only a process that no longer exists counts as crashed. Every start is a child process with
- * a new image, because OpenCL does not survive a fork. */
+ * its result, and only a process that no longer exists counts as crashed. Every start executes a new image,
+ * because OpenCL does not survive a fork. */
 /* ctest: device */
 #include <setjmp.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ static bool is_running(pid_t child) {
     return waitpid(child, NULL, WNOHANG) == 0;
 }
 
-/* Whether the one entry in the folder is the mark of a probe in progress. */
+/* Whether the only entry in the folder marks a probe in progress. */
 static bool is_trying(void) {
     char command[256], *data = NULL, path[256] = "";
     size_t size = 0;
@@ -84,7 +84,7 @@ static void sleep_briefly(void) {
     nanosleep(&moment, NULL);
 }
 
-/* A start that is stopped in the middle of its probe. */
+/* A start is stopped in the middle of its probe. */
 static pid_t start_and_stop(void) {
     for (int attempt = 0; attempt < 5; ++attempt) {
         pid_t first = start(60);
@@ -95,7 +95,7 @@ static pid_t start_and_stop(void) {
             kill(first, SIGCONT);
             result_of(first);
         }
-        remove_folder(folder); /* it finished before it could be stopped */
+        remove_folder(folder); /* finished before it could be stopped */
         assert_int_equal(cleat_folder_make(folder, NULL), CLEAT_OK);
     }
     fail_msg("no start could be stopped while it tried the unit");
@@ -105,7 +105,7 @@ static pid_t start_and_stop(void) {
 static void test_second_start_has_the_answer_of_the_first(void **state) {
     (void)state;
     pid_t first = start_and_stop(), second = start(60);
-    assert_int_equal(result_of(start(0.05)), NONE); /* gave up waiting; meanwhile the second one started */
+    assert_int_equal(result_of(start(0.05)), NONE); /* the wait timed out; meanwhile the second one started */
     assert_true(is_trying());
     assert_true(is_running(second));
     kill(first, SIGCONT);
@@ -114,7 +114,7 @@ static void test_second_start_has_the_answer_of_the_first(void **state) {
     assert_false(is_trying());
 }
 
-/* A start that is killed in the middle of its probe. */
+/* A start is killed in the middle of its probe. */
 static void start_and_kill(void) {
     pid_t killed = start_and_stop();
     kill(killed, SIGKILL);

@@ -14,7 +14,7 @@
 
 static void finds_what_should_be_registers(void **state) {
     static const struct {
-        const char *ptx, *kernel; /* NULL: nothing is to be found */
+        const char *ptx, *kernel; /* NULL: no array */
         int bytes;
     } rows[] = {
         {ENTRY("p2_linear_mma") ARRAY("256") "ret;\n}\n", "p2_linear_mma", 256},

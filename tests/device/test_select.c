@@ -1,4 +1,4 @@
-/* Device selection, on made-up lists of cards. */
+/* Device selection from fictitious lists of cards. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void expect_refusal(const char *selector, size_t count, cleat_status stat
 
 static void test_auto(void **state) {
     (void)state;
-    expect_choice("auto", COUNT, 4); /* as much memory as the Radeon, more compute units */
+    expect_choice("auto", COUNT, 4); /* same memory as the Radeon, more compute units */
     expect_choice(NULL, COUNT, 4);
     expect_refusal("", COUNT, CLEAT_ERR_ARGUMENT, "an empty name");
     expect_choice("auto", 3, 1); /* the first of equal devices */

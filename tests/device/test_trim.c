@@ -1,4 +1,4 @@
-/* Memory that compilers leave behind goes back to the system, and compiling works afterwards. */
+/* Memory left by compilers is returned to the system, and compiling still works afterwards. */
 /* ctest: device */
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static long resident_kb(void) {
     return pages * 4;
 }
 
-/* Resident and never written KB of the mappings of files named `part`. */
+/* Resident clean KB in mappings of files whose names contain `part`. */
 static long library_kb(const char *part) {
     char line[4096];
     long sum = 0, kb;
@@ -42,7 +42,7 @@ static long library_kb(const char *part) {
     return sum;
 }
 
-/* Leaves free blocks below one that is in use, as a compiler does, in the arena of one thread. */
+/* Leaves free blocks below a used one in the arena of one thread, as a compiler does. */
 static void *fragment(void *user) {
     void **blocks = malloc((BLOCKS + 1) * sizeof *blocks);
     if (!blocks) return NULL;
@@ -68,7 +68,7 @@ static void free_parts_of_a_heap_go_back(void **state) {
     cleat_trim_memory();
     const long after = resident_kb();
     free(last);
-    if (before - start < 24 * 1024) skip(); /* the allocator of this machine keeps nothing */
+    if (before - start < 24 * 1024) skip(); /* this machine's allocator retains nothing */
     if (before - after < 24 * 1024) fail_msg("%ld KB, %ld after trimming", before, after);
 }
 
@@ -78,7 +78,7 @@ static void a_compilers_pages_go_back_and_return(void **state) {
     cleat_error error = {0};
     (void)state;
     const long before = library_kb("libLLVM");
-    if (before < 4 * 1024) skip(); /* the driver has no such library */
+    if (before < 4 * 1024) skip(); /* the driver does not load this library */
     cleat_trim_memory();
     const long after = library_kb("libLLVM");
     if (after > before / 4) fail_msg("%ld KB of libLLVM, %ld after trimming", before, after);
@@ -94,8 +94,8 @@ static void *trim(void *user) {
     return NULL;
 }
 
-/* Programs are built by threads, each of which trims. With the allocator of a sanitizer, that of the C
- * library may be first used here. */
+/* Threads build programs and trim afterwards. With a sanitizer's allocator, the C library's may be first used
+ * here. */
 static void threads_trim_at_once(void **state) {
     (void)state;
     for (int i = 0; i < TRIES; ++i) {

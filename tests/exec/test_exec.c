@@ -212,7 +212,7 @@ static void test_build_failures(void **state) {
     expect_run_fails(TINY_BROKEN_SOURCE, CLEAT_ERR_BUILD, "tiny_affine", "this_name_is_not_declared");
 }
 
-/* A caller can wait until all programs are built; a run then waits for none. */
+/* A caller can wait until all programs are built; a run then waits for no program. */
 static void test_built_before_a_run(void **state) {
     cleat_error error;
     rig r;
@@ -248,8 +248,8 @@ static void test_kernels_that_fail_are_named(void **state) {
     expect_run_fails(TINY_HUGE_GROUP, CLEAT_ERR_DEVICE, "tiny_affine", "CL_INVALID_WORK_");
 }
 
-/* A kernel that fails on the device is visible in the status of the event of its run; a user event stands in
- * for it. The name of the kernel: tests/virtual_card/test_lost.sh. */
+/* A kernel failure on the device appears in the event status of its run; a user event stands in for it.
+ * tests/virtual_card/test_lost.sh tests the name of the kernel. */
 static void fail_last_run(cleat_exec *exec, size_t graph) {
     cl_int code = CL_SUCCESS;
     if (exec->graphs[graph].ended) clReleaseEvent(exec->graphs[graph].ended);
@@ -273,7 +273,7 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     assert_int_equal(error.cl_code, CL_OUT_OF_RESOURCES);
     ok(cleat_exec_finish(exec, &error), &error);
     fail_last_run(exec, 1);
-    /* a read that fails as well: the failed run is reported first */
+    /* if a read fails as well, the failed run is reported first */
     assert_int_not_equal(cleat_exec_read_unchecked(exec, 1, r.total, NULL, &error), CLEAT_OK);
     assert_non_null(strstr(error.text, "a kernel of graph 'b' (CLEAT_LAUNCH_BLOCKING=1 names it)"));
     assert_int_not_equal(cleat_exec_read_unchecked(exec, 1, r.total, NULL, &error), CLEAT_OK);
@@ -281,7 +281,7 @@ static void test_failure_during_a_run_is_named_once(void **state) {
     float total[N];
     fail_last_run(exec, 1);
     assert_int_equal(cleat_exec_read_unchecked(exec, 1, r.total, total, &error),
-                     CLEAT_ERR_DEVICE_MEMORY); /* a read that succeeds reports the failure of the run */
+                     CLEAT_ERR_DEVICE_MEMORY); /* a successful read reports the failure of the run */
     assert_non_null(strstr(error.text, "a kernel of graph 'b' (CLEAT_LAUNCH_BLOCKING=1 names it)"));
     ok(cleat_exec_read_unchecked(exec, 1, r.total, total, &error), &error);
     cleat_exec_destroy(exec);
@@ -336,7 +336,7 @@ static void test_no_host_memory(void **state) {
 }
 
 static void test_marks_become_complete_in_order(void **state) {
-    enum { MARKS = 300 }; /* more than a device remembers */
+    enum { MARKS = 300 }; /* more than a device records */
     cleat_error error;
     rig r;
     (void)state;

@@ -83,7 +83,7 @@ static cleat_status run(const char *first, const char *second, float *y, cleat_e
     return status;
 }
 
-/* Both sources have the name "mine.cl" and the same options: each is built from its own text. */
+/* Both sources have the name "mine.cl" and the same options; each is built from its own text. */
 static void test_two_texts_of_one_name(void **state) {
     float y[N];
     cleat_error error;

@@ -1,4 +1,4 @@
-/* Mistakes of a program that uses the public headers: each is an error that says what was wrong. */
+/* Mistakes of a program that uses the public headers: each returns an error with its cause. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ enum { N = 8 };
 static cleat_device *device;
 static const int64_t shape[] = {N};
 
-/* A store with a graph that has an input x and y = 3 x; without an error so far. */
+/* A store with a graph of input x and y = 3 x, without an error so far. */
 typedef struct rig {
     cleat_store *store;
     cleat_graph *graph, *other;
@@ -43,13 +43,13 @@ static void close_rig(rig *r) {
     cleat_store_destroy(r->store);
 }
 
-/* The call failed with `wanted`, and the message contains `words`. */
+/* Asserts that the call failed with `wanted` and that the message contains `words`. */
 static void says(cleat_status status, cleat_status wanted, const cleat_error *error, const char *words) {
     if (status != wanted || !strstr(error->text, words))
         fail_msg("status %d, '%s': expected %d, '%s'", (int)status, error->text, (int)wanted, words);
 }
 
-/* Building: the first wrong call is the graph's error, and a plan of the graph repeats it. */
+/* Building: the first wrong call sets the graph's error, and a plan of the graph repeats it. */
 static void expect_error(rig *r, cleat_status wanted, const char *words) {
     cleat_error error = {0}, planned = {0};
     cleat_device_facts facts = {.max_allocation = 1 << 30, .memory_total = 1 << 30, .alignment = 64};
@@ -208,7 +208,7 @@ static void test_reads(void **state) {
     says(cleat_exec_read(it.exec, 0, r->y, values, 2 * sizeof values, &error), CLEAT_ERR_ARGUMENT, &error, "64 bytes");
     says(cleat_exec_read(it.exec, 0, it.late, values, sizeof values, &error), CLEAT_ERR_ARGUMENT, &error,
          "call cleat_retain");
-    cleat_retain(r->graph, it.late); /* too late: the plan is made */
+    cleat_retain(r->graph, it.late); /* too late: the plan exists */
     says(cleat_exec_read(it.exec, 0, it.late, values, sizeof values, &error), CLEAT_ERR_ARGUMENT, &error,
          "before the plan is made");
     ok(cleat_exec_run(it.exec, 1, &error), &error);

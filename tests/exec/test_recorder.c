@@ -86,7 +86,7 @@ static void expect_kind(const cleat_command *command, cleat_command_kind kind) {
     if (command->kind != kind) fail_msg("a command of kind %d, not %d", (int)command->kind, (int)kind);
 }
 
-/* Before, during and after: the sum shows that nothing was lost or ran twice. */
+/* Runs before, during and after recording: the sum shows that no run was lost or repeated. */
 static void test_all_commands_once(void **state) {
     rig *r = *state;
     cleat_error error;
@@ -121,8 +121,8 @@ static void test_all_commands_once(void **state) {
     cleat_recorder_clear(&recorder);
 }
 
-/* Commands of the compute queue do not overlap, none ends before the host enqueued it, and none after the
- * host had waited for it. */
+/* Commands of the compute queue do not overlap, and each ends between its enqueueing and the end of the
+ * host's wait. */
 static void test_times(void **state) {
     rig *r = *state;
     cleat_error error;
@@ -155,7 +155,7 @@ static void test_times(void **state) {
     cleat_recorder_clear(&recorder);
 }
 
-/* Without a recorder the queues keep no times. */
+/* Without a recorder the queues record no times. */
 static void test_queues_are_restored(void **state) {
     (void)state;
     cleat_error error;
@@ -171,7 +171,7 @@ static void test_queues_are_restored(void **state) {
     assert_false(properties & CL_QUEUE_PROFILING_ENABLE);
 }
 
-/* A recorder that is used again begins empty. A device without such queues keeps those it has. */
+/* A reused recorder begins empty. A device without such queues keeps its own. */
 static void test_again_and_refused(void **state) {
     rig *r = *state;
     cleat_error error;

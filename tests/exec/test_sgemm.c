@@ -1,4 +1,4 @@
-/* CLBlast inside a plan: its workspace is planned, is large enough for any tuning of CLBlast, and is the only
+/* CLBlast in a plan: its workspace is planned, is large enough for any tuning of CLBlast, and is the only
  * memory it uses. */
 /* ctest: device slow */
 #include <math.h>
@@ -90,7 +90,7 @@ static void rig_open(rig *r, bool workspace) {
     memset(r, 0, sizeof *r);
     ok(cleat_store_create(&r->store, &error), &error);
     ok(cleat_graph_create(r->store, "g", &r->graph, &error), &error);
-    cleat_input(r->graph, "before", CLEAT_F32, 1, one); /* so that A does not begin at offset 0 */
+    cleat_input(r->graph, "before", CLEAT_F32, 1, one); /* moves A away from offset 0 */
     r->a = cleat_input(r->graph, "a", CLEAT_F32, 2, a);
     cleat_param(r->graph, "first", 1, one, (cleat_init){CLEAT_INIT_ZERO, 0});
     r->b = cleat_param(r->graph, "b", 2, b, (cleat_init){CLEAT_INIT_ZERO, 0});

@@ -20,7 +20,7 @@ enum { MOST = 20000, GRAPHS = 3, BATCHES = 30, SLOW = 20 };
 static cleat_device *device;
 static int n = MOST; /* elements of an input */
 
-/* Graphs that share a total: each adds its factor times its input, slowly enough that transfers overtake
+/* Graphs that share a total. Each adds its factor times its input, slowly enough for transfers to overtake
  * it. */
 typedef struct rig {
     cleat_store *store;
@@ -66,7 +66,7 @@ static cleat_staging *new_staging(rig *r) {
     return staging;
 }
 
-/* Every element of batch b is b + 1, so that a mixture of two batches shows in the sum. */
+/* Every element of batch b is b + 1, so the sum reveals a mixture of two batches. */
 static void fill_batch(const rig *r, int graph, cleat_staging *staging, int batch) {
     float *x =
         (float *)((char *)cleat_staging_data(staging) + cleat_exec_input_offset(r->exec, (size_t)graph, r->x[graph]));
@@ -137,8 +137,7 @@ static void test_upload_ahead(void **state) {
     for (int i = 0; i < 2; ++i) cleat_staging_destroy(staging[i]);
 }
 
-/* A gate in the transfer queue blocks the transfer: the run, enqueued meanwhile, must not start without
- * it. */
+/* A gate in the transfer queue blocks the transfer; the run, enqueued meanwhile, must not start before it. */
 static void test_run_waits_for_its_upload(void **state) {
     rig *r = *state;
     cleat_error error;
@@ -199,7 +198,7 @@ static void test_layout_of_inputs(void **state) {
 
 /* --- threads --- */
 
-/* A loader fills buffers that the trainer uploads; each passes a buffer to the other by its `full` flag. */
+/* A loader fills buffers that the trainer uploads; each passes a buffer to the other through its `full` flag. */
 typedef struct belt {
     rig *r;
     cleat_staging *staging[2];

@@ -1,4 +1,4 @@
-/* Operations for the exec tests only. Their kernels come from tests/exec/cl through CLEAT_KERNEL_DIR. */
+/* Operations for the exec tests. Their kernels come from tests/exec/cl through CLEAT_KERNEL_DIR. */
 #ifndef CLEAT_TESTS_TINY_H
 #define CLEAT_TESTS_TINY_H
 

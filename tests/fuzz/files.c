@@ -1,5 +1,5 @@
-/* Files of the fuzzer's bytes, in a folder of their own. They stay open: to create another one for each input,
- * or to cut it to nothing, takes longer than many a parser. */
+/* Files with the fuzzer's bytes in a separate folder. They stay open, because creating or truncating a file
+ * for each input takes longer than many parsers. */
 #include "fuzz.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ typedef struct written {
 } written;
 
 static char folder[64];
-static written files[16]; /* to be removed */
+static written files[16]; /* removed by fuzz_clear */
 static size_t n_files;
 
 void fuzz_clear(void) {
@@ -33,7 +33,7 @@ static void remove_folder(void) {
 
 const char *fuzz_folder(void) {
     if (folder[0]) return folder;
-    /* in memory, where there is such a place: a fuzzer writes thousands of files a second */
+    /* in memory if possible: a fuzzer writes thousands of files per second */
     snprintf(folder, sizeof folder, "%s/cleat-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(folder)) abort();
     atexit(remove_folder);
@@ -62,7 +62,7 @@ const char *fuzz_file(const char *name, const uint8_t *bytes, size_t size) {
     written *to = find_file(name);
     struct stat found;
     if (fstat(to->file, &found) != 0) abort();
-    if (found.st_nlink == 0) { /* the library has removed or replaced it */
+    if (found.st_nlink == 0) { /* the library removed or replaced it */
         close(to->file);
         to->file = open_file(to->path);
     }

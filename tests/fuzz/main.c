@@ -1,8 +1,8 @@
 /* The fuzzer, and the replay of its inputs.
  *
  * With clang's libFuzzer (CLEAT_FUZZER): the entry points of the fuzzer; CLEAT_FUZZ_TARGET names the target.
- * Otherwise a program: `fuzz CORPUS [NAME]` gives every file CORPUS/NAME/FILE to its target, and prints how
- * many there were. */
+ * Otherwise a program: `fuzz CORPUS [NAME]` passes every file CORPUS/NAME/FILE to its target and prints their
+ * number. */
 #include "fuzz.h"
 
 #include "cleat/core.h"
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
 
 const bool fuzz_is_quick = false;
 
-/* Every input of one target. Returns their number. */
+/* Replays every input of one target. Returns their number. */
 static size_t replay(const char *corpus, const fuzz_target *target) {
     char folder[1024], path[2048];
     cleat_listing files = {0};
@@ -74,8 +74,7 @@ static size_t replay(const char *corpus, const fuzz_target *target) {
         snprintf(path, sizeof path, "%s/%s", folder, files.names[i]);
         fprintf(stderr, "%s\n", path); /* the last line names the input that fails */
         if (cleat_file_read(path, &data, &size, NULL)) exit(1);
-        uint8_t *exact =
-            malloc(size ? size : 1); /* without the zero behind, so that a sanitizer sees each byte too many */
+        uint8_t *exact = malloc(size ? size : 1); /* without a terminating zero, so a sanitizer detects any overrun */
         if (!exact) exit(1);
         memcpy(exact, data, size);
         cleat_free(data);

@@ -3,7 +3,7 @@
 
   tests/fuzz/make_corpus.py
 
-Inputs that the fuzzer found (found_*) stay. Where Pillow is not installed, the JPEG files stay as they are.
+Keeps inputs that the fuzzer found (found_*), and the JPEG files if Pillow is not installed.
 """
 import gzip
 import io

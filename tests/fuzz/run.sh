@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes the parsers with libFuzzer: each target for SECONDS, as many at once as CLEAT_TEST_JOBS says (1).
+# Fuzzes the parsers with libFuzzer: each target for SECONDS, CLEAT_TEST_JOBS (1) at a time.
 #   tests/fuzz/run.sh SECONDS [TARGET ...]
-# The fuzzer is built with clang in $CLEAT_FUZZ_BUILD (build-fuzz), and brought up to date; new inputs are kept in its folder
-# `inputs`, and what makes a parser fail in `findings`: copy that to tests/fuzz/corpus/TARGET/found_WHAT with its repair.
-# CLEAT_FUZZ_SEED: the same inputs every time (0, the default: others). CLEAT_FUZZ_RUNS: a target ends after this number of inputs, too.
-# Prints for each target its inputs. Exit status 1: there is a finding (with whole stacks of allocations:
+# Builds the fuzzer with clang in $CLEAT_FUZZ_BUILD (build-fuzz) and keeps it up to date. Its folder `inputs` keeps new inputs, and
+# `findings` those that make a parser fail: copy them to tests/fuzz/corpus/TARGET/found_WHAT together with the fix.
+# CLEAT_FUZZ_SEED: repeats the same inputs (0, the default: different ones). CLEAT_FUZZ_RUNS: also ends a target after this number of inputs.
+# Prints the number of inputs of each target. Exit status 1: a finding (for full allocation stacks:
 # CLEAT_FUZZ_TARGET=TARGET build-fuzz/tests/fuzz FILE); 77: no clang with libFuzzer.
 set -euo pipefail
 
@@ -34,7 +34,7 @@ make_fuzzer() {
 fuzz() {
     local target=$1 log=$build/$1.log inputs=$build/inputs/$1 findings=$build/findings/$1 status=0 executed
     mkdir -p "$inputs" "$findings"
-    # half of the time went to the statistics of entropic, and to stacks of allocations
+    # entropic's statistics and allocation stacks would take half of the time
     CLEAT_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_odr_violation=0:malloc_context_size=0:quarantine_size_mb=16:use_madv_dontdump=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         "$build/tests/fuzz" -max_total_time="$seconds" -runs="${CLEAT_FUZZ_RUNS:--1}" -seed="${CLEAT_FUZZ_SEED:-0}" -timeout=20 -rss_limit_mb=3000 -max_len=16384 -print_final_stats=1 -entropic=0 \
         -artifact_prefix="$findings/" "$inputs" "$here/corpus/$target" >"$log" 2>&1 || status=$?

@@ -20,7 +20,7 @@ static uint32_t number_at(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* A wrong checksum ends the reading of a PNG: they are made right. */
+/* Corrects the checksums of a PNG, because a wrong one ends the parsing. */
 static void repair_checksums(uint8_t *bytes, size_t size) {
     for (size_t at = 8; at + 12 <= size;) {
         const size_t length = number_at(bytes + at);
@@ -31,7 +31,7 @@ static void repair_checksums(uint8_t *bytes, size_t size) {
     }
 }
 
-/* Up to 2^22 pixels: larger ones are only slow. */
+/* Up to 2^22 pixels; larger images are only slow. */
 static void read_image(const char *path) {
     cleat_image image = {0};
     if (cleat_image_probe(path, &image, NULL) || image.height * image.width > 1 << 22) return;
@@ -71,7 +71,7 @@ static void gzip(const uint8_t *bytes, size_t size) {
     read_idx(bytes, size, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
 }
 
-/* The second part of the input repeats, up to a record. */
+/* The second part of the input repeats to fill a record. */
 static void cifar(const uint8_t *bytes, size_t size) {
     enum { RECORD = 3073 };
     uint8_t record[RECORD];

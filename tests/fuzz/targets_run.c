@@ -46,7 +46,7 @@ static void safetensors(const uint8_t *bytes, size_t size) {
     cleat_safetensors_close(file);
 }
 
-/* A family's profile takes its sizes from the weights. */
+/* Sets the sizes of a family's profile from the weights. */
 static void adopt(const cleat_model_class *family, cleat_weights *opened) {
     char assignment[96];
     cleat_profile *made = NULL;
@@ -56,8 +56,8 @@ static void adopt(const cleat_model_class *family, cleat_weights *opened) {
     cleat_profile_destroy(made);
 }
 
-/* config.json, then the file of tensors. The fuzzer's inputs are read by one family each, of the input's
- * choice; those of the corpus by all. */
+/* config.json, then the file of tensors. One family, selected by the input, reads each of the fuzzer's
+ * inputs; all families read those of the corpus. */
 static void weights(const uint8_t *bytes, size_t size) {
     const uint8_t *part = bytes;
     const size_t whole = size;
@@ -79,7 +79,7 @@ static void weights(const uint8_t *bytes, size_t size) {
     cleat_weights_close(opened);
 }
 
-/* The input is the JSON within; the text around it and its hash are right. */
+/* The input is the inner JSON; the text around it and its hash are valid. */
 static void state(const uint8_t *bytes, size_t size) {
     cleat_train_state read;
     cleat_checkpoint_files files = {0};

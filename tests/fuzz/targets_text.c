@@ -82,12 +82,12 @@ static void lines(const uint8_t *bytes, size_t size) {
 /* The header of encode_cache.c. */
 enum { HASHED_FROM = 40 + 80, HASH_AT = 40 + 40 };
 
-/* The checksum of the input is made right, and its key that of the texts: only numbers are the fuzzer's. */
+/* Sets a valid checksum and the key of the texts, so the fuzzer changes only the contents. */
 static void encode_cache(const uint8_t *bytes, size_t size) {
     static const cleat_text_view texts[] = {{"ab", 2}, {"c", 1}};
     static cleat_tokenizer *tokenizer;
     static char key[40], path[512];
-    if (!tokenizer) { /* once: a cache that the library has written gives the key */
+    if (!tokenizer) { /* once: reads the key from a cache that the library has written */
         setenv("CLEAT_CACHE_DIR", fuzz_folder(), 1);
         char *data = NULL;
         size_t length = 0;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Converts a reference trajectory of the old format to the present one, which src/inspect/verify/golden.h describes.
+"""Converts a reference trajectory from the old format to the current one, described in src/inspect/verify/golden.h.
 
     python3 tests/golden/convert.py FILE OUT
 
 A file of the old format describes the model by its metadata `config` (JSON: sizes, and the loss as a sentence) and AdamW by its
-metadata `optimizer`; sizes that `config` lacks are extents of its parameters. Its batch is `input`, `target` and, where sequences are
+metadata `optimizer`; sizes that `config` lacks are extents of its parameters. Its batch is `input`, `target` and, if sequences are
 padded, `lengths`. The converted file has the metadata `profile` and `sizes`, and the fields of the family's data under their own
-names; parameters, gradients, output and losses are copied. A file that is not understood is refused with the reason, exit status 1;
-keys of `config` that no family uses are named. Needs the standard library only.
+names; parameters, gradients, output and losses are copied. A file that cannot be converted is rejected with the reason and exit
+status 1; unused keys of `config` are reported. Needs only the standard library.
 """
 import array
 import json
@@ -26,7 +26,7 @@ TEXT = [("model.dropout", None, None, 0), ("model.d_model", "d_model", ("emb.wei
 CLASSES = [("classes", None, ("head.weight", 0), None)]
 SERIES = [("model.dropout", None, None, 0), ("data.lookback", "T", None, 1), ("data.horizon", None, None, 1)]
 TERMS = ["pair_distance", "lddt_loss", "frame", "handedness", "bond_length", "bond_angle", "clash", "base_pair", "coordinate"]
-SETTING = {"lddt_loss": "lddt"}  # the setting of a term, where it has another name
+SETTING = {"lddt_loss": "lddt"}  # the setting of a term, if its name differs
 
 
 def mask_rows(heads):
@@ -47,7 +47,7 @@ def refuse(reason):
 
 
 class Array:
-    """An array of the file, or one that is made: I64 or F32, and `values` as a flat array."""
+    """An array of the file, or a new one: I64 or F32, with `values` as a flat array."""
 
     def __init__(self, dtype, shape, values):
         self.dtype, self.shape = dtype, list(shape)
@@ -113,7 +113,7 @@ def is_number(value):
 
 
 class Model:
-    """What the file says of its model, while one family after the other is tried."""
+    """The file's description of its model, while one family after the other is tried."""
 
     def __init__(self, arrays, config):
         self.arrays, self.config = arrays, config
@@ -124,7 +124,7 @@ class Model:
         (self.sections.setdefault(section, {}) if section else self.sizes)[key] = value
 
     def find(self, key):
-        """A number or a list of config; None if it has none."""
+        """A number or a list from config, or None."""
         value = self.config
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
@@ -164,7 +164,7 @@ class Model:
         return True
 
     def read_stages(self):
-        """Blocks of each stage: those of config, or of the parameters, where a stage has twice the channels of the one before."""
+        """Blocks of each stage, from config or from the parameters: a stage has twice the channels of the previous one."""
         self.set("model.stem", "large" if (self.find("stem") or self.extent("stem.weight", 2)) == 7 else "small")
         blocks, width, number = self.find("blocks"), self.extent("stem.weight", 0), 1
         if blocks is None:
@@ -237,7 +237,7 @@ class Batch:
         return Array(dtype, [self.size, self.length], [value(n, i) for n in self.lengths for i in range(self.length)])
 
     def means(self):
-        """[terms, B]: chains weigh as many residues, or bonds, as they have."""
+        """[terms, B]: the weight of a chain is its number of residues or bonds."""
         scale, bonds = {name: [0.0] * self.size for name in TERMS}, sum(self.lengths) - self.size
         scale["coordinate"] = [n / sum(self.lengths) for n in self.lengths]
         scale["bond_length"] = [(n - 1) / max(1, bonds) for n in self.lengths]
@@ -271,8 +271,8 @@ FIELDS = {
 
 # --- families ----------------------------------------------------------------------------------------------------------------
 
-# Type of the model; what the sentence on the loss contains; a key that config must have (None: any); rows of settings; a function for
-# what no row describes (None: nothing); fields.
+# Type of the model; text in the sentence on the loss; a key that config must have (None: any); rows of
+# settings; a function for settings without a row (None: none); fields.
 FAMILIES = [
     ("rna_transformer", ["valid coordinates", "valid neighbours"], None,
      TEXT + [("model.head", None, None, "absolute"), ("model.positions", None, None, "start"), ("bond", None, None, 5.9)] +
@@ -355,7 +355,7 @@ def convert(arrays, metadata):
             refuse(f"there is no array '{name}'")
     for name in sorted(arrays.keys() - results.keys() - {"input", "target", "lengths"}):
         print(f"{sys.argv[1]}: the array '{name}' is not converted", file=sys.stderr)
-    made = dict(sorted(made.items(), key=lambda item: item[1].dtype != "I64"))  # first those of 8 bytes, so that all are aligned
+    made = dict(sorted(made.items(), key=lambda item: item[1].dtype != "I64"))  # 8-byte types first, which aligns all arrays
     rest = {key: value for key, value in metadata.items() if key not in ("config", "optimizer")}
     return {**made, **results}, {"profile": profile, "sizes": json.dumps(model.sizes), **rest}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the reference training of text_pretrain: ten AdamW steps of BertForMaskedLM of transformers, whose decoder is tied
-to the word embeddings, in double precision. Keys as tools/make_golden.py writes them.
+to the word embeddings, in double precision. The keys are those of tools/make_golden.py.
 
     python3 tests/golden/make_pretrain.py src/inspect/verify/checks/text_pretrain.safetensors      (of the self-check)
 """
@@ -34,7 +34,7 @@ max_grad_norm = none
 
 
 def names():
-    """Layers here and in transformers; three of them are one matrix here."""
+    """Names of layers here and in transformers; three of theirs form one matrix here."""
     found = {"emb.word": ["bert.embeddings.word_embeddings"], "emb.position": ["bert.embeddings.position_embeddings"],
              "emb.type": ["bert.embeddings.token_type_embeddings"], "emb.norm": ["bert.embeddings.LayerNorm"],
              "mlm.dense": ["cls.predictions.transform.dense"], "mlm.norm": ["cls.predictions.transform.LayerNorm"]}
@@ -60,7 +60,7 @@ def collect(model, prefix, value, arrays):
 
 
 def make_batch():
-    """Tokens with chosen ones masked, and the chosen ones; -1 elsewhere."""
+    """Tokens with the selected ones masked, and the selected tokens (-1 elsewhere)."""
     tokens = torch.randint(FIRST_WORD, VOCABULARY, (BATCH, LENGTH))
     labels = torch.full((BATCH, LENGTH), -1)
     for b, length in enumerate(LENGTHS):
@@ -72,7 +72,7 @@ def make_batch():
 
 
 def chosen_rows(model, logits, labels):
-    """[B, M, V]; a row without a chosen token has the logits of a vector of zeros."""
+    """[B, M, V]; a row without a selected token has the logits of a zero vector."""
     rows = round(FRACTION * LENGTH)
     empty = model.cls(torch.zeros(1, WIDTH))[0]
     output = empty.expand(BATCH, rows, VOCABULARY).clone()

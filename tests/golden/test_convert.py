@@ -3,9 +3,9 @@
 
     test_convert.py CLEAT SOURCE
 
-Files of the old format of every family are made of those of the repository, whose values they had: converted again they are the same.
-The shared ones are converted without a remark. Files that the converter does not understand are refused with the reason, and so are
-files of the old format by `cleat verify`, which names the converter.
+Files of every family in the repository are rewritten in the old format; converting them reproduces the original files. The shared
+files are converted without a message. The converter rejects files that it cannot convert with the reason; `cleat verify` rejects
+files of the old format and names the converter.
 """
 # ctest: device
 import json
@@ -25,8 +25,8 @@ SEGFORMER = {"dims": [4, 6, 8, 10], "heads": [1, 3, 2, 2], "sr": [5, 2, 1, 1], "
              "classes": 2, "layout": "NCHW", "B": 2, "loss": "per-pixel cross entropy"}
 MASK_LOSS = {"positive_weight": 2.5, "focal_gamma": 1.5, "dice": 0.7}
 TEXT = {"vocab": 11, "d_model": 16, "heads": 2, "layers": 1, "d_ff": 24, "B": 3, "L": 29}
-# File of the repository: config of the old format (keys that can be read from the parameters are left out of some), names of input
-# and target.
+# File of the repository: config of the old format (some omit keys that can be read from the parameters),
+# names of input and target.
 OLD = {
     "tests/golden/rna": ({"vocab": 5, "d_model": 24, "heads": 3, "layers": 2, "d_ff": 40, "B": 3, "L": 29, "loss":
                           "mean over valid coordinates of squared error + mean over valid neighbours of (sqrt(|c[i+1]-c[i]|^2 + 1e-6) "
@@ -71,7 +71,7 @@ def bare(path):
 
 
 def older(path):
-    """A file of the repository as the old format had it."""
+    """A file of the repository in the old format."""
     arrays, metadata = bare(SOURCE / f"{path}.safetensors")
     config, values, target = OLD[path]
     made = {"input": arrays[values], "target": arrays[target]}
@@ -108,7 +108,7 @@ def check_families(folder):
         convert.write(old, *older(path))
         done = run(old, new)
         check(done.returncode == 0 and not done.stderr, f"{path}: {done.stderr}")
-        check(new.read_bytes() == (SOURCE / f"{path}.safetensors").read_bytes(), f"{path} is another file once converted")
+        check(new.read_bytes() == (SOURCE / f"{path}.safetensors").read_bytes(), f"{path} differs after conversion")
 
 
 def check_refusals(folder):
@@ -145,7 +145,7 @@ def check_refusals(folder):
 
 
 def check_shared(folder):
-    """verify.golden repeats them."""
+    """Converts the shared files; verify.golden reproduces them."""
     for path in sorted(SHARED.glob("*.safetensors")):
         done = run(path, folder / path.name)
         check(done.returncode == 0 and not done.stderr, f"{path}: {done.stderr}")

@@ -9,7 +9,7 @@
 
 typedef struct fake_attr {
     int64_t rows, columns, workspace;
-    int32_t n_out; /* norm and attention: columns of their second output */
+    int32_t n_out; /* norm, attention: columns of the second output */
 } fake_attr;
 
 static const fake_attr *attr_of(const cleat_node *node) {
@@ -207,7 +207,7 @@ cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer 
 /* --- random graphs --- */
 
 static cleat_tensor *draw_tensor(cleat_random *random, cleat_tensor **pool, int count) {
-    int span = count < 6 || cleat_random_below(random, 5) == 0 ? count : 6; /* mostly recent ones */
+    int span = count < 6 || cleat_random_below(random, 5) == 0 ? count : 6; /* mostly recent tensors */
     return pool[count - 1 - (int)cleat_random_below(random, (uint32_t)span)];
 }
 

@@ -1,5 +1,5 @@
-/* Operations that compute nothing: shapes, in-place outputs, workspaces and gradient nodes for the tests of
- * the graph room. */
+/* Operations that compute nothing: shapes, in-place outputs, workspaces and gradient nodes for the graph
+ * tests. */
 #ifndef CLEAT_TESTS_FAKE_OPS_H
 #define CLEAT_TESTS_FAKE_OPS_H
 
@@ -29,7 +29,7 @@ typedef struct fake_transformer {
 } fake_transformer;
 cleat_tensor *fake_transformer_build(cleat_graph *graph, const fake_transformer *shape);
 
-/* Builds about `nodes` (at most 380) nodes on an empty graph: one or two results each, mostly consumed soon;
+/* Adds about `nodes` (at most 380) nodes to an empty graph: one or two results each, mostly consumed soon;
  * reshapes, workspaces, in-place results, retained tensors, and a state that changes. */
 void fake_random_build(cleat_graph *graph, cleat_random *random, int nodes);
 

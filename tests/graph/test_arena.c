@@ -22,7 +22,7 @@ static int32_t below(cleat_random *random, int32_t n) {
     return (int32_t)cleat_random_below(random, (uint32_t)n);
 }
 
-/* Sizes over four decades. `long_lived` of a hundred blocks live for a random part of the whole, the others
+/* Sizes span four decades. `long_lived` percent of the blocks live for a random part of the whole, the others
  * for a few nodes. */
 static void draw_blocks(cleat_random *random, cleat_block *blocks, int count, int times, int long_lived) {
     for (int i = 0; i < count; ++i) {
@@ -101,8 +101,8 @@ static void random_blocks_never_overlap(void **state) {
     }
 }
 
-/* The guarantee of the planner: at most a tenth more than the bound. Measured: 1.05 at worst, 1.02 for sets
- * as large as real graphs. */
+/* The planner guarantees at most 1.1 times the bound. Measured: 1.05 at worst, 1.02 for sets as large as real
+ * graphs. */
 static void random_blocks_waste_little(void **state) {
     (void)state;
     static cleat_block blocks[MAX_BLOCKS];
@@ -144,8 +144,7 @@ static void same_blocks_same_places(void **state) {
     }
 }
 
-/* A set that fits into the slabs of an earlier one adds nothing; one that does not fit adds only the missing
- * bytes. */
+/* A set that fits into the slabs of an earlier one adds nothing; a larger set adds only the missing bytes. */
 static void sets_share_slabs(void **state) {
     (void)state;
     static cleat_block blocks[150];

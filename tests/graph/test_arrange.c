@@ -1,4 +1,5 @@
-/* Stores whose parameters are not all trained alike: places in the flat buffers, gradients, and what a plan saves. */
+/* Stores with parameter groups and frozen parameters: places in the flat buffers, gradients, and memory saved
+ * by a plan. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,9 +18,9 @@
 static const cleat_device_facts facts = {.alignment = 256, .max_allocation = (int64_t)1 << 40};
 
 typedef struct names {
-    const char *frozen; /* parameters whose names begin so */
-    const char *slow;   /* a quarter of the learning rate */
-    const char *below;  /* parameters whose names sort before it are frozen, too */
+    const char *frozen; /* parameters whose names begin with this prefix */
+    const char *slow;   /* trained at a quarter of the learning rate */
+    const char *below;  /* parameters whose names sort before it are also frozen */
 } names;
 
 static void choose(void *user, const char *name, int rank, cleat_param_rule *rule) {
@@ -60,7 +61,7 @@ static void one_rule_moves_nothing(void **state) {
     }
 }
 
-/* Trained groups, then frozen parameters: with and without a half weight, and with only that. */
+/* Trained groups, then frozen parameters: with a half weight, without one, and with only a half weight. */
 static void parameters_lie_by_rule(void **state) {
     (void)state;
     names n = {"frozen", "slow", NULL};
@@ -104,7 +105,7 @@ static void parameters_lie_by_rule(void **state) {
         assert_int_equal(cleat_store_grad(store, i) == NULL, frozen);
         assert_int_equal(cleat_store_moment(store, i, 1) == NULL, frozen);
     }
-    /* nothing may follow */
+    /* nothing follows */
     assert_null(param(graph, "late", 5));
     assert_int_not_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
     cleat_graph_destroy(graph);

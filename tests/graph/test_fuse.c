@@ -33,7 +33,7 @@ static void world_destroy(world *w) {
     cleat_store_destroy(w->store);
 }
 
-/* --- operations that compute nothing: `product` fuses `shape`, which may also read another input --- */
+/* --- operations that compute nothing: `product` fuses `shape`, which can read another input --- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, CLEAT_F32, 1, (int64_t[]){E}, error);
@@ -59,7 +59,7 @@ static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consume
     return true;
 }
 
-/* `taker` takes over the work of `other` in graphs for wide vectors. */
+/* `taker` absorbs the work of `other` in graphs for wide vectors. */
 static const cleat_op taken = {.name = "taken", .infer = infer, .variants = variants};
 static bool fuse_if_wide(cleat_node *node, const cleat_node *producer, bool wide) {
     if (!wide || producer->op != &other) return false;
@@ -73,7 +73,7 @@ static const cleat_op taker = {
 static const cleat_op product = {
     .name = "product", .infer = infer, .variants = variants, .fusion = &(const cleat_fusion){.consumer = fuse}};
 
-/* `reader` reads what `other` reads in its first input. */
+/* `reader` reads the first input of `other`. */
 static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wide) {
     (void)wide;
     if (producer->op != &other || node->in[0] != producer->out[0]) return false;

@@ -1,5 +1,5 @@
-/* The graph builder and autodiff: sticky errors, shared parameters, and gradients, which a small interpreter
- * of the graph compares with finite differences. */
+/* The graph builder and autodiff: sticky errors, shared parameters, and gradients. A small graph interpreter
+ * compares the gradients with finite differences. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void assert_failed(const cleat_graph *graph, cleat_status status, const c
     cleat_error error = {0};
     assert_int_equal(cleat_graph_status(graph, &error), status);
     for (; *words; ++words)
-        if (!strstr(error.text, *words)) fail_msg("'%s' does not say '%s'", error.text, *words);
+        if (!strstr(error.text, *words)) fail_msg("'%s' lacks '%s'", error.text, *words);
 }
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -375,11 +375,11 @@ static void op_without_gradient_blocks_it(void **state) {
     cleat_tensor *blocked = emit(w.graph, &stop, p, NULL)->out[0];
     cleat_backward(w.graph, multiply(w.graph, blocked, q), seed);
     assert_int_equal(cleat_graph_status(w.graph, NULL), CLEAT_OK);
-    assert_int_equal(cleat_graph_nodes(w.graph), w.graph->forward_nodes + 1); /* the gradient of q, none of p */
+    assert_int_equal(cleat_graph_nodes(w.graph), w.graph->forward_nodes + 1); /* the gradient of q; p has none */
     world_destroy(&w);
 }
 
-/* Gradient nodes carry the scope of the node they belong to. */
+/* A gradient node has the scope of its forward node. */
 static void gradient_nodes_are_named_like_their_node(void **state) {
     (void)state;
     world w = world_create("g");
@@ -454,8 +454,8 @@ static void assert_gradient(world *w, values *done, const values *start, const c
 
 enum { LEAVES = 4, NODES = 14 };
 
-/* Random graphs: each node reads any two tensors made before it, so there are fan-outs, residuals, unused
- * branches and squares. */
+/* Random graphs: each node reads any two earlier tensors, which gives fan-outs, residuals, unused branches
+ * and squares. */
 static void random_graphs_agree_with_differences(void **state) {
     (void)state;
     static const cleat_op *const ops[] = {&plus, &times, &mix, &plus};
@@ -521,7 +521,7 @@ static cleat_status build_and_plan(cleat_error *error) {
     return status;
 }
 
-/* Whether the requested allocation failure has not happened yet; cancels it. */
+/* Returns whether the requested allocation failure is still pending, and cancels it. */
 static bool still_to_come(long n) {
     bool found = false;
     for (long i = 0; i < n && !found; ++i) {

@@ -16,7 +16,7 @@ static void begin(cleat_binder *binder, const cleat_device_facts *facts) {
     cleat_launch_kernel(binder, NULL, "linear/linear_mma.cl", "linear_mma", CLEAT_F16);
 }
 
-/* Intel's matrix units require more than a define, others do not. */
+/* Only Intel's matrix units require more than a define. */
 static void test_options_for_matrix_units(void **state) {
     static const struct {
         cleat_matrix_unit unit;
@@ -42,7 +42,7 @@ static void test_options_for_matrix_units(void **state) {
     }
 }
 
-/* A kernel for groups of another size: the option changes in its place, and the local size with it. */
+/* A kernel with another group size changes the option in place, together with the local size. */
 static void test_work_group_of_a_launch(void **state) {
     cleat_device_facts facts = {.work_group = 256, .vector_width = 4, .compute_units = 1};
     cleat_binder binder;
@@ -73,7 +73,7 @@ static void test_options_that_are_too_long(void **state) {
     cleat_binder_clear(&binder);
 }
 
-/* Vectors are loaded whole only where the width of the rows and the offsets of all arguments allow it. */
+/* Aligned vector loads require a suitable row width and suitable offsets of all arguments. */
 static void test_alignment_of_vectors(void **state) {
     static const struct {
         int64_t work_group, multiple, elements, bytes;
@@ -98,7 +98,7 @@ static void test_alignment_of_vectors(void **state) {
     }
 }
 
-/* A kernel of unknown places never claims that they are aligned. */
+/* A kernel with unknown addresses never declares them aligned. */
 static void test_plain_kernels_are_not_aligned(void **state) {
     cleat_device_facts facts = {.work_group = 256, .vector_width = 4};
     cleat_binder binder;

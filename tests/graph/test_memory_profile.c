@@ -172,7 +172,7 @@ static void test_backward(void **state) {
     w = chain(&link_in_place, (int64_t[]){0, 0, 1000}, 3, 0, 0);
     f = check(&w);
     assert_int_equal(f.training_peak_node->index, 3);
-    expect_parts(&f, 256, 0, 256, 1024); /* dy2 where y2 was */
+    expect_parts(&f, 256, 0, 256, 1024); /* dy2 in the memory of y2 */
     world_destroy(&w);
 }
 

@@ -1,5 +1,5 @@
 /* Properties of memory plans: live tensors are never overwritten, little memory is wasted, and the error
- * names what does not fit. */
+ * names the tensor that does not fit. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static cleat_device_facts facts_with(int64_t max_allocation) {
 enum { MAX_GRAPHS = 4 };
 static const int64_t AMPLE = (int64_t)1 << 40;
 
-/* A store and graphs on it; released in one call. */
+/* A store and its graphs, released in one call. */
 typedef struct world {
     cleat_store *store;
     cleat_graph *graphs[MAX_GRAPHS];
@@ -140,7 +140,7 @@ static bool reuses(reuse_case which, int64_t *bound) {
     bool twice = which == REUSE_OTHER_INPUT_TOO || which == REUSE_BOTH_INPUTS;
     const cleat_op *op = which == REUSE_BOTH_INPUTS ? &fake_op_in_place_both : &fake_op_in_place;
     cleat_tensor *operands[] = {which == REUSE_THROUGH_VIEW ? view : x, twice ? x : in};
-    if (which == REUSE_PARAMETER) { /* its index in the store equals x's index in the graph */
+    if (which == REUSE_PARAMETER) { /* its index in the store equals the index of x in the graph */
         cleat_init zero = {CLEAT_INIT_ZERO, 0};
         cleat_param(g, "p0", 2, (int64_t[]){2, 64}, zero);
         operands[0] = cleat_param(g, "p1", 2, (int64_t[]){2, 64}, zero);

@@ -1,5 +1,5 @@
-/* Gradient checkpointing: which nodes are recomputed, the memory this saves, and, with an interpreter that
- * runs planned graphs in host memory, that no bit of a result changes. */
+/* Gradient checkpointing: the recomputed nodes, the memory saved, and bit-identical results, which an
+ * interpreter checks by running planned graphs in host memory. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,7 +154,7 @@ static void unit_backward(cleat_graph *graph, cleat_node *node, cleat_tensor *co
 static const cleat_op unit = {
     .name = "unit", .optional_inputs = CLEAT_EVERY_INPUT, .infer = infer, .backward = unit_backward, .variants = plain};
 
-/* The same, but it may be repeated alone. */
+/* The same op, cheap enough to be repeated alone. */
 static bool is_cheap(const cleat_node *node) {
     (void)node;
     return true;
@@ -260,7 +260,7 @@ static void put(const machine *m, const cleat_tensor *tensor, uint32_t stream) {
     for (int e = 0; e < E; ++e) at(m, tensor)[e] = (float)(2 * cleat_random_uniform(&random) - 1);
 }
 
-/* Everything but inputs, parameters and states is initially NaN. */
+/* Everything except inputs, parameters and states is initially NaN. */
 static machine machine_open(const world *w) {
     machine m = {.w = w, .plan = checked_plan(w)};
     m.slabs = calloc(m.plan->slab_count, sizeof *m.slabs);
@@ -286,8 +286,8 @@ static bool dropped(uint32_t stream, int e) {
     return (stream * 2654435761u + (uint32_t)e * 40503u) >> 13 & 1;
 }
 
-/* One element. `in` holds 0 for an absent tensor. Gradients need not be correct, only sensitive to every
- * input and to the order of additions. */
+/* Computes one element. `in` holds 0 for an absent tensor. Gradients need not be correct, only sensitive to
+ * every input and to the order of additions. */
 static void compute(const cleat_node *node, int e, const float *in, float *out) {
     const cleat_op *op = node->op;
     if (op == &mix) out[0] = in[0] * in[1] / (1 + in[0] * in[0]) + 0.5f * in[2], out[1] = 0.6f * in[0] - 0.3f * in[1];
@@ -465,8 +465,8 @@ static void copies_that_are_gradients_stay(void **state) {
 
 /* --- memory saved --- */
 
-/* A chain of S segments of k nodes whose gradients need the node's input. Of G groups of m = n k nodes, the
- * first G - 1 leave a checkpoint each; m activations of one group are alive, or m - 1 and a gradient:
+/* A chain of S segments of k nodes whose gradients need the node's input. With G groups of m = n k nodes, the
+ * first G - 1 groups leave a checkpoint each; m activations of a group are alive, or m - 1 and a gradient:
  *     bound = (G - 1 + m) blocks,   G = ceil(S / n);  G = 1 and m = S k without recomputation,
  * the minimum of which is near 2 sqrt(S k) (Chen et al. 2016). */
 static void bound_of_a_chain_is_checkpoints_and_one_group(void **state) {
@@ -525,7 +525,7 @@ static size_t copies_of(const cleat_graph *graph, const cleat_op *op) {
     return count;
 }
 
-/* A cheap output that a gradient reads, be it as a reshape, is repeated once, whatever else reads it. */
+/* A cheap output that a gradient reads, even through a reshape, is repeated once, whatever else reads it. */
 static void cheap_outputs_are_repeated_alone(void **state) {
     (void)state;
     world w = world_create(CHEAP);
@@ -543,7 +543,7 @@ static void cheap_outputs_are_repeated_alone(void **state) {
     world_destroy(&w);
 }
 
-/* Neither what no gradient reads, nor what needs none, nor what would need another repetition first. */
+/* Not repeated: outputs that no gradient reads, that need none, or that need another repetition first. */
 static void nothing_else_is_repeated(void **state) {
     (void)state;
     world unread = world_create(CHEAP), frozen = world_create(CHEAP), chain = world_create(CHEAP),
@@ -658,7 +658,7 @@ static world random_world(uint32_t round, int recompute) {
     return w;
 }
 
-/* Counts of the cases covered by a test of many graphs. */
+/* Numbers of cases that a test of many graphs covers. */
 typedef struct tally_of_copies {
     int nodes, views, stateful, across;
 } tally_of_copies;

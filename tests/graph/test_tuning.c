@@ -20,7 +20,7 @@
 
 typedef struct duel_attr {
     int32_t unwilling; /* bit i: variant i refuses */
-    int32_t other;     /* a further attribute */
+    int32_t other;     /* another attribute */
 } duel_attr;
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
@@ -176,13 +176,13 @@ static void what_is_listed_serves(void **state) {
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 2}), "first");
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 3}), "third one");
     assert_chosen(tuning, emit(&w, x, NULL, (duel_attr){.unwilling = 7}), NULL);
-    set_node(tuning, listed, "turbo"); /* no such variant */
+    set_node(tuning, listed, "turbo"); /* unknown variant */
     assert_chosen(tuning, listed, "first");
     cleat_tuning_destroy(tuning);
     world_destroy(&w);
 }
 
-/* Lookup is compared with a list that is searched from its end. */
+/* Compares lookups with a list searched from its end. */
 static void many_entries_are_found(void **state) {
     (void)state;
     enum { ENTRIES = 300 };
@@ -227,7 +227,7 @@ static void tuned_plans_are_sound(void **state) {
         cleat_tuning_table *tuning = table();
         const char *expected[NODES];
         size_t gone = 0, listed = 0;
-        for (int i = 0; i < NODES; ++i) { /* every node has another shape and therefore a separate key */
+        for (int i = 0; i < NODES; ++i) { /* every node has a different shape and therefore a separate key */
             char name[CLEAT_NAME];
             snprintf(name, sizeof name, "x%d", i);
             cleat_node *node = emit(&w, input(&w, name, CLEAT_F32, i + 1, 40), NULL, (duel_attr){0});
@@ -343,7 +343,7 @@ static void clblasts_parameters_are_kept(void **state) {
     cleat_tuning_destroy(read);
     cleat_free(text);
 
-    tuning->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* parses, but CLBlast cannot run with it */
+    tuning->clblast.values[CLEAT_CLBLAST_MWG] = 48; /* parses, but CLBlast cannot use it */
     text = print(tuning);
     read = NULL;
     assert_int_equal(cleat_tuning_parse("FILE", text, strlen(text), &read, &error), CLEAT_ERR_FORMAT);
@@ -479,7 +479,7 @@ static void damaged_text_is_refused(void **state) {
     assert_int_equal(cleat_tuning_parse("FILE", zero, sizeof zero - 1, &read, NULL), CLEAT_ERR_FORMAT);
 }
 
-/* Text cut at any place, or with any byte changed, is refused or gives a valid table. */
+/* A text truncated at any place, or with any byte changed, is rejected or gives a valid table. */
 static void any_bytes_may_come(void **state) {
     (void)state;
     cleat_tuning_table *tuning = example();
@@ -521,7 +521,7 @@ static void memory_may_end_anywhere(void **state) {
 
 /* --- extracted nodes ------------------------------------------------------------------------------------------ */
 
-/* Extracts every node of a graph, with gradients and a persistent tensor changed in place: the key is the
+/* Extracts every node of a graph that has gradients and a persistent tensor changed in place: the key is the
  * same, the plan is valid, and the extracted graph owns all its tensors. */
 static void assert_extracted(const cleat_node *node) {
     world w = world_create();

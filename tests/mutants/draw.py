@@ -1,9 +1,9 @@
-"""Random places of C sources and how to break each: the mutants that mutants.py --random judges.
+"""Random places in C sources and a change for each: the mutants that mutants.py --random judges.
 
-A mutant is one small change: a comparison, an operator, a constant, a condition, a statement that is left out, a failure that
-is not returned, a loop that ends early, two arguments exchanged. Places where a change means nothing to a user are left out:
-texts of messages and logs, preprocessor lines, declarations outside of functions, sizes of buffers, releases of memory (which
-the sanitizers' builds watch), "<" or "<=" where both sides are equal afterwards ("if (a < b) b = a;").
+A mutant is one small change: a comparison, an operator, a constant, a condition, a removed statement, an ignored failure, a loop
+that ends early, two swapped arguments. Places where a change has no effect for users are excluded: texts of messages and logs,
+preprocessor lines, declarations outside of functions, sizes of buffers, releases of memory (which the sanitizer builds check), and
+"<" versus "<=" if both sides are equal afterwards ("if (a < b) b = a;").
 """
 import collections
 import random
@@ -24,7 +24,7 @@ Token = collections.namedtuple("Token", "kind text start end")
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "<<": ">>", ">>": "<<", "|": "&", "&": "|"}
 ASSIGNMENTS = {"+=": "-=", "-=": "+=", "*=": "=", "/=": "=", "|=": "&=", "&=": "|="}
-# Calls whose arguments are words for people, or only reserve or release memory: nothing within them is changed.
+# Calls that print, reserve or release: nothing inside them is changed.
 IGNORED = re.compile(r"(cleat_fail\w*|cleat_log\w*|cleat_error_\w+|_Static_assert|static_assert|assert|sizeof|fprintf|printf|cleat_alloc\w*|"
                      r"malloc|calloc|realloc|\w*warn\w*|\w+_fail|fail)$")
 RELEASES = re.compile(r"((\w*_)?(free|destroy|close|release|drop|discard|unref)(_\w+)?|clRelease\w+|close\w*|fclose|pthread_\w+_destroy|"
@@ -41,7 +41,7 @@ def tokens_of(text):
 
 
 def partners(tokens):
-    """The index of the bracket that closes each bracket, and of that which opens it."""
+    """The index of the matching bracket for each bracket."""
     opened, pairs = [], {}
     for i, token in enumerate(tokens):
         if token.text in "([{" and token.kind == "mark":
@@ -64,7 +64,7 @@ def inside_functions(tokens, pairs):
     return inside
 
 
-# The smaller or larger of two: the same with and without equality.
+# Minimum or maximum of two: the same with and without equality.
 BOUND = re.compile(r"""if\ \((?P<a>[^()=<>?]+)\ [<>]=?\ (?P<b>[^()=<>?]+)\)\s+((?P=a)\ =\ (?P=b)|(?P=b)\ =\ (?P=a));
                      | (?P<c>[\w.>\[\]-]+)\ [<>]=?\ (?P<d>[\w.>\[\]-]+)\ \?\ ((?P=c)\ :\ (?P=d)|(?P=d)\ :\ (?P=c))\b""", re.X)
 
@@ -98,7 +98,7 @@ class Source:
             self.mutants.append(Mutant(self.path, line, kind, self.text[start:end], new, start, end))
 
     def statement_end(self, i):
-        """The index of the ';' that ends the statement which begins at token i, or None where it has a block."""
+        """The index of the ';' that ends the statement at token i, or None if it has a block."""
         while i < len(self.tokens) and self.at(i) != ";":
             if self.at(i) in "{}":
                 return None
@@ -151,7 +151,7 @@ class Source:
         if self.at(i + 1) != "(" or close is None:
             return
         if any(self.at(j) in RELATIONS or self.at(j) == "!" for j in range(i + 2, close)):
-            return  # these are changed themselves
+            return  # changed by other rules
         start, end = self.tokens[i + 1].end, self.tokens[close].start
         self.add("condition", start, end, "!(" + self.text[start:end] + ")")
 
@@ -194,7 +194,7 @@ class Source:
             self.add("deleted", first, last, ";")
 
     def arguments(self, i):
-        """Two plain arguments of one call, exchanged."""
+        """Two plain arguments of one call, swapped."""
         if self.at(i + 1) != "(" or self.at(i) in NOT_CALLS or RELEASES.match(self.at(i)) or IGNORED.match(self.at(i)):
             return
         a, comma, b, after = (self.tokens[k] for k in range(i + 2, i + 6))
@@ -218,7 +218,7 @@ class Source:
 
 
 def draw(sources, seed):
-    """All mutants of the sources (path, text), in an order that the seed determines."""
+    """All mutants of the sources (path, text), in an order determined by the seed."""
     mutants = []
     for path, text in sources:
         mutants += Source(path, text).all()

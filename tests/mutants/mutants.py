@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks the library in one place at a time and checks that a test notices (mutation testing).
+"""Breaks the library in one place at a time and checks that a test fails (mutation testing).
 
   tests/mutants/mutants.py BUILD [--only WORD]
   tests/mutants/mutants.py BUILD --random N [--seed S] [--rooms core,data] [--skip K] [--only WORD] [--most SECONDS] [--again FILE]
@@ -9,14 +9,13 @@ file, text, replacement, test. The text must occur in the file exactly once. A m
 several times as many CPU seconds as usual, or none for a minute. The source files are restored, also after Ctrl-C. Exit status
 1: a mutant survived, does not build, or its line no longer fits the source.
 
---random: N mutants drawn at random instead, in the files of these rooms (draw.py), judged by the tests that
-files.tsv lists for each file, until one fails. Each is printed as a line for mutants.tsv behind its verdict:
-"killed", "survives", or "same": the compiler makes the same code of it, or survivors.tsv says why users cannot tell it
-from the original. Those that do not compile are not counted. --skip: the first K of the order are left out (to go on). --again:
-judge only those that survived according to this output of an earlier call. --most: leave out the tests that take more CPU
-seconds, which are then left to a call with --again for the few that survive.
+--random: judges N random mutants in the files of these rooms (draw.py) with the tests that files.tsv lists for each file, until
+one fails. Prints each as a line for mutants.tsv after its verdict: "killed", "survives", or "same" (the compiler generates the same
+code, or survivors.tsv explains why users cannot notice the change). Mutants that do not compile are not counted. --skip: skips the
+first K mutants, to continue an earlier call. --again: judges only mutants that survived in this output of an earlier call. --most:
+skips tests that take more CPU seconds; a later call with --again runs them for the few survivors.
 
-To go on working meanwhile, give it a copy of the tree in a separate mount namespace, under the path that the build folder knows:
+To keep working meanwhile, run it on a copy of the tree in a separate mount namespace, under the path used by the build folder:
 
   cp -a TREE COPY; unshare --mount sh -c 'mount --bind COPY TREE; cd TREE; exec tests/mutants/mutants.py BUILD --random 60 --seed 5'
 """
@@ -42,11 +41,11 @@ ROOMS = "core,train,data,device"
 FIRST_LIMIT = 100  # CPU seconds, for a test that has not been timed
 LONGEST_WAIT = 60  # seconds in which a test may only sleep
 SKIPPED = 77
-SECONDS = "mutants_seconds.json"  # in the build folder: CPU seconds of each test, from one call to the next
+SECONDS = "mutants_seconds.json"  # in the build folder: CPU seconds of each test, kept between calls
 
 
 def table(name, fields):
-    """The lines of a table with their numbers; a line that begins with # is a comment."""
+    """The lines of a table with their numbers; lines that begin with # are comments."""
     for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1):
         if not line or line.startswith("#"):
             continue
@@ -57,7 +56,7 @@ def table(name, fields):
 
 
 def limits(seconds):
-    """Of a test's processes: what a broken program may not take from the machine. `seconds` of CPU time, for loops without end."""
+    """Resource limits of a test's processes, in case the program is broken: `seconds` of CPU time for endless loops."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -72,14 +71,14 @@ def seconds_of(session):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it has ended
+            continue  # has ended
         if int(fields[3]) == session:
             ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def wait_while_it_works(process, limit):
-    """The exit status; None if it takes more CPU seconds than the limit, or none for a minute. The time of day does not count: the
+    """The exit status; None if it takes more CPU seconds than the limit, or none for a minute. Wall time does not count, because the
     machine may be busy."""
     used, since = 0, time.monotonic()
     while True:
@@ -94,14 +93,14 @@ def wait_while_it_works(process, limit):
 
 
 def namespace():
-    """The words before a command that runs in a separate process namespace, where this is allowed: no signal leaves it."""
+    """The command prefix for a separate process namespace, which confines signals; empty if it is not allowed."""
     words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     allowed = shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
     return words if allowed else []
 
 
 class Tests:
-    """The tests of a build folder, by their names in ctest or the names of their programs."""
+    """The tests of a build folder by their ctest name or program name."""
 
     def __init__(self, build, most):
         self.most = most
@@ -124,7 +123,7 @@ class Tests:
                 self.by_name.setdefault(pathlib.Path(test["command"][0]).name, self.by_name[test["name"]])
 
     def know(self, name):
-        """Builds a program that was never built, whose command ctest does not say."""
+        """Builds a program that was never built; ctest does not list its command."""
         if name in self.by_name:
             return
         subprocess.run(["ninja", "-C", str(self.build), name.replace(".", "_")], stdout=subprocess.DEVNULL, check=False)
@@ -137,12 +136,12 @@ class Tests:
         return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def make(self, name):
-        """Builds what the test runs; false if that fails."""
+        """Builds the test's programs; false on failure."""
         root = str(self.build) + "/"
         return self.ninja([word.removeprefix(root) for word in self.by_name[name][0] if word.startswith(root)])
 
     def code_of(self, path):
-        """What the compiler makes of a source file as it is now, without the text for debuggers; None if that fails."""
+        """The object code of a source file in its current state, without debug information; None on failure."""
         if not self.objects:
             rules = self.rules.read_text()
             self.objects = {source: target for target, source in re.findall(r"^build (\S+\.o): \S+ (\S+\.c) ", rules, re.M)}
@@ -154,7 +153,7 @@ class Tests:
         return stripped.read_bytes()
 
     def quickest_first(self, names):
-        """The names by the time that each test takes, those of more than `most` left out; one that was never timed comes last."""
+        """The names in order of test time, without tests above `most`; untimed tests come last."""
         quick = [name for name in names if self.seconds.get(name, 0) <= self.most]
         return sorted(quick, key=lambda name: self.seconds.get(name, FIRST_LIMIT))
 
@@ -182,7 +181,7 @@ class Tests:
         return {0: "passes", SKIPPED: "skipped", None: "takes too long"}.get(code, f"exit status {code}")
 
     def start(self, names):
-        """Runs the tests without a mutant, each once in all calls: nothing is said by a test that fails anyway."""
+        """Runs each test once without a mutant, because a test that fails anyway proves nothing."""
         for name in names:
             self.know(name)
             result = "passes" if name in self.started else self.run(name) if self.make(name) else "does not build"
@@ -192,7 +191,7 @@ class Tests:
 
 
 def judge(tests, path, changed, names):
-    """Whether the file with the changed text is noticed: the verdict, the test that says so, and how it ended."""
+    """Judges a changed file: returns the verdict, the deciding test and its result."""
     file = SOURCE / path
     whole = file.read_text()
     names = tests.quickest_first(names)
@@ -292,12 +291,12 @@ def run_random(tests, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="only lines, or files with names, that contain this")
+    parser.add_argument("--only", default="", help="only lines, or file names, that contain this")
     parser.add_argument("--random", type=int, help="number of random mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rooms", default=ROOMS, help=f"folders of src ({ROOMS})")
-    parser.add_argument("--skip", type=int, default=0, help="leave out this many at the beginning")
-    parser.add_argument("--most", type=float, default=math.inf, help="leave out tests that take more CPU seconds")
+    parser.add_argument("--skip", type=int, default=0, help="number of mutants to skip")
+    parser.add_argument("--most", type=float, default=math.inf, help="skip tests that take more CPU seconds")
     parser.add_argument("--again", help="only those that survived according to this output")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

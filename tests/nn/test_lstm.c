@@ -1,4 +1,4 @@
-/* LSTM layers: names, shapes and initial values of the parameters are those of torch.nn.LSTM. */
+/* LSTM layers: parameters have the names, shapes and initial values of torch.nn.LSTM. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>

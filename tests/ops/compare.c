@@ -1,5 +1,5 @@
-/* Tolerance checks, and rounding to the storage types on the host. Rounding is done by hand in double
- * precision, independently of the kernels' implementation. */
+/* Tolerance checks, and rounding to the storage types on the host. Rounding works in double precision,
+ * independently of the kernels' implementation. */
 #include "compare.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ double compare_round(cleat_dtype dtype, double x) {
     case CLEAT_BF16:
         y = round_to(x, 8, 0x1p-133);
         return fabs(y) > 0x1.fep127 ? copysign(INFINITY, x) : y;
-    case CLEAT_TF32: /* ties go away from zero: a little more than x is no tie */
+    case CLEAT_TF32: /* ties go away from zero: slightly more than x is not a tie */
         return round_to(x * (1 + 0x1p-26), 11, 0x1p-149);
     default:
         return nearbyint(x);

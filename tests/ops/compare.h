@@ -1,6 +1,6 @@
-/* Compares device results with reference values. This is the one place that defines "close enough".
+/* Compares device results with reference values. The only definition of "close enough".
  *
- * Every check is written as "passes only if", so that a NaN in any operand fails. */
+ * Every check is written as "passes only if", so a NaN in any operand fails. */
 #ifndef CLEAT_TESTS_COMPARE_H
 #define CLEAT_TESTS_COMPARE_H
 
@@ -23,11 +23,11 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
  *   |got - want| <= u(dtype) |want| + (storage_units u(storage) + f32_units u(f32) sqrt(length)) scale +
  *   tiny(dtype)
  *
- * The first term is the one rounding of the stored result, where `dtype` is the type of the compared tensor. tiny is
- * half the spacing of f16 near zero, 2^-25, and 2^-126 for the other types.
+ * The first term is the one rounding of the stored result, with `dtype` as the type of the compared tensor.
+ * tiny is half the spacing of f16 near zero, 2^-25, and 2^-126 for the other types.
  *
  * The error of a sum is relative to its terms, not to its result: `scale` is the size of the terms, or of the
- * partial sums where those are larger.
+ * partial sums if those are larger.
  *
  * Each of `length` terms suffers `f32_units` roundings to f32; errors of random sign grow with sqrt(length).
  *

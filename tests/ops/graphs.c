@@ -23,6 +23,6 @@ void op_graph_refused(cleat_graph *graph, cleat_status status, const char *op, c
     cleat_error error = {0};
     assert_int_equal(cleat_graph_status(graph, &error), status);
     if (!strstr(error.text, op) || !strstr(error.text, says))
-        fail_msg("'%s' and '%s' should be in: %s", op, says, error.text);
+        fail_msg("'%s' or '%s' is missing in: %s", op, says, error.text);
     op_graph_end(graph);
 }

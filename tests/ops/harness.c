@@ -35,7 +35,7 @@ static bool verbose(void) {
     return *setting("CLEAT_TEST_VERBOSE", "") != 0;
 }
 
-/* Whether a failure ends the test: the next one would be of no use. */
+/* Whether the first failure ends the test. */
 static bool is_last(bool good) {
     return !good && *setting("CLEAT_TEST_STOP", "") != 0;
 }
@@ -46,8 +46,8 @@ static bool is_float(cleat_dtype dtype) {
     return cleat_is_storage(dtype);
 }
 
-/* Random values of a declared tensor, rounded to its type. They are drawn once per case, so that rebuilt
- * graphs get the same values. */
+/* Random values of a declared tensor, rounded to its type. Drawn once per case, so rebuilt graphs get the
+ * same values. */
 static void draw(op_case *c, op_tensor *t, int index) {
     if (t->values) return;
     t->count = cleat_tensor_elements(t->tensor);
@@ -186,7 +186,7 @@ static bool expect_gradient(op_case *c, int index, const double *const *in, doub
         double by_difference = difference(c, t, e, in, scratch);
         double bound = 1e-6 * fabs(by_difference) + 1e-9 * (1 + fabs(f));
         if (analytic && !compare_close(t->dvalues[e], by_difference, bound)) {
-            print_error("%s row %d: the test's own gradient of input %d is %.12g at %lld, differences say %.12g\n",
+            print_error("%s row %d: the test's own gradient of input %d is %.12g at %lld, by differences %.12g\n",
                         c->test->op, c->row, index, t->dvalues[e], (long long)e, by_difference);
             good = false;
         }
@@ -244,8 +244,8 @@ static bool complain(const op_case *c, const char *format, ...) {
     return false;
 }
 
-/* CDNA2's matrix unit takes f16 operands below 2^-14 for 0, which is one in 16384 of those up to 1: hardly
- * ever more than two of a sum. */
+/* CDNA2's matrix unit treats f16 operands below 2^-14 as 0. These are one in 16384 of the operands up to 1:
+ * rarely more than two per sum. */
 static double flushed_terms(const op_case *c, compare_tolerance tolerance) {
     const bool flushes = op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA && c->storage == CLEAT_F16;
     return flushes ? 2 * 0x1p-14 * tolerance.scale : 0;
@@ -281,7 +281,7 @@ static void write_inputs(op_case *c, op_rig *rig) {
     }
 }
 
-/* Whether the gradient of the tensor belongs to the store, so that the backward pass adds to it. */
+/* Whether the gradient of the tensor belongs to the store; the backward pass then adds to it. */
 static bool accumulates(const op_tensor *t) {
     return t->tensor->role == CLEAT_ROLE_PARAMETER || t->tensor->role == CLEAT_ROLE_HALF_WEIGHT;
 }
@@ -374,13 +374,13 @@ static void run_once(op_case *c, op_rig *rig, bool fresh) {
     op_rig_run(rig, 0, -1);
 }
 
-/* Runs the nodes one by one and compares those with a definition (cleat_op.define) with it, as a run does before it
- * trains. */
+/* Runs the nodes one by one and compares each one that has a definition (cleat_op.define) with it, as a run
+ * does before training. */
 static bool check_definitions(op_case *c, op_rig *rig) {
     cleat_node_check result = {0};
     cleat_error error = {0};
     cleat_status status = CLEAT_OK;
-    if (op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA) return true; /* takes small halves for 0 */
+    if (op_facts(c->shape).matrix_unit == CLEAT_MATRIX_AMD_MFMA) return true; /* treats small halves as 0 */
     op_rig_poison(rig);
     write_inputs(c, rig);
     write_gradients(c, rig);
@@ -398,11 +398,11 @@ static bool check_definitions(op_case *c, op_rig *rig) {
 
 enum { NAN_TRIES = 6, NAN_SMALL = 4096 };
 
-/* The canonical NaN of NVIDIA's arithmetic, that of x86, and others. */
+/* The canonical NaNs of NVIDIA and x86, and others. */
 static const uint32_t nan_patterns[] = {0x7fffffffu, 0xffc00000u, 0x7fc02001u, 0xffe00000u};
 
-/* Bit sets over the rows of a test: inputs, and from OP_TENSORS on incoming gradients, in which a NaN was
- * tried, and those from which one reached a result. Small rows may have inputs without influence. */
+/* Bit sets over the rows of a test, of inputs and, from OP_TENSORS on, of incoming gradients: those in which
+ * a NaN was tried, and those from which a NaN reached a result. Small rows may have inputs without influence. */
 static uint32_t nans_tried, nans_arrived;
 
 static void nan_arrived(int tensor, bool arrived) {
@@ -414,7 +414,7 @@ static void nan_arrived(int tensor, bool arrived) {
 typedef struct nan_place {
     const cleat_tensor *tensor;
     int64_t count, at;
-    int tries; /* so far */
+    int tries; /* positions tried */
 } nan_place;
 
 /* The next element to try: both ends, then random ones. */
@@ -480,7 +480,7 @@ static bool check_nan_of_input(op_case *c, op_rig *rig, int i) {
     return good;
 }
 
-/* Elements that the test silenced by a gradient of 0 reach nothing. */
+/* Elements with a gradient of 0, which the test has set, reach nothing. */
 static void check_nan_of_gradient(op_case *c, op_rig *rig, int k) {
     nan_place place = {.tensor = c->outputs[k].dout, .count = c->outputs[k].count};
     while (next_place(c, &place)) {

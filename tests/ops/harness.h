@@ -12,24 +12,23 @@
  *   the output of an add that receives another gradient first (the accum); only there can tensors share memory
  *   (cleat_op.inplace_inputs).
  * - repeatability: two runs give the same bits.
- * - definitions: sampled elements of every node whose op has one (cleat_op.define) are what it says.
- * - NaN: a NaN of any sign and payload in one element of an input makes NaN of every output element of which
- *   the reference makes one; one in an incoming gradient reaches a gradient. In some row each input and each
- *   incoming gradient must reach something. Large cases try one tensor, in turn.
+ * - definitions: sampled elements of every node match the op's definition (cleat_op.define), if it has one.
+ * - NaN: a NaN of any sign and payload in one element of an input turns every output element into NaN that is
+ *   NaN in the reference; a NaN in an incoming gradient reaches a gradient. Each input and each incoming
+ *   gradient must reach something in some row. Large cases try one tensor, in turn.
  * - containment: all memory that no node may write (inputs, parameters, gaps between tensors, 4 KiB behind
- *   every slab) is bit-equal afterwards. Memory that nodes write, and the gaps, hold NaN beforehand: a read past
- *   the end or an incomplete write shows.
+ *   every slab) is bit-equal afterwards. Memory that nodes write and the gaps hold NaN beforehand, which
+ *   reveals reads past the end and incomplete writes.
  *
- * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance and seed. Without a
- * device the program exits with 77. On a GPU, cases in the shape cpu are skipped; their number is printed.
+ * A failure prints op, row, storage, variant, shape, tensor, index, both values, tolerance and seed. Without
+ * a device the program exits with 77. On a GPU, cases in the shape cpu are skipped; their number is printed.
  * Environment: CLEAT_TEST_DEVICE (selector, default "auto"), CLEAT_TEST_SEED (default 1), CLEAT_TEST_ROW
  * (only this row), CLEAT_TEST_STORAGE (f32, f16, bf16; tf32: together with CLEAT_TEST_VARIANT=mma),
  * CLEAT_TEST_SHAPE (cpu, gpu, gpu64), CLEAT_TEST_VARIANT (a prefix of variant names; an error if no such
- * variant is usable). The failure message lists the settings that repeat a case. CLEAT_TEST_FULL=1 runs every
+ * variant is usable). The failure message has the settings that repeat a case. CLEAT_TEST_FULL=1 runs every
  * case of every row; CLEAT_TEST_VERBOSE=1 lists the cases, and the variants that refused with their reasons.
- * CLEAT_TEST_GAP: bytes in front of the first tensor of every buffer (8.8 GB, where a device has memory that
- * costs nothing).
- * CLEAT_TEST_STOP=1 ends the test at its first failure.
+ * CLEAT_TEST_GAP: bytes in front of the first tensor of every buffer (8.8 GB on a device whose untouched
+ * memory costs nothing). CLEAT_TEST_STOP=1 ends the test at its first failure.
  *
  * test_example.c is a whole test file: build, reference, tolerance, rows, main. */
 #ifndef CLEAT_TESTS_HARNESS_H
@@ -122,8 +121,8 @@ struct op_case {
     op_tensor outputs[OP_TENSORS];
 };
 
-/* An operand of a product in the reference: rounded to TF32 as the kernels do, if the case is in TF32. What
- * remains is f32's tolerance, so that a variant that rounds in another way, or not at all, fails. */
+/* An operand of a product in the reference: rounded to TF32 as the kernels do, if the case is in TF32. The
+ * tolerance is that of f32, so a variant that rounds in another way, or not at all, fails. */
 double op_operand(const op_case *c, double value);
 
 /* --- for build ------------------------------------------------------------------------------------------------ */
@@ -164,7 +163,7 @@ typedef struct op_rig {
     cleat_graph *graph;
     cleat_plan *plan;
     cleat_exec *exec;
-    /* [slabs of the plan] states, each moved so that it covers a whole slab, or what lies behind its gap */
+    /* [slabs of the plan] states, each moved to cover a whole slab after its gap */
     cleat_tensor *guards[OP_GUARDS];
     int64_t gaps[OP_GUARDS]; /* bytes in front of the first tensor */
     unsigned char *before[OP_GUARDS];
@@ -173,7 +172,7 @@ typedef struct op_rig {
 /* The device shared by all tests of the program. Never NULL within a test, because op_main exits with 77
  * without a device. */
 cleat_device *op_device(void);
-/* Whether cases of the shape run (cover_shape). Counts those that do not because the device is a GPU. */
+/* Whether cases of the shape run (cover_shape). Counts cases skipped because the device is a GPU. */
 bool op_shape_is_tested(const op_shape *shape);
 /* The facts of op_device with the given shape. */
 cleat_device_facts op_facts(const op_shape *shape);
@@ -190,7 +189,7 @@ void op_rig_close(op_rig *rig);
 /* Writes or reads a tensor as doubles (rounded to its type). Fails the CMocka test on an error. */
 void op_rig_write(op_rig *rig, const cleat_tensor *tensor, const double *values);
 void op_rig_read(op_rig *rig, const cleat_tensor *tensor, double *values);
-/* Makes element `at` of a floating-point tensor the NaN with the upper bits of `pattern`, an f32. */
+/* Sets element `at` of a floating-point tensor to the NaN with the upper bits of `pattern`, an f32. */
 void op_rig_write_nan(op_rig *rig, const cleat_tensor *tensor, int64_t at, uint32_t pattern);
 /* Runs the nodes [first, last) and waits; last -1: all remaining nodes. */
 void op_rig_run(op_rig *rig, int64_t first, int64_t last);

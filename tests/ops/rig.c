@@ -1,5 +1,5 @@
 /* Plans a graph for a device shape and binds it to the test device; poisons its memory and checks it for
- * stray writes. Independent of any particular op. */
+ * stray writes. */
 #include "exec/copy.h"
 #include "graph/arena.h"
 #include "harness.h"
@@ -12,7 +12,7 @@ const op_shape op_shape_cpu = {"cpu", CLEAT_DEVICE_CPU, 1, 16};
 const op_shape op_shape_gpu = {"gpu", CLEAT_DEVICE_GPU, 256, 4};
 const op_shape op_shape_gpu64 = {"gpu64", CLEAT_DEVICE_GPU, 64, 4};
 
-enum { BEHIND = 4096 }; /* guarded bytes behind every slab */
+enum { BEHIND = 4096 }; /* guarded bytes after every slab */
 
 cleat_device_facts op_facts(const op_shape *shape) {
     cleat_device_facts facts = *cleat_device_get_facts(op_device());
@@ -81,7 +81,7 @@ static void insert_gaps(cleat_plan *plan, int64_t gap) {
     }
 }
 
-/* Extends each slab by BEHIND bytes and moves the guards so that each covers one slab but for its gap. */
+/* Extends each slab by BEHIND bytes and moves the guards to cover one slab each, except its gap. */
 static bool plant_guards(op_rig *rig) {
     cleat_plan *plan = rig->plan;
     if (plan->slab_count > OP_GUARDS) {

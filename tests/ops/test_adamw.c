@@ -122,15 +122,14 @@ static void test_steps(void **state) {
     run_steps(&op_shape_gpu64);
 }
 
-/* The product and no more: a volatile value keeps the host's compiler from fusing it with an addition. */
+/* Only the product: a volatile value keeps the host's compiler from fusing it with an addition. */
 static float times(float a, float b) {
     volatile float product = a * b;
     return product;
 }
 
-/* Devices that round division and square root correctly make the bits of IEEE 754, operation by operation, so
- * that those of several vendors can train one network. Without clipping the norm has no part in the
- * result. */
+/* Devices that round division and square root correctly produce the bits of IEEE 754, operation by operation,
+ * so devices of several vendors can train one network. Without clipping the norm does not affect the result. */
 static void run_exactly(const op_shape *shape) {
     fixture f;
     const cleat_device_facts facts = op_facts(shape);

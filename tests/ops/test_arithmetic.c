@@ -39,7 +39,7 @@ static void difference_gradient(const op_case *c, const double *const *in, const
     }
 }
 
-/* As of add: one rounding of the result; a gradient of up to three terms below 1, each sum stored. */
+/* As in add: one rounding of the result; a gradient of up to three terms below 1, each sum stored. */
 static compare_tolerance difference_tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)c, (void)tensor;
     return (compare_tolerance){.scale = 4, .length = 1, .f32_units = 1, .storage_units = is_gradient ? 1 : 0};

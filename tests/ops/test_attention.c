@@ -121,9 +121,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2; gradients are sums of terms of similar size over at most L rows, of
- * which few have a large weight. A score has D / H terms and an error of some f32 roundings, which becomes
- * the relative error of its weight. Backward computes dy * y from the rounded y; matrix units use rounded
+/* Outputs are means of values below 2; gradients are sums of terms of similar size over at most L rows, few
+ * of which have a large weight. A score has D / H terms and an error of some f32 roundings, which becomes the
+ * relative error of its weight. Backward computes dy * y from the rounded y; matrix units use rounded
  * weights. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
@@ -135,7 +135,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 
 /* Later keys are longer, up to FAR times: scores reach hundreds, and exp of the largest exceeds the exponent
  * range of f32. The error of a weight is then the error of its score, whose terms are about FAR; the terms of
- * dq are FAR times larger too. */
+ * dq are also FAR times larger. */
 enum { FAR = 50 };
 
 static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {
@@ -153,8 +153,8 @@ static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gra
     return t;
 }
 
-/* Queries and keys near the largest f16 number: scores reach 1e10, where one unit of rounding is a thousand.
- * The weights of the keys are then undetermined, but every output is still a mean of values. */
+/* Queries and keys near the largest f16 number: scores reach 1e10, whose rounding unit is a thousand. The
+ * weights of the keys are then undetermined, but every output is still a mean of values. */
 enum { HUGE_VALUES = 32000 };
 
 static void fill_huge(const op_case *c, int tensor, double *values, int64_t count) {
@@ -171,7 +171,7 @@ static compare_tolerance tolerance_huge(const op_case *c, int tensor, bool is_gr
 }
 
 /* Every head size is a separate compilation. Two head sizes run in all storage types; the others run in f32,
- * or in a half type where matrix units split heads differently. */
+ * or in a half type if matrix units split heads differently. */
 static const op_row rows[] = {{1, 1, 1, 32},   {2, 2, 8, 32, MIXED},      {5, 63, 1, 32, MIXED_NAN},
                               {1, 64, 4, 32},  {5, 65, 2, 32, MIXED_NAN}, {3, 130, 2, 32, MIXED},
                               {1, 330, 1, 32}, {5, 17, 4, 17, MIXED_NAN}};

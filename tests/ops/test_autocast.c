@@ -171,8 +171,8 @@ static void only_storage_types_are_possible(void **state) {
     end(&w);
 }
 
-/* Linear layers before the head, their repetitions and gradients multiply TF32 where a unit does; the head is
- * in f32. No tensor has another type. */
+/* Linear layers before the head, their repetitions and gradients multiply in TF32 on a unit that supports it;
+ * the head is in f32. No tensor changes its type. */
 static void tf32_is_of_products(void **state) {
     const cleat_device_facts card = {.work_group = 256, .vector_width = 4, .local_memory = 49152, .compute_units = 4};
     int marked = 0;
@@ -209,7 +209,7 @@ static void tf32_is_of_products(void **state) {
     end(&w);
 }
 
-/* Without autocast the tests of the ops give each tensor the required type themselves. */
+/* Without autocast the op tests themselves set the required type of each tensor. */
 static void without_autocast_nothing_is_cast(void **state) {
     (void)state;
     world w = begin();

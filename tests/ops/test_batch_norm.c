@@ -91,7 +91,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 
 /* --- cases --- */
 
-/* Zeroes gradients that must not contribute: those of rows behind the valid samples, and of statistics. */
+/* Zeroes gradients that must not contribute: of rows after the valid samples, and of statistics. */
 static void silence(op_tensor *output, int64_t from) {
     for (int64_t i = from; i < output->count; ++i) output->dvalues[i] = 0;
 }
@@ -197,7 +197,7 @@ static void fill_far(const op_case *c, int tensor, double *values, int64_t count
         if ((i < width || i / width == count / width / 2) && i % width % 2) values[i] = 0;
 }
 
-/* The mean is rounded to f32: error u 1000. Sums of squares have terms of up to 1e6 where a row lies far from
+/* The mean is rounded to f32: error u 1000. Sums of squares have terms of up to 1e6 if a row lies far from
  * the others. */
 static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gradient) {
     (void)is_gradient;
@@ -277,7 +277,7 @@ static void computes_large_results(void **state) {
     double *expected_y = at[3], *expected_dx = at[4], *expected_dresidual = at[5], *got = at[6];
     double sums[2][LARGE_WIDTH] = {{0}};
     reference(&c, in, (double *[]){expected_y});
-    /* a gradient of 0 where rounding might decide what relu passes */
+    /* a gradient of 0 if rounding could decide the sign for relu */
     for (int64_t i = 0; i < LARGE; ++i)
         if (fabs(expected_y[i]) < 1e-4) at[2][i] = 0;
     gradient(&c, in, (const double *[]){at[2]}, (double *[]){expected_dx, sums[0], sums[1], expected_dresidual});
@@ -457,7 +457,7 @@ static void follows_statistics(void **state) {
     cleat_store_destroy(store);
 }
 
-/* What three steps leave, of which the last has a NaN: y, running mean and variance. */
+/* Results of three steps, the last with a NaN: y, running mean and variance. */
 enum { STEP_ROWS = 300, STEP_WIDTH = 38, LEFT = (STEP_ROWS + 2) * STEP_WIDTH };
 static void run_steps(const op_shape *shape, bool fused, double *left) {
     static double x[STEP_ROWS * STEP_WIDTH];
@@ -492,8 +492,8 @@ static void run_steps(const op_shape *shape, bool fused, double *left) {
     op_graph_end(graph);
 }
 
-/* The kernel that has the moments updates the running statistics, with the same bits as the kernel that does
- * only that. */
+/* The kernel that computes the moments updates the running statistics with the same bits as the separate
+ * kernel. */
 static void follows_in_one_node(void **state) {
     (void)state;
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};
@@ -502,7 +502,7 @@ static void follows_in_one_node(void **state) {
         if (!op_shape_is_tested(shapes[s])) continue;
         run_steps(shapes[s], false, apart);
         run_steps(shapes[s], true, fused);
-        for (int i = 0; i < LEFT; ++i) /* a column of y is NaN, no running statistic is */
+        for (int i = 0; i < LEFT; ++i) /* a column of y is NaN; no running statistic is */
             assert_true(fused[i] == apart[i] || (i < STEP_ROWS * STEP_WIDTH && isnan(fused[i]) && isnan(apart[i])));
     }
 }

@@ -62,8 +62,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* The loss of an element is below weight * (|x| + 1), with an error of a few units of that; the sum over rows
- * has terms of one sign, less than a quarter of that in the mean. A gradient is below weight / width, an
+/* The loss of an element is below weight * (|x| + 1), with an error of a few units of that; the terms of the
+ * sum over rows have one sign and a mean below a quarter of that. A gradient is below weight / width, an
  * accum below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
@@ -88,7 +88,7 @@ static const op_test test = {.op = "binary_cross_entropy",
 
 enum { N = 10 };
 
-/* Logits of any size and unknown targets: the loss and the gradient stay finite where PyTorch's are. */
+/* Logits of any size and unknown targets: the loss and the gradient are finite wherever PyTorch's are. */
 static void extremes(void **state) {
     (void)state;
     static const op_shape *const shapes[] = {&op_shape_cpu, &op_shape_gpu};

@@ -1,4 +1,4 @@
-/* Blocks on the diagonal of a matrix, and the gradient of the blocks. */
+/* A block-diagonal matrix, and the gradient of the blocks. */
 /* ctest: device */
 #include "harness.h"
 

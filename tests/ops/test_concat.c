@@ -116,7 +116,7 @@ static const op_test test = {.op = "concat",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* The error's text and status; the graph must have one. */
+/* Text and status of the graph's error, which must exist. */
 static const op_test chunk_test = {.op = "chunk",
                                    .rows = chunk_rows,
                                    .row_count = sizeof chunk_rows / sizeof chunk_rows[0],

@@ -101,9 +101,9 @@ static bool by_winograd(const op_case *c, const char *op) {
 
 /* Terms are at most 1. The running sum grows with the square root of its length, and so do its rounding errors.
  *
- * Winograd's algorithm has sums at 25 or 36 points; their terms are, as the root of the sum of squares,
- * `growth` times as large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The
- * transforms before and after add 5 roundings, as the root of 24. */
+ * Winograd's algorithm has sums at 25 or 36 points; the root mean square of their terms is `growth` times as
+ * large (cl/conv/winograd.clh), but the sums are shorter: 9 or 16 products at once. The transforms before and
+ * after add 5 roundings, as the root of 24. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     static const double growth_of_y[] = {[2] = 9.5, [3] = 7.2, [4] = 6}, growth_of_dw[] = {[2] = 6, [3] = 6, [4] = 7.2};
     const int64_t *d = c->dims;
@@ -138,8 +138,8 @@ static const op_row rows[] = {
     {9, 4, 3, 64, 64, 3, 3, 2, 1, BIAS},   /* the same, with phases */
     {2, 15, 18, 32, 50, 3, 3, 2, 1, BIAS}, /* Winograd's blocks of pixels: partial tiles and blocks */
     {1, 16, 17, 48, 32, 3, 3, 2, 2},       /* the same with even padding: the blocks of dx begin before the image */
-    {1, 14, 16, 16, 48, 5, 5, 2, 2, BIAS}, /* 3 taps a phase */
-    {1, 13, 15, 32, 20, 7, 7, 2, 3},       /* 4 taps a phase */
+    {1, 14, 16, 16, 48, 5, 5, 2, 2, BIAS}, /* 3 taps per phase */
+    {1, 13, 15, 32, 20, 7, 7, 2, 3},       /* 4 taps per phase */
 };
 
 /* Gradients of parameters accumulate in place, in f32 whatever the operands. */
@@ -166,13 +166,13 @@ static const op_row f32_rows[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 0},                    /* one element */
     {1, 9, 5, 16, 3, 1, 1, 2, 0, BIAS},             /* every second pixel */
     {1, 8, 8, 4, 40, 4, 4, 4, 0},                   /* non-overlapping patches */
-    {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* the gradient of the bias alone */
+    {1, 5, 6, 64, 64, 1, 1, 1, 0, CONSTANT | BIAS}, /* only the gradient of the bias */
     {1, 41, 40, 3, 16, 5, 3, 2, 2, PARAM},          /* the sum over pixels is split, with a stride */
     {3, 6, 8, 3, 126, 3, 3, 1, 1, BIAS | PARAM},    /* several panels per block */
     {1, 3, 3, 64, 160, 3, 3, 1, 1, BIAS | PARAM},   /* few pixels, large weight */
     {1, 29, 30, 80, 65, 3, 3, 1, 0, PARAM},         /* Winograd: several chunks and blocks of channels, no padding */
     {9, 35, 32, 80, 70, 3, 3, 2, 0, PARAM},         /* the same of blocks */
-    {1, 29, 29, 64, 128, 3, 3, 2, 1, BIAS},         /* a chunk is of one phase, whose points are left out */
+    {1, 29, 29, 64, 128, 3, 3, 2, 1, BIAS},         /* a chunk has only one phase, whose points are omitted */
 };
 
 enum {

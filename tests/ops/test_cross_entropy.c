@@ -74,9 +74,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* The loss of a row is at most log width + 6, with an error of a few units of that; all have one sign, and
- * are less than a quarter of that in the mean. A gradient is a
- * difference of two numbers below 1; an accum makes it one of size 2. */
+/* The loss of a row is at most log width + 6, with an error of a few units of that; all have one sign and a
+ * mean below a quarter of that. A gradient is a difference of two numbers below 1; with an accum it is of
+ * size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double rows = (double)c->dims[0], size = log((double)c->dims[1]) + 6;

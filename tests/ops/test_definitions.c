@@ -1,5 +1,5 @@
-/* Definitions of operations (cleat_op.define) refuse changed kernels, with the operation named. That correct kernels
- * agree with them, every op test checks (harness.h). */
+/* Definitions of operations (cleat_op.define) reject changed kernels and name the operation. Every op test
+ * checks that correct kernels agree with them (harness.h). */
 /* ctest: device */
 #include "harness.h"
 
@@ -45,7 +45,7 @@ static cleat_tensor *build_batch_norm(cleat_graph *graph) {
     return y;
 }
 
-/* As training does it: the running averages follow in the same kernels. */
+/* As in training: the same kernels update the running averages. */
 static cleat_tensor *build_following(cleat_graph *graph) {
     cleat_tensor *statistics;
     const cleat_batch_norm_spec spec = {
@@ -148,7 +148,7 @@ static cleat_tensor *build_sgd(cleat_graph *graph) {
 
 /* --- values --------------------------------------------------------------------------------------------------- */
 
-/* Numbers in [0.1, 1), of which every third is negative; -1 to 1 in integers. */
+/* Numbers in [0.1, 1), every third one negative; integers from -1 to 1. */
 static void fill(op_rig *rig, const cleat_tensor *tensor) {
     const int64_t count = cleat_tensor_elements(tensor);
     cleat_random random = cleat_random_stream(3, (uint32_t)tensor->index, (uint32_t)tensor->role);
@@ -249,7 +249,7 @@ static const mutant mutants[] = {
     {build_sgd, NULL, "sgd.cl", "step + momentum * velocity", "velocity", "(sgd,"},
 };
 
-/* Kernels are read from a folder with cl/FILE, in which the first `from` is replaced. */
+/* Reads kernels from a folder that holds cl/FILE with the first `from` replaced. */
 static void use_mutant(const mutant *m, const char *folder) {
     char path[512], *text, *changed;
     size_t size;
@@ -319,13 +319,13 @@ static void changed_kernels_are_refused(void **state) {
         const cleat_status status = check(m, &error);
         unsetenv("CLEAT_KERNEL_DIR");
         if (status != CLEAT_ERR_DEVICE) fail_msg("%s: '%s' is not refused", m->file, m->to);
-        if (!strstr(error.text, m->op)) fail_msg("%s: '%s' is found as: %s", m->file, m->to, error.text);
+        if (!strstr(error.text, m->op)) fail_msg("%s: '%s' is reported as: %s", m->file, m->to, error.text);
     }
     snprintf(own, sizeof own, "rm -rf %s", folder);
     assert_int_equal(system(own), 0);
 }
 
-/* Nothing else: chunk and concat only copy, with kernels that others share. */
+/* Not mutated: chunk and concat only copy, with kernels that other ops share. */
 static void copies_are_compared(void **state) {
     const mutant none = {.build = build_chunk};
     cleat_error error = {0};
@@ -333,7 +333,7 @@ static void copies_are_compared(void **state) {
     if (check(&none, &error)) fail_msg("%s", error.text);
 }
 
-/* A run that diverges must end by the loss that is not finite, not by a device that is refused. */
+/* A diverging run must end because its loss is not finite, not because the device is rejected. */
 static void a_nan_is_no_fault_of_the_device(void **state) {
     const mutant none = {.build = build_broken};
     cleat_error error = {0};

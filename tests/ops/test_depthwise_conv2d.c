@@ -77,7 +77,7 @@ static const op_row rows[] = {
     {2, 33, 20, 32, 3, 3, 1}, {1, 4, 4, 640, 3, 3, 1}, {2, 5, 4, 48, 3, 3, 0, 1},
 };
 
-/* Every further kernel size is a separate program and runs in one storage type only. */
+/* Every other kernel size is a separate program and runs in only one storage type. */
 static const op_row odd_rows[] = {{2, 5, 6, 20, 1, 5, 1}, {1, 6, 4, 8, 5, 1}, {1, 1, 1, 1, 3, 3, 1}};
 
 #define TEST(rows_of, ...)                                                                                             \

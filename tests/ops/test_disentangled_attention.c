@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, H, D / H, buckets, max_relative_positions, kind of lengths, position tensors that are left out */
+/* dims: B, L, H, D / H, buckets, max_relative_positions, kind of lengths, omitted position tensors */
 enum { BATCH, LENGTH, HEADS, HEAD, BUCKETS, POSITIONS, LENGTHS, WITHOUT };
 
 /* Kind of lengths: no length tensor; a different length in every slot, 0, 1 and L among them; the same with
@@ -21,7 +21,7 @@ enum { MAX_LENGTH = 1024 };
 /* Bits of WITHOUT. */
 enum { KEYS = 1, QUERIES = 2 };
 
-/* Indices of inputs; -1: left out. */
+/* Indices of inputs; -1: omitted. */
 static int pos_keys_of(const op_case *c) {
     return c->dims[WITHOUT] & KEYS ? -1 : 1;
 }
@@ -63,8 +63,8 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
         for (int64_t i = length_of(c, b) * row; i < slot; ++i) values[b * slot + i] = NAN;
 }
 
-/* Bucket of a distance that is not short, as He et al. define it: the first whose end,
- * mid * ((max - 1) / mid)^(n / (mid - 1)), is not before it. */
+/* Bucket of a long distance, as defined by He et al.: the first one whose end, mid * ((max - 1) / mid)^(n /
+ * (mid - 1)), is at or beyond it. */
 static int64_t far_bucket(const op_case *c, int64_t distance) {
     const int64_t span = span_of(c), mid = c->dims[BUCKETS] / 2;
     const double growth = (double)(c->dims[POSITIONS] - 1) / (double)mid;
@@ -75,7 +75,7 @@ static int64_t far_bucket(const op_case *c, int64_t distance) {
     return mid > 1 ? mid + n : mid;
 }
 
-/* The same from a table, because the reference asks for each pair of rows again and again. */
+/* The same, cached in a table because the reference asks for each pair of rows repeatedly. */
 static int64_t known_far_bucket(const op_case *c, int64_t distance) {
     static int64_t table[MAX_LENGTH], buckets, positions; /* 0: not known yet */
     assert_true(distance < MAX_LENGTH);
@@ -86,7 +86,8 @@ static int64_t known_far_bucket(const op_case *c, int64_t distance) {
     return table[distance];
 }
 
-/* Row of the position tensors for query i and key j: the distance itself while it is short, else its bucket. */
+/* Row of the position tensors for query i and key j: the distance itself if it is short, otherwise its
+ * bucket. */
 static int64_t row_of(const op_case *c, int64_t i, int64_t j) {
     const int64_t span = span_of(c), mid = c->dims[BUCKETS] / 2, distance = i - j;
     int64_t bucket = llabs(distance);
@@ -95,7 +96,7 @@ static int64_t row_of(const op_case *c, int64_t i, int64_t j) {
     return row < 0 ? 0 : row > 2 * span - 1 ? 2 * span - 1 : row;
 }
 
-/* One head of one slot. Rows of position tensors are width apart. NULL: left out. */
+/* One head of one slot. Rows of position tensors are width apart. NULL: omitted. */
 typedef struct head {
     int64_t rows, row, size, width; /* rows present; elements between rows of qkv; D / H; D */
     double scale;
@@ -201,7 +202,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(dweight);
 }
 
-/* Outputs are means of values below 2; gradients of qkv are sums of terms of similar size, of which few have
+/* Outputs are means of values below 2; gradients of qkv are sums of terms of similar size, few of which have
  * a large weight. A score has three sums of D / H terms. Backward computes dy * y from the rounded y. The
  * gradient of a row of a position tensor sums over the pairs of its bucket: up to two diagonals of each slot,
  * or, in the buckets at the ends, all pairs; a query has one unit of weight for all its keys. */
@@ -218,7 +219,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 
 /* Later keys are longer, up to FAR times: scores reach hundreds, and exp of the largest exceeds the exponent
  * range of f32. The error of a weight is then the error of its score, whose terms are about FAR; the terms of
- * dq are FAR times larger too. */
+ * dq are also FAR times larger. */
 enum { FAR = 50 };
 
 static void fill_far(const op_case *c, int tensor, double *values, int64_t count) {

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* dims: rows, width, rate in per cent, samples of the global batch in earlier micro-batches, whether a
- * residual is added in the same kernel, whether the mask is that of every micro-batch. A row is a sample. */
+/* dims: rows, width, rate in per cent, samples of the global batch in earlier micro-batches, whether the same
+ * kernel adds a residual, whether all micro-batches share the mask. A row is a sample. */
 static const uint32_t seed_and_step[3] = {12345, 678, 9};
 
 static double rate_of(const op_case *c) {
@@ -90,8 +90,8 @@ static const op_test test = {.op = "dropout",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* For 400000 elements: the fraction that is dropped; backward drops the same elements; another step or
- * another node drops others. */
+/* For 400000 elements: the dropped fraction is right, backward drops the same elements, and another step or
+ * node drops different ones. */
 static void test_mask(void **state) {
     (void)state;
     enum { N = 400000 };

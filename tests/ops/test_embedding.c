@@ -1,4 +1,4 @@
-/* Lookup of table rows, and the gradient of the table by each of its variants. */
+/* Lookup of table rows, and the gradient of the table with each variant. */
 /* ctest: device slow oclgrind=1 */
 #include "harness.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* dims: batch, length, width, vocabulary, kind of tokens, 1: row 0 of the table is padding. That row is 0 in
- * the padded cases, so that the reference can leave it out: its gradient is 0. */
+ * the padded cases, so the reference can omit it; its gradient is 0. */
 enum { UNIFORM, ONE_TOKEN, SOME_INVALID, MOSTLY_ZERO };
 
 static void build(op_case *c) {
@@ -74,7 +74,7 @@ static const op_test test = {.op = "embedding",
                              .tolerance = tolerance,
                              .samples = 4};
 
-/* --- a frozen table: half weights only, with the rows that an f32 table gives --- */
+/* --- a frozen table: half weights only, with the rows of an f32 table --- */
 
 enum { FROZEN_ROWS = 9, FROZEN_WIDTH = 37, FROZEN_TOKENS = 21 };
 

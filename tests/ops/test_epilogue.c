@@ -1,6 +1,6 @@
-/* A linear layer, an activation and another layer in the kernels that cleat_graph_fuse makes of them: the
- * activation in the epilogue of the first product, its gradient in the epilogue of the second layer's dx.
- * Covers tile edges, split sums, every variant, and which graphs are fused. */
+/* A linear layer, an activation and another layer, fused by cleat_graph_fuse: the activation in the epilogue
+ * of the first product, its gradient in the epilogue of the second layer's dx. Covers tile edges, split sums,
+ * every variant, and which graphs are fused. */
 /* ctest: device slow cost=67 oclgrind=0:f32@18 */
 #include "harness.h"
 
@@ -37,7 +37,7 @@ static void build(op_case *c) {
 }
 
 /* relu has a corner at 0. With x and w1 multiples of a half, and the bias or residual offset by an eighth, u
- * stays away from it. w1 shrinks as sums grow, so that the u of gelu is of size 1. */
+ * stays away from it. w1 shrinks as sums grow, which keeps the u of gelu at size 1. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         if (tensor == W1 && c->dims[GELU]) values[i] /= sqrt((double)c->dims[K]);
@@ -117,7 +117,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
 }
 
 /* A result is a sum of products with u, h, dh or du, which are themselves sums rounded to storage. u grows
- * with the square root of K where w1 does not shrink. */
+ * with the square root of K unless w1 shrinks. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool of_gradient) {
     const int64_t *d = c->dims;
     const double u = d[GELU] ? 2 : 1 + 0.5 * sqrt((double)d[K]), dh = 1 + sqrt((double)d[N]);

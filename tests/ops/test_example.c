@@ -1,4 +1,4 @@
-/* A whole test file at its shortest, to start another from: GELU of x [rows, width]. harness.h explains. */
+/* A minimal test file to copy: GELU of x [rows, width]. See harness.h. */
 /* ctest: device */
 #include "harness.h"
 

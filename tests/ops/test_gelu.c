@@ -24,9 +24,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* Forward: the error is 2 units relative to |x| (cl/lib/gelu.clh), one of which is the rounding of the
- * result. Backward: Phi is accurate to 2 units, and the density term (below 0.25) adds 2 more; dout is below
- * 1; the sum with the accum is of size 2. */
+/* Forward: the error is 2 units relative to |x| (cl/lib/gelu.clh), including the rounding of the result.
+ * Backward: Phi is accurate to 2 units, and the density term (below 0.25) adds 2 more; dout is below 1; the
+ * sum with the accum is of size 2. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     return (compare_tolerance){

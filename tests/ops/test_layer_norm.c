@@ -18,8 +18,7 @@ static void build(op_case *c) {
     op_output(c, cleat_layer_norm(c->graph, x, gamma, beta, eps));
 }
 
-/* The same, and its consumer is in f32: casts of the result and of the gradient that arrives are part of the
- * kernels. */
+/* The same with a consumer in f32: the kernels include the casts of the result and of the incoming gradient. */
 static void build_f32(op_case *c) {
     const int64_t shape[] = {c->dims[0], c->dims[1]}, width[] = {c->dims[1]};
     cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -2, 2);

@@ -78,7 +78,7 @@ static const op_row rows[] = {
     {1, 9, 35, 1100, 0, 1},                  /* the same in the gradient of x */
     {5, 53, 131, 257, 1, 1},                 /* several blocks in both dimensions, primes */
     {1, 1300, 6, 18, 1},                     /* the gradient of the weight is a long sum: k is split */
-    {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* the gradient of the bias alone */
+    {1, 1027, 19, 3, 1, 0, WEIGHT_CONSTANT}, /* only the gradient of the bias */
     /* multiples of 8, several tiles, many steps: asynchronous copies */
     {2, 85, 200, 136, 1, 1},
     {1, 130, 720, 40, 1, 1}, /* with 2 compute units: two whole tiles, and one in parts */

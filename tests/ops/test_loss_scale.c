@@ -20,7 +20,7 @@ typedef struct fixture {
     op_rig rig;
 } fixture;
 
-/* The norm, the step, and the log or not. joined: in as few nodes as there are. */
+/* The norm, the step, and optionally the log. joined: in the fewest possible nodes. */
 static void build_step(fixture *f, bool joined) {
     f->states = cleat_loss_scale_states(f->graph);
     f->norm = joined ? cleat_unscaled_grad_norm(f->graph, &f->states, &f->corrected) : cleat_grad_norm(f->graph);
@@ -134,8 +134,8 @@ static void expect_log(fixture *f, int t, double norm, double loss_scale) {
     assert_true(isfinite(norm) ? row[1] == norm : !isfinite(row[1]));
 }
 
-/* Skipping, growth and back-off over many steps; parameters and copies remain unchanged exactly in the
- * skipped steps. */
+/* Skipping, growth and back-off over many steps; parameters and copies stay unchanged in the skipped steps,
+ * and only in these. */
 static void run_steps(const op_shape *shape, cleat_dtype dtype, double first, bool joined) {
     fixture f;
     static model want;
@@ -196,7 +196,7 @@ static void test_steps(void **state) {
 }
 
 /* Without a loss scale the step is bit-identical whatever the storage type of the copies, because the f32
- * computation does not depend on them. A loss scale changes no bit either, as long as nothing overflows. */
+ * computation does not depend on them. Nor does a loss scale change any bit, unless something overflows. */
 static void run_variant(cleat_dtype dtype, double loss_scale, double *p) {
     cleat_store *store;
     cleat_graph *graph;

@@ -1,5 +1,5 @@
-/* An LSTM layer against a double-precision one: every variant, odd sizes, partial blocks and tiles, and the
- * first step, which has no predecessor. */
+/* An LSTM layer against a double-precision reference: every variant, odd sizes, partial blocks and tiles, and
+ * the first step, which has no predecessor. */
 /* ctest: device slow cost=24 oclgrind=0:f32@12 oclgrind=0:f16 */
 #include "harness.h"
 
@@ -22,7 +22,7 @@ static cleat_tensor *declare(op_case *c, const char *name, cleat_dtype dtype, in
     return op_input(c, name, dtype, rank, shape, -most, most);
 }
 
-/* The weights are chosen such that some gates saturate, and the recurrence neither dies out nor explodes. */
+/* With these weights some gates saturate, and the recurrence neither dies out nor explodes. */
 static void build(op_case *c) {
     const int64_t *d = c->dims, x_shape[] = {d[BATCH], d[LENGTH], d[INPUTS]}, bias = 4 * d[HIDDEN];
     const int64_t ih_shape[] = {4 * d[HIDDEN], d[INPUTS]}, hh_shape[] = {4 * d[HIDDEN], d[HIDDEN]};
@@ -174,13 +174,13 @@ static const op_row rows_f32[] = {
     {3, 2, 2, 260},
 };
 
-/* For matrix units: groups of 4 and of 8 samples, of which the last are not full (2 compute units); one
- * subgroup, an even and an odd number, and as many as a group can have; one step, and more than the weight's
- * gradient sums at a time. */
+/* For matrix units: groups of 4 and of 8 samples, the last ones partial (2 compute units); one subgroup, an
+ * even and an odd number, and the maximum per group; one step, and more than the weight's gradient sums at a
+ * time. */
 static const op_row rows_half[] = {
     {11, 1, 3, 16, WEIGHT_HH}, {18, 2, 2, 32, ALL_BUT_WEIGHT_HH}, {9, 7, 2, 48}, {5, 3, 2, 128, PARAMETERS}};
 
-/* Whole layers: inputs that fill vectors and panels, and some that do not; several panels with both parts. */
+/* Whole layers: inputs that fill vectors and panels, and inputs that do not; several panels with both parts. */
 static const op_row rows_layer[] = {
     {5, 3, 16, 16, PARAMETERS}, {70, 2, 130, 33, PARAMETERS}, {3, 4, 17, 144}, {600, 2, 1, 16}};
 

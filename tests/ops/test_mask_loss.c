@@ -84,10 +84,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
-/* The loss of a sample is a mean of terms of at most weight x logit, plus a Dice loss below 1; the pixels'
- * terms have one sign, as have the samples'. The derivative
- * of a pixel is below (1 + gamma) weight over the number of known pixels, which are half of all pixels; an
- * accum is of size 1. */
+/* The loss of a sample is a mean of terms of at most weight x logit, plus a Dice loss below 1; the terms of
+ * the pixels have one sign, and so do those of the samples. The derivative of a pixel is below (1 + gamma)
+ * weight over the number of known pixels, half of all pixels; an accum is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     const cleat_mask_loss_spec spec = spec_of(c->dims);
     double weight = fmax(1, spec.positive_weight), pixels = (double)(c->dims[HEIGHT] * c->dims[WIDTH]);
@@ -189,7 +188,7 @@ static void keeps_small_losses(void **state) {
     for (int i = 0; i < 4; ++i) assert_true(fabs(fabs(dx[i]) - sigmoid(-fabs(x[i])) / 4) < 1e-5 * fabs(dx[i]));
 }
 
-/* NaN must propagate to the loss, so that training stops. */
+/* NaN must propagate to the loss to stop the training. */
 static void shows_nan(void **state) {
     (void)state;
     static const double mask[] = {1, 0, 1, 0};

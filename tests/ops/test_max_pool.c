@@ -17,8 +17,8 @@ static void build(op_case *c) {
     op_output(c, cleat_max_pool(c->graph, x, d[SIZE], d[STRIDE], d[PADDING]));
 }
 
-/* Values whose distances survive rounding to any storage type and the steps of the finite differences:
- * multiples of 1/16, all different within 17 x 15 neighbours of a channel. */
+/* Values whose distances exceed the rounding of any storage type and the steps of the finite differences:
+ * multiples of 1/16, all distinct within 17 x 15 neighbours of a channel. */
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     (void)tensor;
     for (int64_t i = 0; i < count; ++i) {

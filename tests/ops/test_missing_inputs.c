@@ -1,4 +1,4 @@
-/* NULL where an operation needs a tensor is an error of the graph, whichever input it is. */
+/* NULL for any required input of an operation is an error of the graph. */
 /* ctest: device */
 #include "cleat/ops.h"
 #include "harness.h"

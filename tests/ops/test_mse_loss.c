@@ -28,8 +28,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         din[0][i] += dout[0][0] * in[2][i / width] * 2 * (in[0][i] - in[1][i]) / (double)width;
 }
 
-/* |x - target| is below 4 and has one rounding; the loss of a row is below 16; the sum over rows has
- * terms of one sign, about 1 in the mean. An accum is of size 1. */
+/* |x - target| is below 4 and has one rounding; the loss of a row is below 16; the terms of the sum over rows
+ * have one sign and a mean of about 1. An accum is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double rows = (double)c->dims[0], width = (double)c->dims[1];

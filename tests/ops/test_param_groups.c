@@ -17,7 +17,7 @@ typedef struct param_case {
     int rank;
 } param_case;
 
-/* The groups alternate, so that they have to be put together. */
+/* The groups alternate and must be gathered. */
 static const param_case params[] = {
     {"early.weight", {10, 7}, 2}, {"early.bias", {331, 0}, 1}, {"frozen.weight", {33, 5}, 2},
     {"late.weight", {130, 3}, 2}, {"late.bias", {5, 0}, 1},    {"early.second", {8, 8}, 2},
@@ -152,7 +152,7 @@ static void run_steps(const op_shape *shape, bool sgd, cleat_dtype storage) {
         op_rig_run(&f.rig, 0, -1);
         assert_true(op_rig_untouched(&f.rig));
         op_rig_read(&f.rig, f.norm, got);
-        assert_true(fabs(got[0] / sqrt(sum) - 1) < 1e-6); /* frozen parameters are no part of it */
+        assert_true(fabs(got[0] / sqrt(sum) - 1) < 1e-6); /* without frozen parameters */
         const double clip = fmin(1, h[5] / (sqrt(sum) + 1e-6));
         for (int i = 0; i < PARAMS; ++i) {
             const int64_t n = elements_of(i);

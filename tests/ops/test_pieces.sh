@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Products of CPUs without AVX-512 (MANY_SUMS 0 in cl/lib/common.clh): op tests with kernels that take this CPU for one of them.
+# Products of CPUs without AVX-512 (MANY_SUMS 0 in cl/lib/common.clh): op tests with kernels that treat this CPU as one of them.
 #   test_pieces.sh OPS SOURCE      OPS: the prefix of op tests, such as build/tests/ops_
 # ctest: device
 set -euo pipefail

@@ -12,7 +12,7 @@ typedef struct subject {
     cleat_tensor *(*emit)(cleat_graph *graph, cleat_tensor *x);
     double (*value)(double x);
     double (*slope)(double x);
-    /* Largest error of the value in f32, and its part for x of size 1, which a slope of 1 does not exceed. */
+    /* Maximum error of the value in f32. */
     double (*bound)(double x, double value);
     double left, right; /* limits at -infinity and infinity */
 } subject;
@@ -78,8 +78,8 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     for (int64_t i = 0; i < c->dims[1] * c->dims[2]; ++i) din[0][i] += dout[0][i] * subject_of(c)->slope(in[0][i]);
 }
 
-/* Values have an error of 4 units relative to the largest. A slope is at most 1.1; where it is computed from
- * a stored y, the rounding of y moves it by at most two units of storage. dout and the accum are below 1. */
+/* Values have an error of 4 units relative to the largest. A slope is at most 1.1; if it is computed from a
+ * stored y, the rounding of y moves it by at most two units of storage. dout and the accum are below 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     if (is_gradient) return (compare_tolerance){.scale = 2, .length = 1, .f32_units = 6, .storage_units = 1};
@@ -125,7 +125,7 @@ static void errors_on_a_grid(void **state) {
         }
         print_message("largest error of %s: %.3g of its bound\n", f->op, worst);
         assert_true(isnan(out[N]));
-        if (f->right <= 1) { /* of SiLU the limit at -infinity is the product of infinity and 0 */
+        if (f->right <= 1) { /* SiLU's limit at -infinity is the product of infinity and 0 */
             assert_true(fabs(out[N + 1] - f->left) <= 0x1p-126 && out[N + 2] == f->right);
             assert_true(fabs(out[N + 3] - f->left) <= 0x1p-126);
         }

@@ -10,7 +10,7 @@
 enum { BATCH, LENGTH, WIDTH, MODE, LENGTHS };
 enum { MEAN, FIRST, LAST };
 
-/* Typical lengths of a batch, and one beyond L, which counts as L. */
+/* Typical batch lengths, and one beyond L, which counts as L. */
 static int64_t length_of(const op_case *c, int64_t b) {
     const int64_t all = c->dims[LENGTH], some[] = {all, 0, 1, (all + 1) / 2, all + 3};
     return c->dims[LENGTHS] ? some[b % 5] : all;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* dims: batch, length, width, rows of the table, first row, whether the table is no parameter */
+/* dims: batch, length, width, rows of the table, first row, whether the table is not a parameter */
 static void build(op_case *c) {
     const int64_t *d = c->dims, shape[] = {d[0], d[1], d[2]}, table[] = {d[3], d[2]};
     cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -1, 1);

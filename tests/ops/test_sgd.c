@@ -143,7 +143,7 @@ static void a_bad_gradient_changes_nothing(void **state) {
     }
 }
 
-/* Bytes of the optimizer: one moment with momentum, none without. */
+/* Optimizer memory: one moment with momentum, none without. */
 static void state_is_as_large_as_needed(void **state) {
     (void)state;
     for (int momentum = 0; momentum < 2; ++momentum) {

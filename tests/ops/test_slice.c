@@ -59,7 +59,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 static const op_row rows[] = {
     {2, 3, 5, 7, 1, 1, 3, 1},  {1, 1, 1, 1, 0, 0, 1},      {4, 3, 2, 5, 0, 1, 3},   {3, 5, 4, 33, 3, 16, 33, 1},
     {2, 3, 17, 9, 2, 0, 5, 1}, {8, 3, 16, 64, 2, 3, 4, 1}, {2, 2, 3, 40, 3, 0, 40}, {2, 2, 3, 12, 3, 1, 9, 1},
-    {2, 2, 3, 10, 3, 0, 8}, /* whole vectors at odd places: because of the start, of the width */
+    {2, 2, 3, 10, 3, 0, 8}, /* whole vectors at odd places because of the start or the width */
 };
 
 static const op_test test = {.op = "slice",

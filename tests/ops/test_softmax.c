@@ -39,9 +39,9 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     free(y);
 }
 
-/* `most`: the largest y of a row. e^d / sum has a relative error of (4 + |d|) units, and |d| e^d <= 1/e. The
- * gradient reads y rounded to storage, both in a product with |dy - sum| <= 2 and in the sum; an accum makes
- * the result of size 1. */
+/* `most`: the maximum y of a row. e^d / sum has a relative error of (4 + |d|) units, and |d| e^d <= 1/e. The
+ * gradient reads y rounded to storage, both in a product with |dy - sum| <= 2 and in the sum; with an accum
+ * the result is of size 1. */
 static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradient) {
     (void)tensor;
     double width = (double)c->dims[1], size = (double)c->dims[3];

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* EMPTY: the last chain has no residue. TERMS: that many kinds at once, from KIND on; 0: one. */
+/* EMPTY: the last chain has no residue. TERMS: number of kinds at once, from KIND on; 0: one. */
 enum { B, L, KIND, EMPTY, TERMS };
 
 static const cleat_structure_loss_spec specs[] = {
@@ -28,7 +28,7 @@ static int terms_of(const op_case *c) {
     return c->dims[TERMS] ? (int)c->dims[TERMS] : 1;
 }
 
-/* The row of the weights that term i has: not in the order of the terms. */
+/* The weights row of term i; the order differs from the terms. */
 static int term_of(const op_case *c, int i) {
     return (int)(c->dims[KIND] + i + 1) % SPECS;
 }
@@ -189,7 +189,7 @@ static const op_row rows[] = {
     {1, 1, 0, 0},  {2, 2, 0, 0},    {3, 17, 0, 1},    {2, 66, 0, 0},    {1, 1, 1, 0},  {3, 17, 1, 1},
     {2, 66, 1, 0}, {2, 3, 2, 0},    {3, 35, 2, 1},    {2, 2, 3, 0},     {3, 17, 3, 1}, {2, 2, 4, 0},
     {3, 35, 4, 1}, {2, 3, 5, 0},    {3, 35, 5, 1},    {2, 4, 6, 0},     {3, 70, 6, 1}, {2, 5, 7, 0},
-    {3, 35, 7, 1}, {2, 5, 3, 0, 2}, {3, 35, 4, 1, 4}, {3, 35, 1, 1, 7}, /* the last one: two of pairs, four at once, and one more */
+    {3, 35, 7, 1}, {2, 5, 3, 0, 2}, {3, 35, 4, 1, 4}, {3, 35, 1, 1, 7}, /* the last three sum kinds */
 };
 
 static const op_test tests[] = {{.op = "structure_loss",

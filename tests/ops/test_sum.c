@@ -1,4 +1,4 @@
-/* The sum of scalars, and accumulation of a scalar metric. */
+/* Sums of scalars, and accumulation of a scalar metric. */
 /* ctest: device quick */
 #include "harness.h"
 

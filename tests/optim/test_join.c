@@ -1,5 +1,5 @@
-/* Parts that become one program (exec/join.h): which do, and that they compute what they compute in programs
- * of their own. */
+/* Joined programs (exec/join.h): the parts that are joined, and equal results from joined and separate
+ * programs. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ typedef struct run {
     cleat_tensor *x[WIDTHS], *y[WIDTHS];
 } run;
 
-/* y = gelu(norm(x)) of some of the widths. */
+/* y = gelu(norm(x)) for some of the widths. */
 static run open_run(size_t first, size_t count) {
     const cleat_init one = {CLEAT_INIT_CONSTANT, 1}, zero = {CLEAT_INIT_ZERO, 0};
     char name[CLEAT_NAME];
@@ -65,7 +65,7 @@ static void compute(const run *r, size_t i, float *y) {
         fail_msg("%s", error.text);
 }
 
-/* Four widths of layer_norm.cl and one pointwise.cl are one program; alone, a width has two. */
+/* Four widths of layer_norm.cl and one pointwise.cl become one program; a single width has two programs. */
 static void joined_parts_compute_the_same(void **state) {
     (void)state;
     run all = open_run(0, WIDTHS);
@@ -76,7 +76,7 @@ static void joined_parts_compute_the_same(void **state) {
     for (size_t i = 0; i < WIDTHS; ++i) {
         float together[B * WIDEST], apart[B * WIDEST];
         run one = open_run(i, 1);
-        assert_int_equal(one.exec->program_count, 2); /* so few stay apart */
+        assert_int_equal(one.exec->program_count, 2); /* too few to join */
         compute(&all, i, together);
         compute(&one, i, apart);
         assert_memory_equal(together, apart, (size_t)(B * widths[i]) * sizeof *apart);
@@ -86,7 +86,7 @@ static void joined_parts_compute_the_same(void **state) {
     close_run(&all);
 }
 
-/* An error of one part is told with its file and its options. */
+/* An error in a part names its file and its options. */
 static void a_part_that_does_not_compile_is_named(void **state) {
     char folder[] = "/tmp/cleat-join-XXXXXX", path[64], command[64];
     cleat_error error = {0};

@@ -1,4 +1,4 @@
-/* Training through cleat/optimizer.h: the effect of a step, saving and resuming, half precision. */
+/* Training with cleat/optimizer.h: effect of a step, saving and resuming, half precision. */
 /* ctest: device quick */
 #include <math.h>
 #include <setjmp.h>
@@ -196,7 +196,7 @@ static void test_the_first_step_is_as_long_as_the_rate(void **state) {
     rig_close(&r);
 }
 
-/* Two runs before a step count one batch twice: the norm doubles. */
+/* Two runs before a step count a batch twice, so the norm doubles. */
 static void test_gradients_of_several_runs_add_up(void **state) {
     cleat_error error;
     rig r;
@@ -226,7 +226,7 @@ static void test_an_overflow_in_f16_moves_nothing_and_halves_the_scale(void **st
     assert_true(scale == 65536.0f);
     train(&r, 3);
     read_params(&r, before);
-    scale = 16777216.0f; /* the gradient of a logit is up to a 16th of it, which exceeds the range of f16 */
+    scale = 16777216.0f; /* the gradient of a logit is up to a 16th of it and exceeds the range of f16 */
     ok(cleat_exec_write_unchecked(r.exec, 0, loss_scale, &scale, &error), &error);
     write_batch(&r);
     ok(cleat_exec_run(r.exec, TRAIN, &error), &error);
@@ -242,14 +242,14 @@ static void test_an_overflow_in_f16_moves_nothing_and_halves_the_scale(void **st
     rig_close(&r);
 }
 
-/* The graph uses the parameters that the host has written, in half precision too. */
+/* The graph uses the parameters that the host has written, also in half precision. */
 static void test_written_parameters_are_computed_with(void **state) {
     const cleat_dtype types[] = {CLEAT_F32, CLEAT_F16, CLEAT_BF16};
     float weight[CLASSES * WIDTH], x[BATCH * WIDTH], y[BATCH * CLASSES];
     cleat_error error;
     rig r;
     (void)state;
-    for (int i = 0; i < CLASSES * WIDTH; ++i) weight[i] = (float)(i % 5) * 0.25f; /* exact in all types */
+    for (int i = 0; i < CLASSES * WIDTH; ++i) weight[i] = (float)(i % 5) * 0.25f; /* exact in every type */
     for (int i = 0; i < BATCH * WIDTH; ++i) x[i] = 1.0f;
     for (int t = 0; t < 3; ++t) {
         rig_open(&r, types[t]);

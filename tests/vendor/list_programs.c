@@ -1,6 +1,6 @@
 /* Writes every program that a run can request from a device, one file each, ready for any OpenCL compiler:
  * the source as assembled by the host, preceded by the build options as #define lines. No device is needed:
- * graphs and launches are created for the facts of made-up devices.
+ * graphs and launches are created from the facts of fictitious devices.
  *
  *   list_programs FOLDER [profiles]
  *
@@ -143,7 +143,7 @@ static void write_options(const listing *list, const shape *s) {
     if (fclose(file)) stop(path, NULL);
 }
 
-/* Returns false if the line was present already. */
+/* Returns false if the line was already present. */
 static bool add_unique(listing *list, const char *line) {
     for (size_t i = 0; i < list->seen_count; ++i)
         if (strcmp(list->seen[i], line) == 0) return false;
@@ -164,7 +164,7 @@ static void list_launch(listing *list, const cleat_launch *launch) {
     if (add_unique(list, line)) fprintf(list->table, "%s\n", line);
 }
 
-/* The program that opening a device runs itself (device/matrix_probe.c). */
+/* The program that opening a device runs (device/matrix_probe.c). */
 static void list_matrix_probes(listing *list) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
         const cleat_device_facts *facts = &shapes[i].facts;
@@ -201,7 +201,7 @@ static void list_graph(listing *list, const cleat_graph *graph) {
     }
 }
 
-/* What measures a device's peaks. */
+/* The programs that measure a device's peaks. */
 static void list_peaks(listing *list) {
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
@@ -355,7 +355,7 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
 
 /* --- LSTM layers --- */
 
-/* Every sample row is pooled by another mode, so that all modes occur. */
+/* Pools with every mode: mean, first and last row. */
 static void build_lstm(cleat_graph *graph, int64_t hidden, cleat_dtype storage) {
     const int64_t x_shape[3] = {64, 48, 16}, sample_weight_shape[1] = {64}, one = 1;
     cleat_tensor *lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, x_shape);

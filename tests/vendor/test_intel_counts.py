@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Test of tools/intel_listing.py: a listing counted by hand, and bounds for the main loops of kernels for Intel's cards.
-  test_intel_counts.py TOOLS BUILD     skipped (77) without ocloc and iga64; the listing is counted all the same"""
+"""Test of tools/intel_listing.py: a listing counted by hand, and limits for the main loops of kernels on Intel's cards.
+  test_intel_counts.py TOOLS BUILD     skipped (77) without ocloc and iga64, after the listing is counted"""
 # ctest: slow cost=28
 import pathlib
 import sys
@@ -31,8 +31,9 @@ L160:
 (W)     jmpi                                 L0
 """
 
-# Most instructions of the main loop for a dpas, that one included; least share of the peak that the pipes allow, in percent;
-# least share of wide loads of SLM. About 15 % beside what was counted (ocloc 22.43).
+# Limits of the main loop: maximum instructions per dpas, the dpas included; minimum share of the peak that
+# the pipes allow, in percent; minimum share of wide SLM loads. About 15 % from the measured counts (ocloc
+# 22.43).
 BOUNDS = {
     ("arc_a770", "linear", "linear_mma"): (25, 90, 90), ("arc_a770", "linear_dx", "linear_mma"): (28, 76, 90),
     ("arc_a770", "linear_dw", "linear_mma"): (45, 45, 50), ("max1550", "linear", "linear_mma"): (23, 53, 90),
@@ -62,7 +63,7 @@ def check_listing(tool):
 
 
 def check_kernels(tool, build, folder):
-    tool.find_compiler()  # before the programs are listed, which takes a minute
+    tool.find_compiler()  # checked before listing the programs, which takes a minute
     (folder / "programs").mkdir()
     programs = tool.list_programs(build, folder / "programs")
     compiled = {}
@@ -76,8 +77,8 @@ def check_kernels(tool, build, folder):
         assert wanted == "dpas" and counts, f"{name}: no dpas in a loop"
         each, peak = counts["instructions"] / counts["useful"], 100 * counts["slots"] / counts["busiest"]
         wide = 100 * counts["wide_loads"] / counts["shared_loads"]
-        print(f"{name}: {each:.1f} instructions for each dpas, peak {peak:.0f} %, {wide:.0f} % wide loads")
-        assert each <= most, f"{name}: {each:.1f} instructions for each dpas, more than {most}"
+        print(f"{name}: {each:.1f} instructions per dpas, peak {peak:.0f} %, {wide:.0f} % wide loads")
+        assert each <= most, f"{name}: {each:.1f} instructions per dpas, more than {most}"
         assert peak >= least_peak, f"{name}: {peak:.0f} % of the peak, less than {least_peak} %"
         assert wide >= least_wide, f"{name}: {wide:.0f} % wide loads, less than {least_wide} %"
         most_spilled = 16 if kernel.endswith("_keys") else 0  # dK and dV of heads of 64: 192 of 256 registers hold operands and sums

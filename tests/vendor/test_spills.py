@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Products, attention and recurrences that the workloads W1 to W9 launch keep their values in registers on NVIDIA's cards.
+"""Products, attention and recurrences of the workloads W1 to W9 keep their values in registers on NVIDIA's cards.
   test_spills.py TOOLS WORKLOAD_PROGRAMS CLANG LIBCLC PTX_FEATURE NATIVE
   test_spills.py TOOLS WORKLOAD_PROGRAMS OLD_CLANG
 
-Every program is compiled for its card by clang, which stands in for NVIDIA's compiler, and ptxas. A kernel fails if ptxas
-spills registers, or if it has a stack frame: then an array, such as the sums, lies in memory since a loop was not unrolled.
+Clang, in place of NVIDIA's compiler, and ptxas compile every program for its card. A kernel fails if ptxas spills registers
+or if it has a stack frame, which holds an array, such as the sums, because a loop was not unrolled.
 Two groups of the largest f32 tile fit on a compute unit: 128 registers for each of 256 work-items, on LARGE_SMS.
 Skipped (77) without ptxas. SPILLS_KEEP=FOLDER keeps programs, PTX and a table of registers there.
 
-The driver's compiler is older than the newest clang: it printed warnings which clang 19 no longer has. The second form
-compiles with an old clang, and fails at a warning of its front end and at an array in memory. libclc is not linked (that of
-clang 19 cannot be read), so its functions on vectors take up to 16 bytes of memory each, which are allowed."""
+The driver's compiler is older than the newest clang and prints warnings that clang 19 lacks. The second form
+compiles with an old clang and fails at a front-end warning or an array in memory. It does not link libclc, because an old
+clang cannot read that of clang 19, so calls with vectors take up to 16 bytes of memory each, which are allowed."""
 # ctest: slow
 import collections
 import concurrent.futures
@@ -22,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 
-# Card file: sm. On sm_80 and sm_90 ptxas 12.9 still spills a few bytes, mostly around the main loop, of a few kernels.
+# Card file: sm. On sm_80 and sm_90 ptxas 12.9 spills a few bytes in a few kernels, mostly around the main loop.
 CARDS = {"t4": 75}
 ARRAY_CARDS = {"t4": 75, "a100_40": 80}
 LARGE_CARDS = ("t4", "a100_40", "h100")
 LARGE_SMS = (75, 80, 86, 89, 90)
 LARGE = re.compile(r"linear_gpu .*-DWG=256 |conv_gpu .*-DWG=256 .*-DCONV_KIND=0 ")  # the gradients of convolutions take 144 registers
-VECTOR = 16  # bytes that a function of libclc is given by address
+VECTOR = 16  # bytes passed to a libclc function by address
 KERNELS = re.compile(r"(linear|conv)_(gpu|mma)$|attention_.*_(forward|gradients|dq|keys)$|lstm_mma_")
 
 # A kernel that must be reported: 160 values in 40 registers.
@@ -57,7 +57,7 @@ def fail(text):
 
 
 def assemble(ptxas, sm, ptx, kernel):
-    """Registers, bytes of the stack frame, bytes of spills, by ptxas."""
+    """Registers, stack frame bytes and spill bytes reported by ptxas."""
     entry = ["--entry", kernel] if kernel else []
     done = run([ptxas, "-v", f"-arch=sm_{sm}", *entry, "-o", os.devnull, str(ptx)])
     found = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s.*Used (\d+) registers", done.stderr, re.S)
@@ -78,7 +78,7 @@ def check_itself(ptxas, folder):
 
 
 def add_group_size(text, kernel, size):
-    """clang does not write reqd_work_group_size, which tells ptxas how many registers a work-item may have."""
+    """Adds reqd_work_group_size, which clang omits and which limits the registers that ptxas may use per work-item."""
     head, name, rest = text.partition(f".entry {kernel}(")
     before, brace, body = rest.partition("\n{")
     return f"{head}{name}{before}\n.reqntid {size}, 1, 1{brace}{body}" if ".reqntid" not in before else text
@@ -122,11 +122,11 @@ def check_programs(arguments, ptxas, folder):
                 fail(f"no program of {kernel} for {card}")
     if spilling:
         fail("\n".join(spilling) + f"\n{len(spilling)} of {sum(counts.values())} kernels do not fit in registers")
-    print(f"{sum(counts.values())} kernels, none spills")
+    print(f"{sum(counts.values())} kernels without spills")
 
 
 def check_large(arguments, kernel_counts, folder):
-    """Registers of the largest f32 tiles. A later card runs what is compiled for sm_75, so that one compilation does for all."""
+    """Registers of the largest f32 tiles. Later cards run code compiled for sm_75, so one compilation suffices."""
     lister, *compiler = arguments
     done = run([lister, str(folder), *LARGE_CARDS])
     if done.returncode:
@@ -149,7 +149,7 @@ def check_large(arguments, kernel_counts, folder):
     print(f"{len(programs)} programs of 256 work-items in 128 registers; no ptxas for {[sm for sm in LARGE_SMS if not ptxas[sm]]}")
 
 
-# A kernel that must be reported: an array is indexed by a number that only the host knows.
+# A kernel that must be reported: a runtime value indexes an array.
 INDEXED = """__kernel void indexed(__global float *x, int n) {
     float y[8];
     for (int i = 0; i < 8; ++i) y[i] = x[i];
@@ -161,7 +161,7 @@ INDEXED = """__kernel void indexed(__global float *x, int n) {
 
 
 def old_compile(clang, source, options, sm):
-    """Warnings of the front end, and the sizes of arrays in memory."""
+    """Front-end warnings, and sizes of arrays in memory."""
     done = run([clang, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu",
                 "-Xclang", f"sm_{sm}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-O3", "-D__NV_CL_C_VERSION=120", *options, "-S", "-o", "-", source])
     if done.returncode:

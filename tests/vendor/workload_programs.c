@@ -1,11 +1,10 @@
-/* Writes the programs that a training step of the workloads W1 to W9 launches on cards of NVIDIA's, one file
- * each, as the host assembles them. Plans are made for descriptions of cards: no device is needed.
+/* Writes the programs that a training step of the workloads W1 to W9 launches on NVIDIA's cards, one file
+ * each, as assembled by the host. Plans are made for card descriptions; no device is needed.
  *
  *   workload_programs FOLDER CARD...
  *
  * FOLDER receives NUMBER.cl and programs.tsv: number, card, kernel, build options, and the first workload and
- * precision that launches it. Programs are those of both precisions of every workload. test_spills.py runs
- * this program. */
+ * precision that launches it. Covers both precisions of every workload. test_spills.py runs this program. */
 #include "bench/bench.h"
 #include "cleat/card.h"
 #include "core/memory.h"

@@ -1,6 +1,5 @@
-/* The self-check covers what training runs: every operation in the graphs of the profiles, and of networks
- * and settings that they do not have, has a definition (cleat_op.define), on a CPU and on cards. Needs no
- * device. */
+/* The self-check covers training: every operation in the graphs of the profiles, and of further networks and
+ * settings, has a definition (cleat_op.define), on a CPU and on cards. Needs no device. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +91,7 @@ static void every_operation_of_the_profiles_has_a_definition(void **state) {
     size_t count;
     (void)state;
     operations = missing = 0;
-    assert_int_equal(chdir(source_path("")), 0); /* its profiles, not those of an installation */
+    assert_int_equal(chdir(source_path("")), 0); /* the source tree's profiles, not installed ones */
     assert_int_equal(cleat_profile_list(&entries, &count, NULL), CLEAT_OK);
     assert_true(count > 15);
     for (size_t i = 0; i < count; ++i) check_profile(entries[i].path, NULL);

@@ -1,6 +1,5 @@
-/* Reference trajectories (tools/make_golden.py, and those of ../shared/golden, converted where they are of
- * the old format): they are reproduced within tolerance; any wrong value is detected; a malformed file is an
- * error. */
+/* Reference trajectories of tools/make_golden.py and ../shared/golden (the old format is converted) are
+ * reproduced within tolerance; any wrong value is detected; a malformed file is an error. */
 /* ctest: device slow cost=39 */
 #include <math.h>
 #include <setjmp.h>
@@ -66,7 +65,7 @@ static bool is_of_old_format(const char *path) {
     return old;
 }
 
-/* Counts the trajectories present in FOLDER; those of the old format are converted to CONVERTED. */
+/* Counts the trajectories in FOLDER; converts those of the old format to CONVERTED. */
 static int trajectories_in(const char *folder, cleat_precision precision, const char *converted) {
     const char *script = source_path("tests/golden/convert.py");
     int found = 0;
@@ -106,7 +105,7 @@ static void shared_trajectories_are_repeated(void **state) {
 
 /* --- changed copies --- */
 
-/* The test's own trajectory in memory, to be changed and written. */
+/* The test's own trajectory in memory, for changed copies. */
 typedef struct copy {
     cleat_safetensors *file;
     cleat_st_tensor tensors[MAX_TENSORS];
@@ -139,7 +138,7 @@ static cleat_st_tensor *find(copy *c, const char *name) {
     return NULL;
 }
 
-/* Pointer to the values of an array of the file in memory, which has no other user. */
+/* Writable values of an array of the file in memory. */
 static float *floats(copy *c, const char *name) {
     return (float *)(uintptr_t)find(c, name)->data;
 }
@@ -155,7 +154,7 @@ static void copy_write(copy *c) {
     cleat_safetensors_close(c->file);
 }
 
-/* Exactly one comparison fails, the one with this name. */
+/* Asserts that exactly one comparison fails, the one with this name. */
 static void assert_only_failure(const char *path, const char *name) {
     cleat_verify_report report = verify(path);
     assert_int_equal(report.failed, 1);
@@ -219,7 +218,7 @@ static copy copy_of_text(const tiny *t) {
 
 static void assert_error(const char *path, cleat_status status, const char *word);
 
-/* Values of the metadata that no model can have, or that contradict the arrays. */
+/* Metadata values that are impossible for any model or contradict the arrays. */
 static void wrong_metadata_are_refused(void **state) {
     const tiny *t = *state;
     static const struct {
@@ -276,7 +275,7 @@ static void assert_error(const char *path, cleat_status status, const char *word
     cleat_error error = {0};
     cleat_status found = cleat_verify(&(cleat_verify_request){.device = device()}, path, &report, &error);
     if (found != status) fail_msg("%s: status %d, expected %d (%s)", word, found, status, error.text);
-    if (!strstr(error.text, word) || !strstr(error.text, path)) fail_msg("'%s' does not say '%s'", error.text, word);
+    if (!strstr(error.text, word) || !strstr(error.text, path)) fail_msg("'%s' lacks '%s'", error.text, word);
     assert_null(report.items);
 }
 

@@ -1,5 +1,5 @@
-/* The check of a run's own programs: it passes for programs that compute correctly and changes no bit of the
- * run, and it refuses a changed kernel with the name of its operation. */
+/* The check of a run's own programs passes for correct programs and changes no bit of the run; it rejects a
+ * changed kernel with the name of its operation. */
 /* ctest: device slow */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,12 @@
 #include "source_path.h"
 #include "train/tiny.h"
 
-/* All terms of the loss, so that every kernel of the family runs. */
+/* All terms of the loss, to run every kernel of the family. */
 #define EVERY_TERM                                                                                                     \
     "loss.pair_distance=1", "loss.lddt=1", "loss.frame=1", "loss.handedness=1", "loss.bond_length=1",                  \
         "loss.bond_angle=1", "loss.clash=1", "loss.base_pair=1", "train.max_grad_norm=1", "model.positions=both_ends"
 
-/* A separate cache, so that nothing has passed before. */
+/* A separate cache without earlier results. */
 static void use_new_cache(const tiny *t, const char *name) {
     char cache[TINY_PATH];
     setenv("CLEAT_CACHE_DIR", tiny_path(t, name, cache), 1);
@@ -68,7 +68,7 @@ static void a_run_is_checked_and_has_the_same_bits(void **state) {
     }
 }
 
-/* A second run of the same programs checks nothing, nor does an evaluation of what a training evaluated. */
+/* A second run of the same programs checks nothing, nor does an evaluation with the programs of a training. */
 static void a_passed_check_is_remembered(void **state) {
     const tiny *t = *state;
     cleat_device *device = NULL;
@@ -94,7 +94,7 @@ typedef struct mutant {
     const char *file, *from, *to, *op;
 } mutant;
 
-/* Kernels are read from a folder with cl/FILE, in which the first `from` is replaced. */
+/* Reads kernels from a folder that holds cl/FILE with the first `from` replaced. */
 static void use_mutant(const tiny *t, const mutant *m, size_t number) {
     char source[TINY_PATH], folder[TINY_PATH], path[2 * TINY_PATH];
     size_t size;
@@ -154,7 +154,7 @@ static void changed_kernels_are_refused(void **state) {
         {"accumulate_metric.cl", "[total_at] += sum", "[total_at] -= sum", "(sum_metrics,"},
         {"accumulate_metric.cl", "sum += AT(x)[0]", "sum = AT(x)[0]", "(sum_metrics,"},
         {"accumulate_metric.cl", "AT(total)[0] = sum", "AT(total)[0] = 1.01f * sum", "(sum_metrics,"},
-        /* What an infinite gradient changes: no step of a run that goes well has one. */
+        /* Code for infinite gradients, which do not occur in a normal run. */
         {"adamw.cl", "!isfinite(length)", "length < 0.0f", "(adamw,"},
     };
     for (size_t i = 0; i < sizeof mutants / sizeof *mutants; ++i)
@@ -168,7 +168,7 @@ static void changed_kernels_of_halves_are_refused(void **state) {
     } rows[] = {
         /* Wide tolerances, but narrower than the error of a kernel without effect. */
         {{"adamw.cl", "* keep - step", "* 1.0f - 0.0f", "(adamw,"}, "train.precision=bf16"},
-        /* The half copies that training reads: its own definitions take them as they are. */
+        /* The half weights that training reads; its definitions do not check them. */
         {{"cast.cl", "STOREV(before + LOADFV(AT(x), s.at)", "STOREV(before - LOADFV(AT(x), s.at)", "(half_weights,"},
          "train.precision=f16"},
         /* With an infinite gradient. */
@@ -180,7 +180,7 @@ static void changed_kernels_of_halves_are_refused(void **state) {
 
 #define WIDE "model.d_model=24"
 
-/* A linear operation that adds its residual itself occurs only where nothing is saved for a backward pass. */
+/* A linear operation fuses its residual only if nothing is saved for a backward pass. */
 static void programs_of_evaluations_are_checked(void **state) {
     static const mutant fused = {"lib/epilogue.clh", "sum += LOADCV(accum, at)",
                                  "sum += (bias ? 1.1f : 1.0f) * LOADCV(accum, at)", "(linear"};

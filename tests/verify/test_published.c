@@ -1,6 +1,6 @@
-/* Published checkpoints with PyTorch's results, of tests/published and $CLEAT_SHARED/hf: every network is
- * read by its tables and repeats output, losses and gradients in all precisions. A wrong value, name or shape
- * is found. */
+/* Published checkpoints in tests/published and $CLEAT_SHARED/hf with PyTorch's results: every network is read
+ * through its tables and reproduces output, losses and gradients in all precisions. A wrong value, name or
+ * shape is detected. */
 /* ctest: device slow cost=42 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void assert_repeats(const char *folder, cleat_precision precision) {
     cleat_verify_free(&report);
 }
 
-/* Folders with expected results; returns their number. */
+/* Runs the folders with expected results; returns their number. */
 static size_t all_in(const char *parent, cleat_precision precision) {
     cleat_listing folders = {0};
     size_t found = 0;
@@ -79,7 +79,7 @@ static void shared_networks_are_repeated(void **state) {
 
 /* --- changed copies ------------------------------------------------------------------------------------------- */
 
-/* Copies a folder of OWN, with `change` applied to one tensor of one of its files. */
+/* Copies a folder of OWN with `change` applied to one tensor of one file. */
 static void copy_folder(const tiny *t, const char *name, const char *file, const char *tensor,
                         void (*change)(cleat_st_tensor *tensor), char copy[TINY_PATH]) {
     static const char *const files[] = {"config.json", "model.safetensors", "expected.safetensors"};
@@ -140,7 +140,7 @@ static void assert_refused(const char *folder, cleat_status status, const char *
     cleat_verify_report report = {0};
     cleat_error error = {0};
     assert_int_equal(verify(folder, CLEAT_PRECISION_F32, &report, &error), status);
-    if (!strstr(error.text, words)) fail_msg("'%s' does not say '%s'", error.text, words);
+    if (!strstr(error.text, words)) fail_msg("'%s' lacks '%s'", error.text, words);
 }
 
 static void a_missing_tensor_is_named(void **state) {
@@ -164,7 +164,8 @@ static void missing_results_are_named(void **state) {
     assert_refused(folder, CLEAT_ERR_FORMAT, "expected.safetensors: has no array 'labels'");
 }
 
-/* Each array of the batch is checked before a kernel reads it: what is wrong, where, and what may be there. */
+/* Each array of the batch is checked before a kernel reads it. The error has the value, its place and the
+ * valid range. */
 static int64_t wrong_value;
 static void put_wrong_value(cleat_st_tensor *tensor) {
     ((int64_t *)(uintptr_t)tensor->data)[5] = wrong_value;

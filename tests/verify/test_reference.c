@@ -1,5 +1,5 @@
-/* The reference trainings of the library: they pass for every model type and precision on a device that computes
- * correctly, and refuse one whose kernels compute incorrectly. */
+/* The library's reference trainings pass for every model type and precision on a correct device, and reject a
+ * device whose kernels compute incorrectly. */
 /* ctest: device slow cost=17 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,8 +48,8 @@ static void every_model_type_passes(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) assert_passes(types[i], CLEAT_PRECISION_F32);
 }
 
-/* Each half type with one model: all trajectories in each type are covered by verify.golden, the kernels in
- * each by the op tests. */
+/* Each half type with one model: verify.golden covers all trajectories in each type, the op tests cover the
+ * kernels. */
 static void half_precisions_pass(void **state) {
     (void)state;
     assert_passes("rna_transformer", CLEAT_PRECISION_F16);

@@ -1,11 +1,11 @@
-/* Accesses of a warp to memory: where each lane's bytes are, checked and counted. */
+/* Memory accesses of a warp: locates, checks and counts the bytes of each lane. */
 #include "access.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 
-/* What a load reads where it may not. */
+/* What a forbidden load reads. */
 static unsigned char nothing[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
 
 void ptx_addresses(const ptx_warp *warp, ptx_operand operand, uint64_t addresses[PTX_LANES]) {
@@ -31,7 +31,7 @@ bool ptx_inside(ptx_group *group, uint64_t address, uint32_t bytes, bool write, 
         if (!in_range(range, address, bytes)) continue;
         if (write && range->read_only) {
             *read_only = true;
-            continue; /* a buffer may be there twice */
+            continue; /* a buffer may be bound twice */
         }
         group->range = *range;
         return true;
@@ -145,7 +145,7 @@ static void count_shared(ptx_counters *counters, const uint64_t *offsets, uint32
         counters->shared_stores++, counters->shared_store_waves += waves, counters->shared_store_least += least;
 }
 
-/* The space that all lanes of a generic access are in; PTX_GENERIC: not the same one. */
+/* The space that all lanes of a generic access share; PTX_GENERIC if they differ. */
 static ptx_space common_space(const uint64_t *addresses, uint32_t mask) {
     const uint64_t first = addresses[__builtin_ctz(mask)] >> 56;
     for (int l = 0; l < PTX_LANES; ++l)
@@ -165,8 +165,8 @@ static void count_request(ptx_warp *warp, ptx_space space, uint32_t mask, const 
         counters->local_accesses++;
 }
 
-/* All lanes within `size` bytes from `begin` on, and aligned. Differences of less than 2^63 show by their
- * highest bit which side is larger, without a branch. */
+/* Whether all lanes are aligned and within `size` bytes from `begin`. The highest bit of a difference below
+ * 2^63 shows the larger side without a branch. */
 static bool all_within(uint32_t mask, const uint64_t *addresses, uint32_t bytes, uint64_t begin, uint64_t size) {
     if (size < bytes) return false;
     const uint64_t last = size - bytes;
@@ -185,7 +185,7 @@ static bool all_within(uint32_t mask, const uint64_t *addresses, uint32_t bytes,
     return !(beyond >> 63) && !(bits & (bytes - 1));
 }
 
-/* The lanes' addresses in the host, if they begin at `base`. */
+/* The lanes' host addresses relative to `base`. */
 static void place_lanes(uint32_t mask, const uint64_t *addresses, uintptr_t base, unsigned char *where[PTX_LANES]) {
     if (mask == PTX_ALL)
         for (int l = 0; l < PTX_LANES; ++l) where[l] = (unsigned char *)(uintptr_t)(base + addresses[l]);
@@ -194,7 +194,7 @@ static void place_lanes(uint32_t mask, const uint64_t *addresses, uintptr_t base
             where[l] = mask >> l & 1 ? (unsigned char *)(uintptr_t)(base + addresses[l]) : nothing;
 }
 
-/* All lanes in the range of the last access. */
+/* Fast path: all lanes are in the range of the last access. */
 static bool all_in_last_range(const ptx_warp *warp, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
                               bool write) {
     const ptx_range *range = &warp->group->range;
@@ -202,7 +202,7 @@ static bool all_in_last_range(const ptx_warp *warp, uint32_t mask, const uint64_
     return all_within(mask, addresses, bytes, range->begin, range->end - range->begin);
 }
 
-/* What the lanes do to shared memory, for the search for races. */
+/* Records the lanes' accesses to shared memory for the race check. */
 static void record_shared(ptx_warp *warp, ptx_space space, uint32_t mask, const uint64_t *addresses, uint32_t bytes,
                           ptx_use use) {
     if (!warp->group->cells || (space != PTX_SHARED && space != PTX_GENERIC)) return;

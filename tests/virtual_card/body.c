@@ -1,4 +1,4 @@
-/* The body of a kernel: registers, its variables, labels, and the order of its instructions. */
+/* Parses the body of a kernel: registers, variables, labels and instructions. */
 #include "parse.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 enum { MAX_REGISTERS = 1 << 20, MAX_PLACED = 512 << 10 };
 
 static bool same_name(ptx_token a, ptx_token b) {
-    /* numbers at the end differ */
+    /* the last character first: most names differ in a number at the end */
     return a.length > 0 && a.length == b.length && a.text[a.length - 1] == b.text[a.length - 1] &&
            memcmp(a.text, b.text, a.length) == 0;
 }
@@ -27,12 +27,12 @@ uint32_t ptx_add_registers(ptx_parser *parser, uint8_t width, uint32_t count) {
 static void parse_registers(ptx_parser *parser) {
     ptx_lexer *lexer = &parser->lexer;
     const int size = ptx_type_size(lexer->token);
-    if (size < 0 || size > 8) ptx_fail(lexer, "registers of a type that is not known");
+    if (size < 0 || size > 8) ptx_fail(lexer, "registers of an unknown type");
     const uint8_t width = size == 1 ? 2 : (uint8_t)(size < 0 ? 0 : size);
     do {
         ptx_next(lexer);
         ptx_bank bank = {.name = lexer->token, .width = width};
-        if (lexer->token.kind != PTX_WORD) ptx_fail(lexer, "the name of a register is expected");
+        if (lexer->token.kind != PTX_WORD) ptx_fail(lexer, "a register name is expected");
         ptx_next(lexer);
         if (ptx_accept(lexer, "<")) {
             bank.count = (uint32_t)ptx_parse_count(parser, MAX_REGISTERS);
@@ -52,8 +52,8 @@ static void add_symbol(ptx_parser *parser, ptx_token name, uint64_t address) {
     parser->symbols[parser->n_symbols++] = (ptx_symbol){.name = name, .address = address};
 }
 
-/* Room for `size` bytes behind *top: the offset. A lane may have 512 KiB of local memory; the driver refuses
- * what is too much shared memory for its card. */
+/* Reserves `size` bytes at *top and returns their offset. A lane may have 512 KiB of local memory; the driver
+ * rejects kernels with too much shared memory for its card. */
 static uint32_t place(ptx_parser *parser, uint32_t *top, size_t size, size_t align) {
     const size_t offset = (*top + align - 1) & ~(align - 1);
     if (offset + size > MAX_PLACED) {
@@ -114,7 +114,7 @@ static void parse_body_directive(ptx_parser *parser) {
 
 static void add_label(ptx_parser *parser, ptx_token name) {
     for (size_t i = 0; i < parser->n_labels; ++i)
-        if (same_name(parser->labels[i].name, name)) ptx_fail(&parser->lexer, "a second label of one name");
+        if (same_name(parser->labels[i].name, name)) ptx_fail(&parser->lexer, "a label is defined twice");
     parser->labels = ptx_grow(parser->labels, parser->n_labels, &parser->label_capacity, sizeof *parser->labels);
     parser->labels[parser->n_labels++] = (ptx_label){.name = name, .at = (uint32_t)parser->kernel->n_code};
 }
@@ -125,13 +125,13 @@ static void parse_predicated(ptx_parser *parser) {
     ptx_operand operand = {0};
     const bool unless = ptx_accept(lexer, "!");
     if (!ptx_find_register(parser, lexer->token, &operand) || operand.width != 0)
-        ptx_fail(lexer, "'%.*s' is no predicate", (int)(lexer->token.length < 40 ? lexer->token.length : 40),
+        ptx_fail(lexer, "'%.*s' is not a predicate", (int)(lexer->token.length < 40 ? lexer->token.length : 40),
                  lexer->token.text);
     ptx_next(lexer);
     ptx_parse_instruction(parser, operand.offset, unless);
 }
 
-/* A label, or an instruction: what follows its first word tells. */
+/* A label or an instruction, depending on the token after the first word. */
 static void parse_statement(ptx_parser *parser) {
     ptx_lexer *lexer = &parser->lexer;
     const char *after = lexer->token.text + lexer->token.length;
@@ -165,7 +165,7 @@ static void connect_branches(ptx_parser *parser) {
     }
 }
 
-/* Operands were counted from the array's begin while it grew. */
+/* Sets the operand pointers after parsing, because the array moves while it grows. */
 static void connect_operands(ptx_kernel *kernel) {
     const ptx_operand *next = kernel->operands;
     for (size_t i = 0; i < kernel->n_code; ++i) {
@@ -177,7 +177,7 @@ static void connect_operands(ptx_kernel *kernel) {
 
 void ptx_parse_body(ptx_parser *parser) {
     ptx_lexer *lexer = &parser->lexer;
-    size_t scopes[16]; /* registers declared before each '{' */
+    size_t scopes[16]; /* number of registers declared before each '{' */
     int depth = 0;
     if (!ptx_at(lexer, "{")) ptx_expect(lexer, "{");
     do {

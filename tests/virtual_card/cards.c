@@ -1,4 +1,5 @@
-/* The virtual cards: what their drivers report. Sources: profiles/devices, and outputs of clinfo on such cards. */
+/* The virtual cards as their drivers report them. Sources: profiles/devices, and clinfo output from such
+ * cards. */
 #include "cards.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static const vc_maker nvidia = {
     .out_of_order = true,
 };
 
-/* ROCm 5 and 6. Extensions of images, which are not modelled, are left out. */
+/* ROCm 5 and 6. Image extensions are omitted because images are not modelled. */
 static const vc_maker amd = {
     .amd = true,
     .vendor = "Advanced Micro Devices, Inc.",
@@ -60,7 +61,7 @@ static const vc_maker amd = {
         .maker = &nvidia, .key = key_, .name = name_, .wave = 32, .major = major_, .minor = minor_,                    \
         .multiprocessors = units, .clock_mhz = mhz, .memory = bytes, .largest = (bytes) / 4, .cache = cache_           \
     }
-/* The largest allocation is 85 % of the memory. */
+/* The maximum allocation is 85 % of the memory. */
 #define AMD(key_, name_, board_, processor_, isa_, wave_, units, mhz, bytes, cache_)                                   \
     {                                                                                                                  \
         .maker = &amd, .key = key_, .name = name_, .board = board_, .processor = processor_, .isa = isa_,              \

@@ -1,4 +1,4 @@
-/* Compiled programs: each call goes to the interpreter of the card's instructions. */
+/* Compiled programs: dispatches each call to the interpreter of the card's instructions. */
 #include "code.h"
 
 #include "amdgcn/gcn.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the two is NULL. */
+/* Exactly one of the two is NULL. */
 struct vc_code_kernel {
     const ptx_kernel *ptx;
     const gcn_kernel *gcn;
@@ -20,7 +20,7 @@ struct vc_code {
     size_t n_kernels;
 };
 
-/* What the text of a program for the card contains. */
+/* Text that identifies a program for the card. */
 static void target_of(const vc_card *card, char *target, size_t size) {
     if (card->maker->amd)
         snprintf(target, size, ".amdgcn_target \"amdgcn-amd-amdhsa--%s", card->processor);

@@ -1,8 +1,8 @@
-/* Compiles programs with clang's back ends, and keeps the assembly in a folder. compile_amd.c has the words
- * of AMD's.
+/* Compiles programs with clang's back ends and caches the assembly in a folder. compile_amd.c has AMD's
+ * arguments.
  *
- * For NVIDIA two steps, because clang's PTX has lost the kernels' reqd_work_group_size: source -> LLVM IR,
- * where it still is, and IR -> PTX, into which reqntid.c writes it. */
+ * NVIDIA takes two steps, because clang's PTX lacks the kernels' reqd_work_group_size: source -> LLVM IR,
+ * which still has it, and IR -> PTX, to which reqntid.c adds it. */
 #include "compile.h"
 
 #include "compile_amd.h"
@@ -39,7 +39,7 @@ static const char *clang(void) {
     return setting("CLEAT_VIRTUAL_CLANG", VC_CLANG);
 }
 
-/* The library of built-in functions: a file, or AMD's folder of them. */
+/* The library of built-in functions: a file, or a folder for AMD. */
 static const char *libraries(void) {
     return vc_device.card->maker->amd ? setting("CLEAT_VIRTUAL_ROCM", VC_ROCM)
                                       : setting("CLEAT_VIRTUAL_LIBCLC", VC_LIBCLC);
@@ -49,7 +49,7 @@ bool vc_has_compiler(void) {
     return clang()[0] && libraries()[0];
 }
 
-/* Runs a program with stdout and stderr in a file. Whether it succeeded. */
+/* Runs a program with stdout and stderr redirected to a file. Returns whether it succeeded. */
 static bool run(vc_words *command, const char *log) {
     posix_spawn_file_actions_t actions;
     pid_t child;
@@ -66,7 +66,7 @@ static bool run(vc_words *command, const char *log) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The path `base` with that ending; empty where it is too long, so that nothing is found there. */
+/* The path `base` with this suffix; empty if it is too long, so no file is found. */
 static void join(const char *base, const char *end, char path[PATH]) {
     if (snprintf(path, PATH, "%s%s", base, end) >= PATH) path[0] = 0;
 }
@@ -76,7 +76,7 @@ static void add_target(vc_words *command, const char *sm) {
                  "-target-feature", "-Xclang", "+" VC_PTX_FEATURE, "-O3", "-Wno-linker-warnings", NULL);
 }
 
-/* "-cl-ext=-all,+cl_khr_fp64,...": the macros of extensions are those of the card. */
+/* "-cl-ext=-all,+cl_khr_fp64,...": defines the extension macros of the card. */
 static void extension_option(char *option, size_t size) {
     size_t used = (size_t)snprintf(option, size, "-cl-ext=-all");
     for (const char *at = vc_device.card->maker->extensions; *at && used < size;) {
@@ -95,7 +95,7 @@ static bool to_ir(const vc_words *options, const char *sm, const char *base, con
     extension_option(extensions, sizeof extensions);
     vc_words_add(&command, clang(), "-x", "cl", "-Xclang", "-finclude-default-header", "-Xclang", extensions, NULL);
     add_target(&command, sm);
-    /* Everything inline, as NVIDIA's compiler does with programs of this size. */
+    /* Inlines everything, like NVIDIA's compiler for programs of this size. */
     vc_words_add(&command, "-mllvm", "-inline-threshold=100000000", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
                  libraries(), "-include", VC_NATIVE, "-D__NV_CL_C_VERSION=120", NULL);
     for (size_t i = 0; i < options->count; ++i) vc_words_add(&command, options->words[i], NULL);
@@ -132,14 +132,14 @@ static bool to_amdgcn(const vc_words *options, const char *base, const char *log
     return done;
 }
 
-/* NULL: it did not compile. */
+/* NULL: compilation failed. */
 static char *compile_for_amd(const vc_words *options, const char *base, const char *log) {
     char path[PATH];
     join(base, ".s", path);
     return to_amdgcn(options, base, log) ? vc_file_read(path) : NULL;
 }
 
-/* NULL: it did not compile. */
+/* NULL: compilation failed. */
 static char *compile_for_nvidia(const vc_words *options, const char *sm, const char *base, const char *log) {
     char path[PATH];
     char *ir = NULL, *assembly = NULL, *ptx = NULL;
@@ -168,7 +168,7 @@ static void add_to_hash(XXH3_state_t *state, const char *text) {
     XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
-/* The name of the result in the cache: all that it depends on. */
+/* Name of the result in the cache: a hash of everything it depends on. */
 static bool name_of(const char *source, const char *options, const char *target, char name[33]) {
     XXH3_state_t *state = XXH3_createState();
     char *native = vc_file_read(VC_NATIVE);

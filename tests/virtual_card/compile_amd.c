@@ -1,4 +1,4 @@
-/* The words of clang's command line for AMD's cards, as AMD's driver calls its own clang. */
+/* clang's command line for AMD's cards, the same as AMD's driver uses. */
 #include "compile_amd.h"
 
 #include <stdio.h>
@@ -18,8 +18,8 @@ static void add_library(vc_words *command, const char *rocm, const char *name, c
     vc_words_add(command, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", path, NULL);
 }
 
-/* The constants that the libraries ask for are small libraries too, but for the processor's number: that package of
- * Debian is older than gfx11. */
+/* The libraries' constants are small libraries as well, except the processor number: Debian's package
+ * predates gfx11. */
 static void add_libraries(vc_words *command, const vc_card *card, const char *rocm, const vc_words *options) {
     const bool relaxed = has(options, "-cl-fast-relaxed-math");
     const bool unsafe = relaxed || has(options, "-cl-unsafe-math-optimizations");

@@ -1,4 +1,4 @@
-/* Contexts: one device each, and the error that ended them. */
+/* Contexts with one device each, and the error of a lost context. */
 #include "icd.h"
 
 static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint count,

@@ -1,12 +1,12 @@
-/* What requests to memory cost: sectors of global memory, wavefronts of shared memory. */
+/* Cost of memory requests: sectors of global memory, wavefronts of shared memory. */
 #include "access.h"
 
-/* Up to 64 different numbers, at places by their hash. */
+/* A hash set of up to 64 numbers. */
 typedef struct number_set {
     uint64_t numbers[64], used;
 } number_set;
 
-/* Whether the number is a new one. */
+/* Returns whether the number is new. */
 static bool add_number(number_set *set, uint64_t number) {
     uint32_t at = (uint32_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 58);
     for (; set->used >> at & 1; at = (at + 1) % 64)
@@ -15,16 +15,16 @@ static bool add_number(number_set *set, uint64_t number) {
     return true;
 }
 
-/* The whole warp, and no address less than the one before. */
+/* The whole warp, with addresses in ascending order. */
 static bool are_ascending(const uint64_t addresses[PTX_LANES], uint32_t mask) {
-    uint64_t back = 0; /* the highest bit shows a difference of less than 2^63 that is negative */
+    uint64_t back = 0; /* the highest bit is set if a difference below 2^63 is negative */
     for (int l = 1; l < PTX_LANES; ++l) back |= addresses[l] - addresses[l - 1];
     return mask == PTX_ALL && !(back >> 63);
 }
 
 static uint32_t ascending_sectors(const uint64_t addresses[PTX_LANES], uint32_t bytes, uint32_t *different) {
     uint32_t sectors = 0;
-    uint64_t next = 0; /* the first sector that was not touched */
+    uint64_t next = 0; /* the first untouched sector */
     for (int l = 0; l < PTX_LANES; ++l) {
         if (l && addresses[l] == addresses[l - 1]) continue;
         ++*different;
@@ -57,12 +57,12 @@ uint32_t ptx_sectors(const uint64_t addresses[PTX_LANES], uint32_t mask, uint32_
     return sectors;
 }
 
-/* Different words of each bank: the largest number of a bank. `unit` bytes lie in one place of `banks` places. */
+/* The maximum number of distinct words in one bank, for `banks` banks of `unit` bytes. */
 static uint32_t wavefronts_of(const uint64_t *offsets, uint32_t mask, uint32_t first, uint32_t lanes,
                               uint32_t unit_shift) {
     const uint32_t banks = 128u >> unit_shift;
     uint64_t words[PTX_LANES];
-    uint32_t next[PTX_LANES], head[PTX_LANES], depth[PTX_LANES], used = 0, most = 0, n = 0; /* lists of words by bank */
+    uint32_t next[PTX_LANES], head[PTX_LANES], depth[PTX_LANES], used = 0, most = 0, n = 0; /* words by bank */
     for (uint32_t l = first; l < first + lanes; ++l) {
         if (!(mask >> l & 1)) continue;
         const uint64_t word = offsets[l] >> unit_shift;

@@ -1,6 +1,6 @@
-/* At the end of the process: the table of counters, leaks, faults, and the exit code for tests.
- * CLEAT_VIRTUAL_CARD_REPORT=FILE gets the table, a row for each kernel and its build options; the folder
- * FILE.ptx, if it exists, the PTX of row N as N.ptx, from 1. */
+/* At process exit: writes the counter table, leaks and faults, and sets the exit code for tests. The table
+ * goes to CLEAT_VIRTUAL_CARD_REPORT=FILE, with a row for each kernel and its build options. If the folder
+ * FILE.ptx exists, it receives the PTX of row N as N.ptx, from 1. */
 #include "counters_report.h"
 
 #include "faults.h"
@@ -91,7 +91,7 @@ static void free_row(row *old) {
     free(old);
 }
 
-/* Whether the report has a folder for PTX; its path. */
+/* Returns whether the report has a folder for PTX, and its path. */
 static bool ptx_folder(char path[PATH]) {
     const char *report = getenv("CLEAT_VIRTUAL_CARD_REPORT");
     struct stat info;
@@ -163,15 +163,15 @@ static void free_rows(void) {
     }
 }
 
-/* CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context: op tests keep these until they exit. */
+/* CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context: kinds that op tests keep until they exit. */
 static void report_leaks(void) {
     const char *allowed = getenv("CLEAT_VIRTUAL_CARD_MAY_LEAK");
     for (vc_kind kind = VC_CONTEXT; kind < VC_KINDS; ++kind)
         if (vc_alive(kind) > 0 && (!allowed || !strstr(allowed, vc_kind_name(kind))))
-            vc_fault("not released at the end: %d of kind %s", vc_alive(kind), vc_kind_name(kind));
+            vc_fault("not released at exit: %d of kind %s", vc_alive(kind), vc_kind_name(kind));
 }
 
-/* The last of this library that runs. In strict mode a process with faults fails, whatever it returned. */
+/* The last function of this library to run. In strict mode a process with faults fails, whatever it returned. */
 __attribute__((destructor)) static void report(void) {
     const char *path = getenv("CLEAT_VIRTUAL_CARD_REPORT"), *strict = getenv("CLEAT_VIRTUAL_CARD_STRICT");
     if (path && path[0] && rows) write_table(path), write_ptx();

@@ -1,10 +1,10 @@
-/* Declarations of variables, with their initialisers, and numbers. */
+/* Parses variable declarations with their initialisers, and numbers. */
 #include "parse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 28 }; /* of a variable: a larger one is a mistake */
+enum { MAX_BYTES = 1 << 28 }; /* of a variable; a larger one is an error */
 
 bool ptx_parse_number(ptx_token token, int width, uint64_t *bits) {
     char text[64];
@@ -12,7 +12,7 @@ bool ptx_parse_number(ptx_token token, int width, uint64_t *bits) {
     memcpy(text, token.text, token.length);
     text[token.length] = 0;
     char *end;
-    if (text[0] == '0' && strchr("fFdD", text[1]) && text[1]) { /* the bits of a float, of a double */
+    if (text[0] == '0' && strchr("fFdD", text[1]) && text[1]) { /* the bits of a float or double */
         *bits = strtoull(text + 2, &end, 16);
         if (*end || end == text + 2) return false;
         if (width == 8 && (text[1] == 'f' || text[1] == 'F')) {
@@ -72,13 +72,13 @@ bool ptx_parse_declaration(ptx_parser *parser, ptx_declaration *declaration) {
         ptx_expect(lexer, "]");
     }
     if (!declaration->align) declaration->align = declaration->element;
-    if (declaration->align & (declaration->align - 1)) ptx_fail(lexer, "an alignment that is no power of two");
+    if (declaration->align & (declaration->align - 1)) ptx_fail(lexer, "an alignment that is not a power of two");
     declaration->size = count * declaration->element;
     if (declaration->size > MAX_BYTES) ptx_fail(lexer, "a variable of more than %d bytes", MAX_BYTES);
     return !ptx_failed(lexer);
 }
 
-/* { 1, -2, 0f3F800000 }, also nested; elements that are not written are 0. */
+/* { 1, -2, 0f3F800000 }, possibly nested; omitted elements are 0. */
 static void parse_initialiser(ptx_parser *parser, unsigned char *bytes, const ptx_declaration *declaration) {
     ptx_lexer *lexer = &parser->lexer;
     size_t at = 0;
@@ -92,7 +92,7 @@ static void parse_initialiser(ptx_parser *parser, unsigned char *bytes, const pt
             const bool negative = ptx_accept(lexer, "-");
             uint64_t bits = 0;
             if (!ptx_parse_number(lexer->token, (int)declaration->element, &bits))
-                ptx_fail(lexer, "an initialiser '%.*s', which is no number",
+                ptx_fail(lexer, "an initialiser '%.*s' that is not a number",
                          (int)(lexer->token.length < 40 ? lexer->token.length : 40), lexer->token.text);
             if (at + declaration->element > declaration->size) ptx_fail(lexer, "more initialisers than elements");
             if (ptx_failed(lexer)) return;
@@ -109,7 +109,7 @@ void ptx_parse_variable(ptx_parser *parser, ptx_space space) {
     ptx_module *module = parser->module;
     ptx_declaration declaration;
     if (!ptx_parse_declaration(parser, &declaration)) return;
-    if (declaration.element > 8) ptx_fail(lexer, "a variable of 128-bit elements");
+    if (declaration.element > 8) ptx_fail(lexer, "a variable with 128-bit elements");
     ptx_variable variable = {.space = space, .size = declaration.size, .align = declaration.align};
     if (space != PTX_SHARED && !ptx_failed(lexer)) {
         const size_t align = declaration.align < 16 ? 16 : declaration.align;

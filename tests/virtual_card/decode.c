@@ -1,18 +1,18 @@
-/* One instruction: its operands, its row in the tables, and its executable form. */
+/* Decodes one instruction: operands, table row, executable form. */
 #include "parse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An operand as written. */
+/* A parsed operand. */
 typedef struct ptx_argument {
     ptx_token token;
     bool minus, negate;
     int64_t add;
 } ptx_argument;
 
-/* Those of an instruction, and their shape: x, m for an address, with {} and |. */
+/* The operands of an instruction and their shape: x, m for an address, with {} and |. */
 typedef struct ptx_arguments {
     ptx_argument list[PTX_ARGUMENTS];
     int count;
@@ -32,7 +32,7 @@ static void add_shape(ptx_arguments *arguments, char c) {
     arguments->shape[arguments->length] = 0;
 }
 
-/* +8, -8, +-8 behind a name */
+/* +8, -8, +-8 after a name */
 static int64_t parse_displacement(ptx_parser *parser) {
     ptx_lexer *lexer = &parser->lexer;
     if (!ptx_at(lexer, "+") && !ptx_at(lexer, "-")) return 0;
@@ -93,7 +93,7 @@ static void parse_arguments(ptx_parser *parser, ptx_arguments *arguments) {
 
 /* --- operands */
 
-/* A constant in all lanes; equal ones are kept once. */
+/* A constant in all lanes; equal constants are stored once. */
 static ptx_operand add_constant(ptx_parser *parser, uint64_t bits, uint8_t width) {
     ptx_kernel *kernel = parser->kernel;
     const size_t bytes = width ? width : 4, size = PTX_LANES * bytes;
@@ -133,7 +133,7 @@ bool ptx_find_register(const ptx_parser *parser, ptx_token name, ptx_operand *op
     return false;
 }
 
-/* The order of warp.c's special registers. */
+/* The special registers in the order of warp.c. */
 static bool find_special(ptx_token name, ptx_operand *operand) {
     static const char *const names[] = {"%tid.x",       "%tid.y",       "%tid.z",       "%ntid.x",     "%ntid.y",
                                         "%ntid.z",      "%ctaid.x",     "%ctaid.y",     "%ctaid.z",    "%nctaid.x",
@@ -147,7 +147,7 @@ static bool find_special(ptx_token name, ptx_operand *operand) {
     return false;
 }
 
-/* The width that a letter of a form asks for; -1: any. */
+/* The width of a form letter; -1: any. */
 static int width_of(char letter) {
     switch (letter) {
     case 'p':
@@ -181,11 +181,11 @@ static ptx_operand address_operand(ptx_parser *parser, const ptx_argument *argum
     if (argument->token.kind == PTX_NUMBER)
         operand = number_operand(parser, argument, 8);
     else if (ptx_find_register(parser, argument->token, &operand)) {
-        if (operand.width < 4) fail_at(parser, argument->token, "an address of less than 32 bits");
+        if (operand.width < 4) fail_at(parser, argument->token, "an address below 32 bits");
     } else if (ptx_find_symbol(parser, argument->token, &address))
         operand = add_constant(parser, address, 8);
     else
-        fail_at(parser, argument->token, "not declared");
+        fail_at(parser, argument->token, "undeclared");
     operand.add = (int32_t)argument->add;
     return operand;
 }
@@ -199,10 +199,10 @@ static ptx_operand value_operand(ptx_parser *parser, const ptx_argument *argumen
     if (ptx_find_register(parser, argument->token, &operand) || find_special(argument->token, &operand)) {
         if (asked >= 0 ? operand.width != asked
                        : operand.width == 0 || (letter == 'x' && operand.width < form->element))
-            fail_at(parser, argument->token, "a register of another width than the instruction's");
+            fail_at(parser, argument->token, "a register of the wrong width for the instruction");
         operand.negate = argument->negate;
         if (argument->negate && operand.width)
-            fail_at(parser, argument->token, "'!' before a register that is no predicate");
+            fail_at(parser, argument->token, "'!' before a register that is not a predicate");
         if (argument->minus || argument->add) fail_at(parser, argument->token, "arithmetic on a register");
         return operand;
     }
@@ -212,7 +212,7 @@ static ptx_operand value_operand(ptx_parser *parser, const ptx_argument *argumen
         return add_constant(parser, 0, (uint8_t)width);
     if (!argument->minus && !argument->negate && width >= 4 && ptx_find_symbol(parser, argument->token, &address))
         return add_constant(parser, address + (uint64_t)argument->add, (uint8_t)width);
-    fail_at(parser, argument->token, "not declared, or not possible here");
+    fail_at(parser, argument->token, "undeclared, or not allowed here");
     return operand;
 }
 
@@ -236,7 +236,7 @@ static ptx_space space_of(ptx_token opcode) {
                                          : PTX_GENERIC;
 }
 
-/* The counter of an instruction, by the first word of its opcode; the rest is arithmetic. */
+/* The counter of an instruction, by the first word of its opcode; all others are arithmetic. */
 static uint8_t class_of(ptx_token opcode) {
     static const struct {
         const char *words;
@@ -259,7 +259,7 @@ static uint8_t class_of(ptx_token opcode) {
     return floats ? PTX_FLOATS : PTX_INTEGERS;
 }
 
-/* Multiply-adds of an mma.sync; each of m8n8k4 computes four products, one for every eight lanes. */
+/* Multiply-adds of an mma.sync; m8n8k4 computes four products, one for every eight lanes. */
 static uint16_t products_of(ptx_token opcode) {
     return has_word(opcode, ".m8n8k4")     ? 4 * 8 * 8 * 4
            : has_word(opcode, ".m16n8k8")  ? 16 * 8 * 8
@@ -279,7 +279,7 @@ static void add_branch(ptx_parser *parser, ptx_token label) {
     parser->branches[parser->n_branches++] = (ptx_label){.name = label, .at = (uint32_t)parser->kernel->n_code};
 }
 
-/* Operands by the letters of the form; the numbers of those written and read. */
+/* Converts operands by the letters of the form; counts the written and the read ones. */
 static void resolve(ptx_parser *parser, const ptx_arguments *arguments, const ptx_form *form, ptx_instruction *to) {
     int next = 0;
     bool written = strchr(form->operands, '=') != NULL;
@@ -295,7 +295,8 @@ static void resolve(ptx_parser *parser, const ptx_arguments *arguments, const pt
         }
         const ptx_operand operand =
             *letter == 'm' ? address_operand(parser, argument) : value_operand(parser, argument, form, *letter);
-        if (written && operand.base != PTX_REGISTERS) fail_at(parser, argument->token, "a result that is no register");
+        if (written && operand.base != PTX_REGISTERS)
+            fail_at(parser, argument->token, "a result that is not a register");
         add_operand(parser, operand);
         if (written)
             to->n_to++;
@@ -310,7 +311,7 @@ static void record_shared_access(ptx_kernel *kernel, const ptx_instruction *inst
     if (instruction->element == 2 && kernel->cell_shift > 1) kernel->cell_shift = 1;
 }
 
-/* What follows from opcode and shape alone. */
+/* The fields determined by opcode and shape. */
 static ptx_instruction decode(ptx_token opcode, const ptx_form *form) {
     return (ptx_instruction){.run = form->run,
                              .kind = form->kind,
@@ -331,8 +332,8 @@ static bool is_decoded(const ptx_decoded *decoded, ptx_token opcode, const char 
            memcmp(decoded->opcode.text, opcode.text, opcode.length) == 0 && strcmp(decoded->shape, shape) == 0;
 }
 
-/* The row of the tables, looked up once for each opcode and shape of a module: there are few, and the search
- * is long. NULL: there is none, which fails. */
+/* The table row, looked up once per opcode and shape of a module: there are few, and the search is slow. NULL
+ * after an error. */
 static const ptx_decoded *find_decoded(ptx_parser *parser, ptx_token opcode, const ptx_arguments *arguments) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < opcode.length; ++i) hash = (hash ^ (unsigned char)opcode.text[i]) * 16777619u;
@@ -342,8 +343,7 @@ static const ptx_decoded *find_decoded(ptx_parser *parser, ptx_token opcode, con
     bool known;
     const ptx_form *form = ptx_find_form(opcode, arguments->shape, &known);
     if (!form) {
-        fail_at(parser, opcode,
-                known ? "operands that the instruction does not have" : "an instruction that is not known");
+        fail_at(parser, opcode, known ? "operands that do not fit the instruction" : "an unknown instruction");
         return NULL;
     }
     *place = (ptx_decoded){.opcode = opcode, .form = form, .instruction = decode(opcode, form)};

@@ -1,4 +1,4 @@
-/* The platform and the device, as the driver of the card's maker describes them. */
+/* Queries of the platform and the device, answered like the vendor's driver. */
 #include "icd.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t siz
     }
 }
 
-/* ROCm says the free memory, and the largest free block, in KiB. Where the card sits: PCI Express, bus 3. */
+/* ROCm reports the free memory and the largest free block in KiB. PCI topology: PCI Express, bus 3. */
 static cl_int answer_amd(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
     const size_t free_kib = (size_t)((card->memory - vc_device.allocated) / 1024), both[2] = {free_kib, free_kib};
     const unsigned char topology[24] = {[0] = 1, [21] = 3};
@@ -153,7 +153,7 @@ static cl_int answer_maker(const vc_card *card, cl_device_info what, size_t size
     return card->maker->amd ? answer_amd(card, what, size, out, needed) : answer_nvidia(card, what, size, out, needed);
 }
 
-/* The widths of vectors that suit the card: scalars. */
+/* Preferred vector widths: the card is scalar. */
 static cl_int answer_width(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
     switch (what) {
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF:
@@ -177,7 +177,8 @@ static cl_int answer_width(const vc_card *card, cl_device_info what, size_t size
     }
 }
 
-/* CLEAT_VIRTUAL_CARD_UNITS=N: as if the card had N, so that small products have more tiles than it has units. */
+/* CLEAT_VIRTUAL_CARD_UNITS=N overrides the number of compute units, so even small products have more tiles
+ * than units. */
 static cl_uint compute_units(const vc_card *card) {
     const char *text = getenv("CLEAT_VIRTUAL_CARD_UNITS");
     const long given = text ? strtol(text, NULL, 10) : 0;
@@ -248,7 +249,7 @@ static cl_int CL_API_CALL keep_device(cl_device_id device) {
     return device == &vc_device ? CL_SUCCESS : CL_INVALID_DEVICE;
 }
 
-/* OpenCL 2.1 and 3.0 let a driver do without common timers, and these do. */
+/* OpenCL 2.1 and 3.0 allow a driver to lack a common timer, as here. */
 static cl_int CL_API_CALL both_timers(cl_device_id device, cl_ulong *of_device, cl_ulong *of_host) {
     (void)of_device;
     (void)of_host;

@@ -49,7 +49,7 @@ int rig_close_state(void **state) {
     rig *r = *state;
     rig_close(r);
     bool more = r->faults() != r->seen;
-    if (more) print_error("a fault that was not expected: %s\n", r->last_fault());
+    if (more) print_error("unexpected fault: %s\n", r->last_fault());
     free(r);
     return more ? -1 : 0;
 }

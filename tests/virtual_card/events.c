@@ -22,7 +22,7 @@ static cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event *events)
     return code;
 }
 
-/* The answer is the state before the query; the query gives the card time for one command. */
+/* Returns the state before the query; the query then lets the card run one command. */
 static cl_int answer_status(cl_event event, size_t size, void *out, size_t *needed) {
     cl_int status = event->status;
     if (status == CL_SUBMITTED && event->queue) vc_advance(event->queue);

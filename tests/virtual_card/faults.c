@@ -1,4 +1,4 @@
-/* Faults are printed when they are seen first, and counted. */
+/* Counts faults and prints each when it first occurs. */
 #include "faults.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ static int is_known(const char *text) {
     return 0;
 }
 
-/* The other threads of the process may wait for work that would only be thrown away: it ends at once. */
+/* Ends the process at once: its other threads may be waiting for work that would be discarded. */
 static void end_if_asked(void) {
     const char *strict = getenv("CLEAT_VIRTUAL_CARD_STRICT");
     if (!strict || strcmp(strict, "first") != 0) return;

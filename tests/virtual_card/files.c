@@ -1,4 +1,4 @@
-/* Reading and writing the files of the cache. */
+/* Reads and writes the cache files. */
 #include "files.h"
 
 #include <errno.h>

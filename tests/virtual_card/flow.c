@@ -1,4 +1,4 @@
-/* Blocks, and where the two ways of a branch meet again: at the branch's immediate post-dominator. */
+/* Finds blocks, and the reconvergence point of each branch: its immediate post-dominator. */
 #include "flow.h"
 
 #include <stdlib.h>
@@ -47,8 +47,9 @@ ptx_block *ptx_find_blocks(const ptx_kernel *kernel, uint32_t *n_blocks) {
     return blocks;
 }
 
-/* Blocks in an order in which most come after those that follow them: from the end of the kernel backwards. `before`
- * lists predecessors. Returns how many reach the end; rank[b] is the place of block b, or UINT32_MAX. */
+/* Orders blocks from the end of the kernel backwards, so most come after their successors. `before` lists
+ * predecessors. Returns the number of blocks that reach the end; rank[b] is the position of block b, or
+ * UINT32_MAX. */
 static uint32_t order_backwards(const ptx_block *blocks, uint32_t n, uint32_t *order, uint32_t *rank) {
     uint32_t *first = allocate(n + 2, sizeof *first), *before = allocate(2 * (size_t)n, sizeof *before);
     for (uint32_t b = 0; b < n; ++b)
@@ -59,7 +60,7 @@ static uint32_t order_backwards(const ptx_block *blocks, uint32_t n, uint32_t *o
     for (uint32_t b = 0; b < n; ++b)
         for (int k = 0; k < blocks[b].n_next; ++k) before[fill[blocks[b].next[k]]++] = b;
 
-    /* depth first, with a stack of blocks whose predecessors are looked at */
+    /* depth first, with an explicit stack */
     uint32_t *stack = allocate(n + 1, sizeof *stack), *at = allocate(n + 1, sizeof *at);
     bool *seen = allocate(n + 1, sizeof *seen);
     uint32_t depth = 0, finished = 0;
@@ -94,7 +95,8 @@ static uint32_t common_post_dominator(const uint32_t *post, const uint32_t *rank
     return a;
 }
 
-/* The iterative algorithm of Cooper, Harvey and Kennedy (A Simple, Fast Dominance Algorithm), on the reversed graph. */
+/* The iterative algorithm of Cooper, Harvey and Kennedy (A Simple, Fast Dominance Algorithm) on the reversed
+ * graph. */
 static void find_post_dominators(const ptx_block *blocks, uint32_t n, uint32_t *post) {
     uint32_t *order = allocate(n + 1, sizeof *order), *rank = allocate(n + 1, sizeof *rank);
     const uint32_t reached = order_backwards(blocks, n, order, rank);

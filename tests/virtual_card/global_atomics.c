@@ -1,6 +1,5 @@
-/* Loads of global memory beside atomic accesses of other work-groups to the same word: what they find depends
- * on the order of the groups. Loads that come before the first atomic access of a launch to their word are
- * not seen. */
+/* Detects loads of global words that other work-groups access atomically: their value depends on the order of
+ * the groups. Loads before the first atomic access of the launch to their word are not detected. */
 #include "access.h"
 
 #include <inttypes.h>
@@ -38,7 +37,7 @@ void ptx_note_fence(ptx_warp *warp) {
     for (uint32_t i = 0; i < warp->group->n_own_atomics; ++i) warp->group->own_atomics[i].fenced = true;
 }
 
-/* A load that is itself meant to meet the writes of others: ld.relaxed, ld.acquire. */
+/* A load that is meant to race with other groups' writes: ld.relaxed, ld.acquire. */
 static bool is_strong(const ptx_instruction *now) {
     return now->length > 10 && (!memcmp(now->text, "ld.relaxed", 10) || !memcmp(now->text, "ld.acquire", 10));
 }

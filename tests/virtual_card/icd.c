@@ -1,4 +1,4 @@
-/* What the loader of OpenCL finds in this library: the platform, and a table of functions for every object. */
+/* Entry points for the OpenCL loader: the platform and the dispatch table of every object. */
 #include "icd.h"
 
 #include "faults.h"
@@ -10,9 +10,9 @@
 
 cl_icd_dispatch vc_dispatch;
 
-/* Stands in the table for what the card does not have. */
+/* Table entry of functions that the card lacks. */
 static cl_int CL_API_CALL refuse(void) {
-    vc_fault("a function of OpenCL was called that the virtual card does not have");
+    vc_fault("an OpenCL function was called that the virtual card does not implement");
     return CL_INVALID_OPERATION;
 }
 
@@ -21,7 +21,7 @@ static void *CL_API_CALL refuse_object(void) {
     return NULL;
 }
 
-/* Every entry; those that return an object then get the function that returns none. */
+/* Sets every entry; entries that return an object get a function that returns NULL. */
 static void refuse_all(cl_icd_dispatch *table) {
     cl_int(CL_API_CALL * code)(void) = refuse;
     void *(CL_API_CALL * object)(void) = refuse_object;
@@ -83,7 +83,7 @@ __attribute__((constructor)) static void fill_table(void) {
     vc_object_init(&vc_device.object, VC_DEVICE);
     vc_device.card = vc_card_chosen();
     if (!vc_device.card)
-        fprintf(stderr, "virtual card: CLEAT_VIRTUAL_CARD names no card; see tests/virtual_card/cards.c\n");
+        fprintf(stderr, "virtual card: CLEAT_VIRTUAL_CARD is not a known card; see tests/virtual_card/cards.c\n");
 }
 
 EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint size, cl_platform_id *platforms, cl_uint *count) {
@@ -94,7 +94,7 @@ EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {
     return extension_function(name);
 }
 
-/* A function as the untyped pointer that this call returns. */
+/* Converts a function to the untyped pointer that this call returns. */
 #define ADDRESS(function) memcpy(&address, &(function), sizeof address)
 
 static void *CL_API_CALL extension_function(const char *name) {

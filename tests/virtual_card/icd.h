@@ -1,4 +1,4 @@
-/* Each file enters its functions into the dispatch table of the driver. */
+/* Each file registers its functions in the driver's dispatch table. */
 #ifndef VIRTUAL_CARD_ICD_H
 #define VIRTUAL_CARD_ICD_H
 

@@ -1,4 +1,4 @@
-/* cp.async: copies from global to shared memory, which arrive as late as they may: when they are waited for. */
+/* cp.async: copies from global to shared memory. They arrive as late as allowed, at the wait. */
 #include "access.h"
 
 #include <inttypes.h>
@@ -22,8 +22,8 @@ static bool may_copy(ptx_warp *warp, const ptx_copy *copy) {
     return false;
 }
 
-/* Operands: to, from, bytes, and perhaps how many of them are read (the others become 0). 4, 8 or 16 bytes
- * are possible; past level 1 (.cg) only 16. */
+/* Operands: to, from, bytes, and optionally the number of bytes read (the rest becomes 0). 4, 8 or 16 bytes
+ * are allowed; with .cg, which bypasses level 1, only 16. */
 enum { ANY_SIZE, LARGE_ONLY };
 static void copy_async(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     ptx_group *group = warp->group;
@@ -75,7 +75,7 @@ static void arrive(ptx_warp *warp, const ptx_copy *copy) {
     ptx_record_copy(warp, copy->to, copy->bytes, copy->lane, true);
 }
 
-/* All but the newest `newest` groups of each lane; those that are not committed too where `all`. */
+/* Completes all but the newest `newest` groups of each lane; with `all`, uncommitted copies as well. */
 static void wait(ptx_warp *warp, uint32_t mask, uint32_t newest, bool all) {
     size_t kept = 0;
     for (size_t i = 0; i < warp->n_copies; ++i) {

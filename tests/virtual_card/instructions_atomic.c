@@ -27,8 +27,8 @@ static uint32_t add_floats(uint32_t a, uint32_t b) {
     return a;
 }
 
-/* What the memory holds afterwards; `swap` is the second operand of cas. Operands of 32 bits arrive with their sign
- * extended, which keeps their order with and without sign; the lower half of the result is theirs. */
+/* The new memory value; `swap` is the second operand of cas. 32-bit operands are sign-extended, which
+ * preserves their signed and unsigned order; their result is the lower half. */
 static uint64_t after(int operation, uint64_t old, uint64_t value, uint64_t swap) {
     switch (operation) {
     case ADD:
@@ -67,7 +67,7 @@ static uint64_t extended_64(uint64_t x) {
     return x;
 }
 
-/* One lane after the other. Other threads of the host run other groups, which may use the same memory. */
+/* One lane after the other. Host atomics are needed because other threads run groups on the same memory. */
 #define UPDATE(name, type, extended)                                                                                   \
     static void name(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {                                      \
         uint64_t addresses[PTX_LANES];                                                                                 \

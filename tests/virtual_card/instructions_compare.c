@@ -1,7 +1,7 @@
 /* Comparisons, predicates, selection and moves. */
 #include "lanes.h"
 
-/* setp.lt.and.s32 p, a, b, q: the comparison's bits, combined with q. */
+/* setp.lt.and.s32 p, a, b, q: combines the bits of the comparison with q. */
 enum { ALONE, AND, OR, XOR };
 static void set_result(ptx_warp *warp, const ptx_instruction *now, uint32_t mask, uint32_t bits) {
     const uint32_t other = now->code == ALONE ? 0 : ptx_predicate(warp, now->from[2]);
@@ -26,7 +26,7 @@ static void set_result(ptx_warp *warp, const ptx_instruction *now, uint32_t mask
         set_result(warp, now, mask, bits);                                                                             \
     }
 
-/* --- comparisons: name, whether it holds; F is the function of a float, of a double */
+/* --- comparisons: name, condition; F is a float or double function */
 
 #define EQUALITIES(X, ...)                                                                                             \
     X(eq, a[l] == b[l], __VA_ARGS__)                                                                                   \
@@ -41,7 +41,7 @@ static void set_result(ptx_warp *warp, const ptx_instruction *now, uint32_t mask
     X(ls, a[l] <= b[l], __VA_ARGS__)                                                                                   \
     X(hi, a[l] > b[l], __VA_ARGS__)                                                                                    \
     X(hs, a[l] >= b[l], __VA_ARGS__)
-/* Of floats: those with u hold where one of the two is a NaN. */
+/* Float comparisons with u are true if either operand is a NaN. */
 #define FLOATS(X, ...)                                                                                                 \
     X(eq, F(a[l]) == F(b[l]), __VA_ARGS__)                                                                             \
     X(ne, F(a[l]) < F(b[l]) || F(a[l]) > F(b[l]), __VA_ARGS__)                                                         \
@@ -58,7 +58,7 @@ static void set_result(ptx_warp *warp, const ptx_instruction *now, uint32_t mask
     X(num, a[l] == a[l] && b[l] == b[l], __VA_ARGS__)                                                                  \
     X(nan, a[l] != a[l] || b[l] != b[l], __VA_ARGS__)
 
-/* name of the type in functions, in opcodes, type of a lane, letter of the operands */
+/* type name in functions, type name in opcodes, lane type, operand letter */
 #define COMPARISONS(X)                                                                                                 \
     EQUALITIES(X, b16, ".b16", uint16_t, "h")                                                                          \
     EQUALITIES(X, b32, ".b32", uint32_t, "w")                                                                          \
@@ -123,7 +123,7 @@ PTX_UNARY(mov_16, uint16_t, a[l])
 PTX_UNARY(mov_32, uint32_t, a[l])
 PTX_UNARY(mov_64, uint64_t, a[l])
 
-/* mov.b64 %rd1, {%r1, %r2}: parts, the lowest first. */
+/* mov.b64 %rd1, {%r1, %r2}: parts in order, lowest first. */
 PTX_MIXED(pack_32, uint32_t, uint16_t, uint16_t, char, char, a[l] | (uint32_t)b[l] << 16)
 PTX_MIXED(pack_64, uint64_t, uint32_t, uint32_t, char, char, a[l] | (uint64_t)b[l] << 32)
 PTX_MIXED(pack_64_16, uint64_t, uint16_t, uint16_t, uint16_t, uint16_t,

@@ -1,10 +1,11 @@
 /* cvt: conversions between types, with rounding and saturation as PTX defines them. */
 #include "lanes.h"
 
-/* How a float becomes an integer, or a float that is one. */
+/* Rounds a float to an integer or to an integral float. */
 enum { TO_NEAREST = 1, TOWARDS_ZERO, DOWN, UP };
 
-/* The values of an operand whose register may be wider than the type: its low bytes. `room` has space for all lanes. */
+/* The values of an operand: the low bytes of a register that may be wider than the type. `room` holds all
+ * lanes. */
 static const void *low_bytes(const ptx_warp *warp, ptx_operand operand, size_t size, void *room) {
     const unsigned char *from = ptx_at_operand(warp, operand);
     if (operand.width <= size) return from;
@@ -12,7 +13,7 @@ static const void *low_bytes(const ptx_warp *warp, ptx_operand operand, size_t s
     return room;
 }
 
-/* An 8- or 16-bit result fills a wider register, with its sign if it has one. */
+/* An 8- or 16-bit result fills a wider register, sign-extended for signed types. */
 static void widen(ptx_warp *warp, ptx_operand operand, uint32_t mask, const int64_t *values) {
     unsigned char *to = ptx_at_operand(warp, operand);
     for (size_t l = 0; l < PTX_LANES; ++l)
@@ -39,7 +40,7 @@ static void widen(ptx_warp *warp, ptx_operand operand, uint32_t mask, const int6
 static inline double round_to_integer(double x, int how) {
     return how == TOWARDS_ZERO ? trunc(x) : how == TO_NEAREST ? rint(x) : how == DOWN ? floor(x) : ceil(x);
 }
-/* To integers: rounded, then the nearest value of the type; a NaN becomes 0. */
+/* To integers: rounds, then saturates to the type; a NaN becomes 0. */
 static inline int64_t to_signed(double x, int how, double min, double max, int64_t greatest) {
     x = round_to_integer(x, how);
     return x != x ? 0 : x < min ? -greatest - 1 : x > max ? greatest : (int64_t)x;
@@ -58,7 +59,7 @@ static inline int64_t clamp(int64_t x, int64_t min, int64_t max) {
     return x < min ? min : x > max ? max : x;
 }
 
-/* --- types: name, type, whether signed, letter of a result, greatest value (also as a double that is not above it) */
+/* --- types: name, type, signedness, result letter, maximum (also as the largest double not above it) */
 
 #define INTEGERS(X, ...)                                                                                               \
     X(u8, uint8_t, U, "y", UINT8_MAX, 255.0, __VA_ARGS__)                                                              \
@@ -69,7 +70,7 @@ static inline int64_t clamp(int64_t x, int64_t min, int64_t max) {
     X(s32, int32_t, S, "w", INT32_MAX, 2147483647.0, __VA_ARGS__)                                                      \
     X(u64, uint64_t, U, "l", UINT64_MAX, 18446744073709549568.0, __VA_ARGS__)                                          \
     X(s64, int64_t, S, "l", INT64_MAX, 9223372036854774784.0, __VA_ARGS__)
-/* name, type in a register, its value from a register's */
+/* name, type in a register, conversion from the register's value */
 #define FLOATS(X, ...)                                                                                                 \
     X(f16, uint16_t, ptx_from_f16, __VA_ARGS__)                                                                        \
     X(bf16, uint16_t, ptx_from_bf16, __VA_ARGS__)                                                                      \

@@ -1,14 +1,14 @@
-/* Instructions on floats and doubles. */
+/* Float and double instructions. */
 #include "lanes.h"
 
-/* --- the instructions: name, opcode, result of a lane; F is the function of a float, of a double */
+/* --- the instructions: name, opcode, result of a lane; F is a float or double function */
 
 #define BINARIES(X)                                                                                                    \
     X(add, "add[.rn]", F(a[l]) + F(b[l]))                                                                              \
     X(sub, "sub[.rn]", F(a[l]) - F(b[l]))                                                                              \
     X(mul, "mul[.rn]", F(a[l]) * F(b[l]))
 
-/* Of floats only, also with .ftz, where F flushes denormal inputs. */
+/* Float only, also with .ftz, for which F flushes denormal inputs. */
 #define FLOAT_BINARIES(X)                                                                                              \
     BINARIES(X)                                                                                                        \
     X(div, "div(.rn|.full|.approx)", F(a[l]) / F(b[l]))                                                                \
@@ -21,7 +21,7 @@
     X(neg, "neg", -F(a[l]))                                                                                            \
     X(abs, "abs", fabsf(F(a[l])))
 
-/* The unit of special functions. */
+/* The special-function unit. */
 #define SPECIAL(X)                                                                                                     \
     X(sqrt, "sqrt(.rn|.approx)", sqrtf(F(a[l])))                                                                       \
     X(rsqrt, "rsqrt.approx", 1.0f / sqrtf(F(a[l])))                                                                    \
@@ -57,7 +57,7 @@ FLOAT_BINARIES(DEFINE_BINARY)
 DOUBLE_UNARIES(DEFINE_UNARY_F64)
 DOUBLE_BINARIES(DEFINE_BINARY_F64)
 PTX_TERNARY(fma_f32, float, ptx_result(__builtin_fmaf(a[l], b[l], c[l])))
-/* Moves bits, of a NaN too. */
+/* Moves bits unchanged, even those of a NaN. */
 PTX_BINARY(copysign_f32, uint32_t, (b[l] & 0x7fffffffu) | (a[l] & 0x80000000u))
 PTX_TERNARY(fma_f64, double, __builtin_fma(a[l], b[l], c[l]))
 #undef F
@@ -70,7 +70,7 @@ SPECIAL(DEFINE_UNARY_FTZ)
 FLOAT_BINARIES(DEFINE_BINARY_FTZ)
 PTX_TERNARY(fma_ftz, float, ptx_result(ptx_flush(__builtin_fmaf(F(a[l]), F(b[l]), F(c[l])))))
 
-/* Half types: exact in float, or in double for fma, then rounded again. */
+/* Half types: computed exactly in float, or in double for fma, then rounded. */
 #define HALF(X, t, read, write)                                                                                        \
     X(BINARY, add_##t, "add[.rn]." #t, "h=hh", write(read(a[l]) + read(b[l])))                                         \
     X(BINARY, sub_##t, "sub[.rn]." #t, "h=hh", write(read(a[l]) - read(b[l])))                                         \

@@ -1,7 +1,7 @@
-/* Instructions on integers and bits. */
+/* Integer and bit instructions. */
 #include "lanes.h"
 
-/* --- the lane's result where it needs more than an expression */
+/* --- results that need more than an expression */
 
 static inline int64_t divide_s(int64_t a, int64_t b) {
     return b == 0 ? -1 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
@@ -34,7 +34,7 @@ static inline uint32_t leading_zeros(uint64_t x, int width) {
     return x ? (uint32_t)(__builtin_clzll(x) - 64 + width) : (uint32_t)width;
 }
 
-/* The bytes that the nibbles of `selector` choose from b:a; bit 3 of a nibble spreads the byte's sign. */
+/* The bytes of b:a selected by the nibbles of `selector`; bit 3 of a nibble replicates the byte's sign. */
 static inline uint32_t permute(uint32_t a, uint32_t b, uint32_t selector) {
     const uint64_t bytes = (uint64_t)b << 32 | a;
     uint32_t result = 0;
@@ -45,7 +45,7 @@ static inline uint32_t permute(uint32_t a, uint32_t b, uint32_t selector) {
     return result;
 }
 
-/* `length` bits of `bits` from `position` on, as far as there are; signed: the highest of them spreads. */
+/* Up to `length` bits of `bits` from `position` on; signed: the highest one is extended. */
 static inline uint64_t extract(uint64_t bits, uint32_t position, uint32_t length, uint32_t width, bool is_signed) {
     position &= 255, length &= 255;
     if (length == 0) return 0;
@@ -69,7 +69,7 @@ static inline uint32_t lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table
     return result;
 }
 
-/* --- types: name, type of a lane, letter of the operands */
+/* --- types: name, lane type, operand letter */
 
 #define UNSIGNED(X, ...)                                                                                               \
     X(u16, uint16_t, "h", __VA_ARGS__) X(u32, uint32_t, "w", __VA_ARGS__) X(u64, uint64_t, "l", __VA_ARGS__)
@@ -77,7 +77,7 @@ static inline uint32_t lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table
     X(s16, int16_t, "h", __VA_ARGS__) X(s32, int32_t, "w", __VA_ARGS__) X(s64, int64_t, "l", __VA_ARGS__)
 #define BITS(X, ...)                                                                                                   \
     X(b16, uint16_t, "h", __VA_ARGS__) X(b32, uint32_t, "w", __VA_ARGS__) X(b64, uint64_t, "l", __VA_ARGS__)
-/* Results that do not depend on the sign. */
+/* Operations independent of the sign. */
 #define EITHER(X, ...)                                                                                                 \
     UNSIGNED(X, __VA_ARGS__)                                                                                           \
     X(s16, uint16_t, "h", __VA_ARGS__) X(s32, uint32_t, "w", __VA_ARGS__) X(s64, uint64_t, "l", __VA_ARGS__)
@@ -130,7 +130,7 @@ static inline uint32_t lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table
     X(b32, uint32_t, "w", shf_l_clamp, "shf.l.clamp", ((uint64_t)b[l] << 32 | a[l]) << (c[l] < 32 ? c[l] : 32) >> 32)  \
     X(b32, uint32_t, "w", shf_r_clamp, "shf.r.clamp", ((uint64_t)b[l] << 32 | a[l]) >> (c[l] < 32 ? c[l] : 32))
 
-/* name, opcode, operands, types of the result and of the inputs, result */
+/* name, opcode, operands, result type, input type, result */
 #define MIXED(X)                                                                                                       \
     X(mul_wide_u16, "mul.wide.u16", "w=hh", uint32_t, uint16_t, uint16_t, char, char, 1u * a[l] * b[l])                \
     X(mul_wide_s16, "mul.wide.s16", "w=hh", int32_t, int16_t, int16_t, char, char, a[l] * b[l])                        \

@@ -1,4 +1,4 @@
-/* The matrix unit: mma.sync, and loads of its operands from shared memory. */
+/* The matrix unit: mma.sync, and operand loads from shared memory. */
 #include "access.h"
 #include "lanes.h"
 
@@ -8,7 +8,7 @@ static bool whole_warp(ptx_warp *warp, uint32_t mask) {
     return false;
 }
 
-/* The two halves of each lane's register as floats. */
+/* Unpacks the two halves of each lane's register to floats. */
 enum { F16, BF16 };
 static void to_floats(const uint32_t *registers, int type, float low[PTX_LANES], float high[PTX_LANES]) {
     if (type == F16)
@@ -56,8 +56,8 @@ static void mma_16x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) 
     }
 }
 
-/* m16n8k8 of floats, of which the unit ignores the lower 13 bits: a register is one element, at l%4 and 4
- * more along k. */
+/* m16n8k8 of floats; the unit ignores their lower 13 bits. A register is one element, at l%4 and l%4 + 4
+ * along k. */
 static float from_tf32(uint32_t bits) {
     float value;
     bits &= 0xffffe000;
@@ -88,8 +88,8 @@ static void mma_tf32(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) 
     for (int r = 0; r < 4; ++r) memcpy(ptx_at_operand(warp, now->to[r]), sums[r], sizeof sums[r]);
 }
 
-/* m8n8k4: four products, each by four lanes of the lower half of the warp and the four that are 16 above
- * them. A lane holds a row of A (a column where A is stored by columns), a column of B (a row), and eight
+/* m8n8k4: four products, each by four lanes of the lower half of the warp and the four lanes 16 above them. A
+ * lane holds a row of A (a column if A is stored by columns), a column of B (a row if by rows), and eight
  * elements of C. */
 enum { A_BY_COLUMNS = 1, B_BY_ROWS = 2 };
 static void mma_8x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
@@ -125,8 +125,8 @@ static void mma_8x8(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     for (int r = 0; r < 8; ++r) memcpy(ptx_at_operand(warp, now->to[r]), sums[r], sizeof sums[r]);
 }
 
-/* ldmatrix: 8 x 8 matrices of 16 bits; lanes 8 i to 8 i + 7 have the addresses of the rows of matrix i.
- * Afterwards lane l holds two neighbours of row l/4, or of column l/4 (code 1). */
+/* ldmatrix: 8 x 8 matrices of 16-bit elements; lanes 8 i to 8 i + 7 hold the row addresses of matrix i. Lane
+ * l receives two neighbours of row l/4, or of column l/4 (code 1). */
 static void load_matrices(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     if (!whole_warp(warp, mask)) return;
     ptx_counters *counters = &warp->group->counters;

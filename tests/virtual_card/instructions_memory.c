@@ -1,9 +1,9 @@
-/* Loads and stores, and conversions of addresses. */
+/* Loads, stores and address conversions. */
 #include "access.h"
 
 #include <string.h>
 
-/* Elements of all lanes into a register of their width, or a wider one, which is filled with zeros or with the sign. */
+/* Copies the elements of all lanes into a register of the same or a larger width, zero- or sign-extended. */
 typedef void fill_register(void *register_of_lanes, uint32_t mask, size_t at, unsigned char *const where[PTX_LANES]);
 #define FILL(name, from_type, to_type)                                                                                 \
     static void name(void *register_of_lanes, uint32_t mask, size_t at, unsigned char *const where[PTX_LANES]) {       \
@@ -30,7 +30,7 @@ FILL(fill_s16_32, int16_t, int32_t)
 FILL(fill_s16_64, int16_t, int64_t)
 FILL(fill_s32_64, int32_t, int64_t)
 
-/* By log2 of the bytes of the element and of the register; [1]: with the sign. */
+/* Indexed by log2 of the element and register bytes; [1]: sign-extended. */
 static fill_register *const fills[2][4][4] = {{{NULL, fill_8_16, fill_8_32, fill_8_64},
                                                {NULL, fill_16_16, fill_16_32, fill_16_64},
                                                {NULL, NULL, fill_32_32, fill_32_64},
@@ -40,7 +40,7 @@ static fill_register *const fills[2][4][4] = {{{NULL, fill_8_16, fill_8_32, fill
                                                {NULL, NULL, fill_32_32, fill_s32_64},
                                                {NULL, NULL, NULL, fill_64_64}}};
 
-/* Elements of all lanes from the low bytes of a register of `width` bytes a lane. */
+/* Copies the elements of all lanes from the low bytes of a register with `width` bytes per lane. */
 typedef void spill_register(const unsigned char *from, size_t width, uint32_t mask, size_t at,
                             unsigned char *const where[PTX_LANES]);
 #define SPILL(name, type)                                                                                              \
@@ -78,7 +78,7 @@ static void store(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     }
 }
 
-/* cvta: from an address of a space to one without (code 0), and back (code 1). */
+/* cvta: converts an address in a space to a generic one (code 0), or back (code 1). */
 static void convert_address(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     const uint64_t window = now->space == PTX_SHARED  ? PTX_SHARED_WINDOW
                             : now->space == PTX_LOCAL ? PTX_LOCAL_WINDOW
@@ -97,7 +97,7 @@ static void convert_address(ptx_warp *warp, const ptx_instruction *now, uint32_t
 #define STORE                                                                                                          \
     "st[.volatile|.weak|.relaxed|.release][.cta|.gpu|.sys][.global|.shared|.shared::cta|.local]"                       \
     "[.wb|.cg|.cs|.wt]"
-/* A lane moves up to 16 bytes: there are no vectors of four 64-bit elements. */
+/* A lane moves up to 16 bytes, so vectors of four 64-bit elements do not exist. */
 #define PAIRS(types, size, is_signed)                                                                                  \
     {LOAD types, "x=m", load, is_signed, size, 1}, {LOAD ".v2" types, "{xx}=m", load, is_signed, size, 2},             \
         {STORE types, "=mx", store, 0, size, 1}, {STORE ".v2" types, "=m{xx}", store, 0, size, 2},

@@ -1,9 +1,9 @@
-/* Instructions between the lanes of a warp, barriers and branches. */
+/* Warp exchanges, votes, barriers and branches. */
 #include "access.h"
 
 #include <string.h>
 
-/* Lanes of the mask that an instruction names must be there; those that have ended are not waited for. */
+/* All live lanes in the mask operand of an instruction must execute it; ended lanes are exempt. */
 static void check_members(ptx_warp *warp, uint32_t members, uint32_t mask) {
     if ((members & warp->live) != mask)
         ptx_report(warp, PTX_FAULT_LANES, "lanes 0x%08x are named, lanes 0x%08x execute it", members, mask);
@@ -12,7 +12,7 @@ static uint32_t first_of(const ptx_warp *warp, ptx_operand operand, uint32_t mas
     return ((const uint32_t *)ptx_at_operand(warp, operand))[__builtin_ctz(mask)];
 }
 
-/* shfl: the lane that l reads from, within segments; false: none, it keeps its own value. */
+/* shfl: the source lane of lane l, within its segment; false: none, the lane keeps its value. */
 enum { UP, DOWN, BUTTERFLY, INDEX };
 static bool source_lane(int mode, int l, uint32_t b, uint32_t c, int *source) {
     const int distance = (int)(b & 31), segments = (int)(c >> 8 & 31);
@@ -62,7 +62,7 @@ static void active_mask(ptx_warp *warp, const ptx_instruction *now, uint32_t mas
     set_all(warp, now->to[0], mask, mask);
 }
 
-/* redux.sync: one value of all lanes. */
+/* redux.sync: reduces the values of all lanes. */
 enum { SUM, MIN_UNSIGNED, MAX_UNSIGNED, MIN_SIGNED, MAX_SIGNED, BITS_AND, BITS_OR, BITS_XOR };
 static uint32_t combine(int operation, uint32_t a, uint32_t b) {
     switch (operation) {
@@ -93,7 +93,7 @@ static void reduce(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     set_all(warp, now->to[0], mask, result);
 }
 
-/* bar.warp.sync orders the accesses of the warp's lanes to shared memory. */
+/* bar.warp.sync orders the shared memory accesses of the warp's lanes. */
 static void sync_warp(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {
     check_members(warp, first_of(warp, now->from[0], mask), mask);
     warp->sync_time = ++warp->group->time;

@@ -1,10 +1,10 @@
-/* A kernel of PTX in the form that is executed, and the tables of instructions that it is decoded with. */
+/* An executable PTX kernel, and the instruction tables that decode it. */
 #ifndef VIRTUAL_CARD_KERNEL_H
 #define VIRTUAL_CARD_KERNEL_H
 
 #include "ptx.h"
 
-/* A row of a table has only what it needs. */
+/* Table rows omit fields that they do not need. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { PTX_LANES = 32 };
@@ -13,18 +13,18 @@ enum { PTX_LANES = 32 };
 typedef struct ptx_warp ptx_warp;
 typedef struct ptx_instruction ptx_instruction;
 
-/* Executes an instruction for the lanes of a mask, which is not 0. */
+/* Executes an instruction for the lanes of a nonzero mask. */
 typedef void ptx_action(ptx_warp *warp, const ptx_instruction *instruction, uint32_t mask);
 
-/* Where the 32 values of an operand are. Registers lie one after the other, each with its 32 lanes; so do
- * constants, so that an instruction need not know which it has. A predicate is 32 bits, one a lane. */
+/* The location of an operand's 32 values. Registers and constants have the same layout, 32 lanes each in
+ * sequence, so instructions need not distinguish them. A predicate has 32 bits, one per lane. */
 enum { PTX_REGISTERS, PTX_CONSTANTS, PTX_SPECIAL, PTX_BASES };
 typedef struct ptx_operand {
     uint32_t offset; /* bytes from the base */
-    int32_t add;     /* of an address: added to the value */
+    int32_t add;     /* address: added to the value */
     uint8_t base;
-    uint8_t width; /* bytes a lane; 0: a predicate */
-    bool negate;   /* of a predicate: !%p1 */
+    uint8_t width; /* bytes per lane; 0: a predicate */
+    bool negate;   /* predicate: !%p1 */
 } ptx_operand;
 
 typedef enum ptx_kind { PTX_PLAIN, PTX_BRANCH, PTX_EXIT, PTX_BARRIER } ptx_kind;
@@ -37,8 +37,8 @@ typedef enum ptx_space {
     PTX_CONST,
 } ptx_space;
 
-/* Addresses without a space (generic): shared and local memory have windows, which no host address can lie
- * in. The low 32 bits are the offset. */
+/* Generic addresses: shared and local memory have windows that contain no host address. The low 32 bits are
+ * the offset. */
 #define PTX_SHARED_WINDOW (UINT64_C(0x5e) << 56)
 #define PTX_LOCAL_WINDOW (UINT64_C(0x5f) << 56)
 
@@ -46,26 +46,26 @@ typedef enum ptx_space {
 
 struct ptx_instruction {
     ptx_action *run;
-    const ptx_operand *to, *from; /* those written, those read */
+    const ptx_operand *to, *from; /* written and read operands */
     uint8_t n_to, n_from;
     uint8_t kind, space;
-    uint8_t element, vector; /* bytes and number of the elements that a memory instruction moves a lane */
+    uint8_t element, vector; /* memory: bytes per element, elements per lane */
     int16_t code;            /* a variant within the action */
     uint32_t predicate;      /* offset of its register, or PTX_NOWHERE */
     bool unless;             /* @!%p */
-    bool fma, mma, special;  /* what it counts as */
-    uint8_t issued;          /* index of its counter, if neither fma nor mma */
+    bool fma, mma, special;  /* counted as */
+    uint8_t issued;          /* its counter, if neither fma nor mma */
     uint16_t products;       /* multiply-adds of the matrix unit */
     uint32_t target;         /* of a branch */
-    uint32_t reconverge;     /* of a branch: where its two ways meet; PTX_NOWHERE: only where they end */
+    uint32_t reconverge;     /* of a branch: where its paths meet; PTX_NOWHERE: at their ends */
     const char *text;        /* within the module's text, not terminated */
     uint32_t length;
 };
 
 /* A row of a table of instructions.
  *
- * The opcode is as the PTX manual writes it: [.a|.b] may be there, (.a|.b) must, one of them. The operands are letters,
- * those that are written before '='; {} is a vector, a|b a pair:
+ * The opcode follows the PTX manual: [.a|.b] is optional, (.a|.b) required. The operands are letters, with
+ * the results before '='; {} is a vector, a|b a pair:
  *   h w l   16, 32, 64 bits; p a predicate; x a register of at least the element's width, y of any width
  *   m       an address, [%rd1+8]; n a number; t a label
  */
@@ -85,7 +85,7 @@ typedef struct ptx_table {
 #define PTX_TABLE(forms)                                                                                               \
     { (forms), sizeof(forms) / sizeof *(forms) }
 
-/* Files of arithmetic are compiled twice, without and with AVX2 and FMA: PTX_VARIANT(table) is table_plain or
+/* Arithmetic files are compiled twice, without and with AVX2 and FMA: PTX_VARIANT(table) is table_plain or
  * table_avx2. */
 #define PTX_JOIN2(a, b) a##_##b
 #define PTX_JOIN(a, b) PTX_JOIN2(a, b)
@@ -115,12 +115,12 @@ struct ptx_kernel {
     size_t constant_bytes;
     uint8_t *register_widths; /* of the registers as declared; 0: a predicate */
     size_t n_registers;
-    uint32_t register_bytes; /* of a warp */
-    uint8_t cell_shift;      /* races are looked for in cells of 1 << cell_shift bytes: its smallest shared access */
+    uint32_t register_bytes; /* per warp */
+    uint8_t cell_shift;      /* the race check works in cells of 1 << cell_shift bytes, the smallest shared access */
 };
 
-/* A variable of the module. Those in global and constant memory have their bytes; those in shared memory get
- * an offset in each kernel that names them. */
+/* A variable of the module. Global and constant variables have bytes; shared ones get an offset in each
+ * kernel that uses them. */
 typedef struct ptx_variable {
     char *name;
     ptx_space space;
@@ -136,13 +136,14 @@ struct ptx_module {
     size_t n_variables;
 };
 
-/* flow.c: sets `reconverge` of each branch to the block that follows it on every way (its immediate post-dominator). */
+/* flow.c: sets `reconverge` of each branch to its immediate post-dominator. */
 void ptx_find_reconvergence(ptx_kernel *kernel);
 
-/* registers.c: gives each register its own bytes. */
+/* registers.c: assigns memory to registers. */
 void ptx_place_registers(ptx_kernel *kernel);
 
-/* Room for one more element of an array: its new address, with the capacity updated. A test ends where memory does. */
+/* Makes room for one more element of an array. Returns its new address and updates the capacity. Aborts
+ * without memory. */
 void *ptx_grow(void *array, size_t count, size_t *capacity, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A kernel does not keep its buffers: clEnqueueNDRangeKernel says whether they were released. */
+/* A kernel does not retain its buffers: clEnqueueNDRangeKernel reports released ones. */
 static void clear_argument(vc_argument *argument) {
     free(argument->value);
     *argument = (vc_argument){0};

@@ -1,4 +1,4 @@
-/* What tables of arithmetic share: actions over 32 lanes as expressions, and conversions of half types. */
+/* Macros of the arithmetic tables: actions over 32 lanes as expressions, and conversions of half types. */
 #ifndef VIRTUAL_CARD_LANES_H
 #define VIRTUAL_CARD_LANES_H
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Actions. The expression of a lane's result uses a[l], b[l], c[l] and the type `lane`. */
+/* Defines actions. The expression of a lane's result uses a[l], b[l], c[l] and the type `lane`. */
 #define PTX_UNARY(name, type, value)                                                                                   \
     static void name(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {                                      \
         typedef type lane;                                                                                             \
@@ -30,7 +30,7 @@
                    *c = ptx_at_operand(warp, now->from[2]);                                                            \
         PTX_EACH_LANE(lane, to, mask, (lane)(value));                                                                  \
     }
-/* Operands of several types: those of the result and of up to four inputs. */
+/* Actions with mixed types: of the result and of up to four inputs. */
 #define PTX_MIXED(name, type, type_a, type_b, type_c, type_d, value)                                                   \
     static void name(ptx_warp *warp, const ptx_instruction *now, uint32_t mask) {                                      \
         typedef type lane;                                                                                             \
@@ -56,14 +56,14 @@ static inline float ptx_bits_float(uint32_t bits) {
     return x;
 }
 
-/* A result of arithmetic that is NaN has these bits on the card, whatever the payloads of its operands (PTX
- * ISA, "Floating Point Comparisons": canonical NaN; seen on an H200). */
+/* The card writes a NaN result with these bits, whatever the payloads of its operands (PTX ISA, "Floating
+ * Point Comparisons": canonical NaN; seen on an H200). */
 #define PTX_NAN 0x7fffffffu
 static inline float ptx_result(float x) {
     return x == x ? x : ptx_bits_float(PTX_NAN);
 }
 
-/* .ftz: a denormal number becomes a zero of its sign. */
+/* .ftz: flushes a denormal number to a zero of the same sign. */
 static inline float ptx_flush(float x) {
     const uint32_t bits = ptx_float_bits(x);
     return ptx_bits_float(bits & 0x7f800000u ? bits : bits & 0x80000000u);
@@ -75,7 +75,7 @@ static inline float ptx_from_f16(uint16_t half) {
     const uint32_t denormal = ptx_float_bits((float)(int32_t)magnitude * 0x1p-24f);
     return ptx_bits_float((magnitude < 0x400 ? denormal : normal) | (uint32_t)(half & 0x8000u) << 16);
 }
-/* To nearest, ties to even; a NaN becomes 0x7fff, as on the card. */
+/* Rounds to nearest, ties to even; a NaN becomes 0x7fff, as on the card. */
 static inline uint16_t ptx_to_f16(float x) {
     const uint32_t bits = ptx_float_bits(x), magnitude = bits & 0x7fffffffu;
     const uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
@@ -90,7 +90,7 @@ static inline uint16_t ptx_to_bf16(float x) {
     const uint32_t bits = ptx_float_bits(x);
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-/* A float from which rounding to a half type gives what rounding the double would: inexact values are made odd. */
+/* Rounds to odd: rounding the float to a half type then equals rounding the double. */
 static inline float ptx_round_to_odd(double x) {
     const float near = (float)x;
     if ((double)near == x || x != x) return near;
@@ -99,7 +99,7 @@ static inline float ptx_round_to_odd(double x) {
     return ptx_bits_float((beyond ? bits - 1 : bits) | 1);
 }
 
-/* PTX's minimum: a NaN loses against a number, -0 is less than 0. */
+/* PTX's minimum: a number wins over a NaN, and -0 is less than 0. */
 static inline float ptx_min(float a, float b) {
     const bool less = a < b || (a == b && ptx_float_bits(a) >> 31);
     return a != a ? b : b != b ? a : less ? a : b;

@@ -1,4 +1,4 @@
-/* Launches of kernels: the checks of the driver, and the call of the interpreter. */
+/* Kernel launches: the driver's checks, and the call of the interpreter. */
 #include "launch.h"
 
 #include "counters_report.h"
@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 struct vc_launch {
-    cl_kernel kernel; /* held, and so is its program */
+    cl_kernel kernel; /* held together with its program */
     ptx_launch run;
     unsigned char *params;
     ptx_range *ranges;
     cl_mem *buffers; /* held; n_ranges */
 };
 
-/* Sizes of a launch, checked. */
+/* Checks the sizes of a launch. */
 typedef struct sizes {
     uint32_t groups[3], local[3];
 } sizes;
@@ -47,9 +47,10 @@ static void notify(const struct _cl_context *context, const char *text) {
     if (context->notify) context->notify(text, NULL, 0, context->user);
 }
 
-/* CLEAT_VIRTUAL_CARD_RESET_AT=N: the driver resets the card in the N-th launch of the process, as its watchdog does. */
+/* CLEAT_VIRTUAL_CARD_RESET_AT=N: the driver resets the card in the N-th launch of the process, like a
+ * watchdog. */
 static bool is_reset(void) {
-    static atomic_ulong launches; /* threads may launch at the same time */
+    static atomic_ulong launches; /* several threads may launch */
     const char *text = getenv("CLEAT_VIRTUAL_CARD_RESET_AT");
     return atomic_fetch_add(&launches, 1ul) + 1 == (text ? strtoul(text, NULL, 10) : 0);
 }
@@ -71,11 +72,11 @@ static cl_int run_launch(vc_command *command) {
                                 .seconds = (double)(vc_now() - before) * 1e-9};
     vc_count(&counted, &counters);
     if (done) return CL_SUCCESS;
-    notify(kernel->program->context, "a kernel could not go on; the context is lost");
+    notify(kernel->program->context, "a kernel was aborted; the context is lost");
     return CL_OUT_OF_RESOURCES;
 }
 
-/* The largest size up to 256 that divides the work-items. */
+/* The largest size up to 256 that divides the number of work-items. */
 static size_t divisor(size_t items) {
     size_t size = 256;
     while (items % size) --size;
@@ -115,7 +116,7 @@ static bool is_mapped_for_writing(const struct _cl_mem *buffer) {
     return false;
 }
 
-/* Puts a buffer into the parameters and the ranges. NULL buffers are null pointers. */
+/* Adds a buffer to the parameters and the ranges. A NULL buffer becomes a null pointer. */
 static cl_int add_buffer(vc_launch *launch, const ptx_param *param, cl_mem buffer) {
     uint64_t address = 0;
     if (buffer) {
@@ -133,7 +134,7 @@ static cl_int add_buffer(vc_launch *launch, const ptx_param *param, cl_mem buffe
     return CL_SUCCESS;
 }
 
-/* Local memory of an argument lies behind the static one, at multiples of 16 bytes. */
+/* Local memory of arguments follows the static local memory, at multiples of 16 bytes. */
 static void add_local(vc_launch *launch, const ptx_param *param, size_t bytes) {
     uint32_t fixed = vc_code_local_bytes(launch->kernel->code);
     uint64_t at = (fixed + launch->run.dynamic_shared + 15u) / 16 * 16;

@@ -1,4 +1,4 @@
-/* What a launch of a kernel needs, as it was when it was enqueued. */
+/* A kernel launch with its arguments at the time of enqueueing. */
 #ifndef VIRTUAL_CARD_LAUNCH_H
 #define VIRTUAL_CARD_LAUNCH_H
 

@@ -1,4 +1,4 @@
-/* Words, numbers and punctuation of PTX, one after the other. */
+/* The tokens of PTX: words, numbers and punctuation. */
 #include "lexer.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ static bool in_word(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.';
 }
 
-/* The end of the word at s. A modifier may hold two colons: .L2::128B. */
+/* The end of the word at s. A modifier may contain two colons: .L2::128B. */
 static const char *end_of_word(const char *s) {
     for (s++;;)
         if (in_word(*s))

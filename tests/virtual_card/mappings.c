@@ -1,5 +1,5 @@
-/* Mapping of buffers. The host sees a copy, as with a card that has its own memory: what kernels write while
- * a part is mapped does not show there, and what the host writes arrives when it is unmapped. */
+/* Buffer mappings. As on a card with its own memory, the host maps a copy: writes of kernels to a mapped part
+ * do not appear in it, and writes of the host arrive when it is unmapped. */
 #include "icd.h"
 #include "queue.h"
 
@@ -80,7 +80,7 @@ static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bo
     return status == CL_SUCCESS ? mapping->host : NULL;
 }
 
-/* Takes the mapping at that address off the buffer. NULL: there is none. */
+/* Removes the mapping at this address from the buffer and returns it. NULL: none. */
 static vc_mapping *remove_mapping(cl_mem buffer, const void *host) {
     vc_mapping **at = &buffer->mappings;
     while (*at && (*at)->host != host) at = &(*at)->next;

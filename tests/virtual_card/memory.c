@@ -1,4 +1,4 @@
-/* Buffers and sub-buffers. A buffer is reserved memory of the host: what is never touched costs nothing. */
+/* Buffers and sub-buffers. A buffer is reserved host memory; untouched pages cost nothing. */
 #include "faults.h"
 #include "icd.h"
 
@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* New buffers up to this size are full of NaN, whatever the type; larger ones are zeros, which costs no memory. */
+/* New buffers up to this size are filled with NaNs of any type; larger ones stay zero, which costs no memory. */
 enum { FILLED = 64 << 20 };
 
 static void destroy_buffer(vc_object *object) {
     struct _cl_mem *buffer = (struct _cl_mem *)object;
-    if (buffer->mappings && buffer->context->lost == CL_SUCCESS) /* a lost card unmaps nothing */
+    if (buffer->mappings && buffer->context->lost == CL_SUCCESS) /* a lost card runs no unmap commands */
         vc_fault("a buffer of %zu bytes was released while it was mapped", buffer->bytes);
     if (buffer->parent) {
         vc_drop(buffer->parent);
@@ -33,7 +33,7 @@ static cl_int check_flags(cl_mem_flags flags, const void *host) {
     return needs_host == (host != NULL) ? CL_SUCCESS : CL_INVALID_HOST_PTR;
 }
 
-/* NULL: more than the card has. */
+/* NULL: exceeds the card's memory. */
 static unsigned char *reserve(size_t bytes) {
     if (bytes > vc_device.card->memory - vc_device.allocated) return NULL;
     void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-/* References and holds of objects, the lock, and answers to queries. */
+/* Object references and holds, the lock, and answers to queries. */
 #include "objects.h"
 
 #include "faults.h"
@@ -11,7 +11,7 @@
 #define ALIVE 0x43a1d0c4u
 #define RELEASED 0xdeadc4a1u
 
-/* Released objects are kept for a while, so that their use is recognised. */
+/* Released objects are kept for a while to detect their use. */
 enum { KEPT = 65536 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -86,7 +86,7 @@ cl_int vc_check(const void *handle, vc_kind kind, const char *function) {
     return kinds[kind].code;
 }
 
-/* The object itself stays for a while. */
+/* The object itself is kept for a while. */
 static void end(vc_object *object) {
     if (object->destroy) object->destroy(object);
     free(kept[next_kept]);

@@ -1,4 +1,4 @@
-/* The objects of the driver behind the handles of OpenCL, and the lock of all of them. */
+/* The driver's objects behind OpenCL handles, and their common lock. */
 #ifndef VIRTUAL_CARD_OBJECTS_H
 #define VIRTUAL_CARD_OBJECTS_H
 
@@ -22,9 +22,8 @@ typedef enum vc_kind {
     VC_KINDS
 } vc_kind;
 
-/* The beginning of every object. The program that uses the card has references; other objects and queued
- * commands have holds. Without references the handle must not be used; without both the object's
- * content is freed. */
+/* The header of every object. The program owns references; other objects and queued commands own holds.
+ * Without references the handle must not be used; without either, the object's content is freed. */
 typedef struct vc_object {
     const cl_icd_dispatch *dispatch; /* first: the loader of OpenCL reads it */
     uint32_t magic;
@@ -45,7 +44,7 @@ struct _cl_device_id {
 
 struct _cl_context {
     vc_object object;
-    cl_int lost; /* CL_SUCCESS, or the error that every later command returns: a kernel could not go on */
+    cl_int lost; /* CL_SUCCESS, or the error of every later command after an aborted kernel */
     void(CL_CALLBACK *notify)(const char *text, const void *data, size_t bytes, void *user);
     void *user;
 };
@@ -56,17 +55,17 @@ struct _cl_command_queue {
     vc_object object;
     cl_context context;
     cl_command_queue_properties properties;
-    vc_command *first, *last;       /* in the order of enqueueing; those before the first are complete */
-    bool running;                   /* a thread runs the first command */
-    struct _cl_command_queue *next; /* all queues */
+    vc_command *first, *last;       /* pending commands in the order of enqueueing */
+    bool running;                   /* a thread is running the first command */
+    struct _cl_command_queue *next; /* list of all queues */
 };
 
-/* A part of a buffer that the program sees at `host`. */
+/* A part of a buffer that is mapped at `host`. */
 typedef struct vc_mapping {
     struct vc_mapping *next;
     unsigned char *host;
     size_t offset, bytes;
-    bool write, own; /* changes go back when it is unmapped; `host` is memory of the mapping */
+    bool write, own; /* written back on unmap; `host` belongs to the mapping */
 } vc_mapping;
 
 struct _cl_mem {
@@ -86,13 +85,13 @@ struct _cl_program {
     char *source, *options, *log, *assembly; /* NULL: none */
     vc_code *code;                           /* NULL: not built */
     cl_build_status status;
-    int kernels; /* that exist: it cannot be built again */
+    int kernels; /* existing kernels, which prevent another build */
 };
 
 /* An argument that clSetKernelArg has set. */
 typedef struct vc_argument {
     bool set;
-    unsigned char *value; /* of the parameter's size; NULL for memory */
+    unsigned char *value; /* of the parameter's size; NULL for memory objects */
     cl_mem buffer;        /* NULL: none */
     size_t local_bytes;
 } vc_argument;
@@ -117,7 +116,7 @@ extern cl_icd_dispatch vc_dispatch;
 extern struct _cl_platform_id vc_platform;
 extern struct _cl_device_id vc_device;
 
-/* The lock of all objects. VC_LOCKED takes it until the end of the block. */
+/* The lock of all objects. VC_LOCKED holds it until the end of the block. */
 void vc_lock(void);
 void vc_unlock(void);
 void vc_unlock_guard(const int *guard);
@@ -125,18 +124,18 @@ void vc_unlock_guard(const int *guard);
     __attribute__((cleanup(vc_unlock_guard))) const int vc_guard = 0;                                                  \
     vc_lock()
 
-/* Waits until vc_changed is called, or for that many milliseconds. Gives the lock to others meanwhile. */
+/* Waits for vc_changed, or until the timeout. Releases the lock meanwhile. */
 void vc_wait_for_change(int milliseconds);
 void vc_changed(void);
 
-/* A new object with one reference; `bytes` are those of its struct. NULL: no memory. */
+/* A new object with one reference; `bytes` is the size of its struct. NULL: no memory. */
 void *vc_object_new(vc_kind kind, size_t bytes, void (*destroy)(vc_object *object));
 
 /* An object that is part of the library. */
 void vc_object_init(vc_object *object, vc_kind kind);
 
-/* CL_SUCCESS for a handle of that kind; else the kind's error (CL_INVALID_EVENT, ...). A released object is a fault.
- * With vc_lock. */
+/* CL_SUCCESS for a handle of this kind, otherwise the kind's error (CL_INVALID_EVENT, ...). A released object
+ * is a fault. With vc_lock. */
 cl_int vc_check(const void *object, vc_kind kind, const char *function);
 
 /* With vc_lock. */
@@ -145,20 +144,20 @@ cl_int vc_release(void *object, vc_kind kind, const char *function);
 void vc_hold(void *object);
 void vc_drop(void *object);
 
-/* Objects of the kind that the program has not released. */
+/* Number of unreleased objects of this kind. */
 int vc_alive(vc_kind kind);
 const char *vc_kind_name(vc_kind kind);
 
-/* Answers a query: copies the value where there is room, CL_INVALID_VALUE where it is too little. */
+/* Answers a query: copies the value, or returns CL_INVALID_VALUE if `size` is too small. */
 cl_int vc_answer(const void *value, size_t bytes, size_t size, void *out, size_t *needed);
 cl_int vc_answer_text(const char *text, size_t size, void *out, size_t *needed);
-/* The value of an expression, as that type. */
+/* Answers with an expression converted to this type. */
 #define VC_ANSWER(type, ...) vc_answer(&(type){__VA_ARGS__}, sizeof(type), size, out, needed)
 
-/* Nanoseconds of a monotonic clock. */
+/* Monotonic time in nanoseconds. */
 cl_ulong vc_now(void);
 
-/* Writes *code, which may be NULL. */
+/* Writes *code; `code` may be NULL. */
 static inline void vc_return(cl_int *code, cl_int value) {
     if (code) *code = value;
 }

@@ -1,4 +1,4 @@
-/* Options of clBuildProgram: the driver knows those of the specification and NVIDIA's its own -cl-nv-*. */
+/* Options of clBuildProgram: those of the specification, and -cl-nv-* on NVIDIA's cards. */
 #include "options.h"
 
 #include <stdarg.h>
@@ -41,7 +41,8 @@ static bool is_one_of(const char *word, const char *const list[]) {
     return false;
 }
 
-/* Adds the compiler's words for one of the program's. `next` is the word behind it, or NULL; *used counts both. */
+/* Adds the compiler's arguments for one build option. `next` is the following word, or NULL; *used is the
+ * number of words consumed. */
 static cl_int translate(const char *word, const char *next, vc_words *words, size_t *used) {
     static const char *const same[] = {"-cl-single-precision-constant",
                                        "-cl-denorms-are-zero",
@@ -66,7 +67,7 @@ static cl_int translate(const char *word, const char *next, vc_words *words, siz
         ++*used;
     } else if (begins(word, "-D") || begins(word, "-I") || is_one_of(word, same)) {
         vc_words_add(words, word, NULL);
-    } else if (is_one_of(word, versions)) { /* clang's header has too little for 1.1 */
+    } else if (is_one_of(word, versions)) { /* clang's header is incomplete for 1.1 */
         vc_words_add(words, "-cl-std=CL1.2", NULL);
     } else if (strcmp(word, amd ? "-cl-std=CL2.0" : "-cl-std=CL3.0") == 0) {
         vc_words_add(words, word, NULL);
@@ -76,7 +77,7 @@ static cl_int translate(const char *word, const char *next, vc_words *words, siz
     return CL_SUCCESS;
 }
 
-/* The words between spaces; a quotation mark holds spaces together. */
+/* Splits at spaces outside quotation marks. */
 static void split(const char *text, vc_words *words) {
     char *word = malloc(strlen(text) + 1);
     if (!word) words->failed = true;

@@ -1,21 +1,22 @@
-/* Words of a command line, and the options of clBuildProgram. */
+/* Command-line arguments, and the options of clBuildProgram. */
 #ifndef VIRTUAL_CARD_OPTIONS_H
 #define VIRTUAL_CARD_OPTIONS_H
 
 #include "objects.h"
 
-/* Owned words with a NULL behind them; begins as zeros. `failed`: there was no memory for some. */
+/* Owned words, terminated by NULL; zero-initialised. `failed`: out of memory. */
 typedef struct vc_words {
     char **words;
     size_t count;
     bool failed;
 } vc_words;
 
-/* Adds copies of the words up to NULL. */
+/* Adds copies of the words; the list ends with NULL. */
 void vc_words_add(vc_words *words, ...) __attribute__((sentinel));
 void vc_words_free(vc_words *words);
 
-/* The compiler's words for the options of clBuildProgram. CL_INVALID_BUILD_OPTIONS: one is unknown to the driver. */
+/* Adds the compiler's arguments for the options of clBuildProgram. Returns CL_INVALID_BUILD_OPTIONS for an
+ * unknown option. */
 cl_int vc_options_read(const char *options, vc_words *words);
 
 #endif

@@ -1,4 +1,4 @@
-/* Modules of PTX: variables, kernels and their parameters. */
+/* Parses PTX modules: variables, kernels and their parameters. */
 #include "parse.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ int ptx_type_size(ptx_token token) {
     return -1;
 }
 
-/* .reqntid 16, 16; the others take up to three numbers too and say nothing that matters here. */
+/* .reqntid 16, 16. The other directives also take up to three numbers and are ignored. */
 static void parse_sizes(ptx_parser *parser, uint32_t sizes[3]) {
     sizes[0] = sizes[1] = sizes[2] = 1;
     ptx_next(&parser->lexer);
@@ -65,7 +65,7 @@ static void parse_param(ptx_parser *parser) {
         } else if (ptx_at(lexer, ".align")) {
             ptx_next(lexer);
             const uint32_t bytes = (uint32_t)ptx_parse_count(parser, 4096);
-            if (!pointer) align = bytes; /* else what it points to is aligned */
+            if (!pointer) align = bytes; /* otherwise the pointee is aligned */
             continue;
         } else if (!ptx_at(lexer, ".global") && !ptx_at(lexer, ".const")) {
             ptx_fail(lexer, "a parameter with %.*s", (int)lexer->token.length, lexer->token.text);
@@ -143,7 +143,8 @@ static void parse_kernel(ptx_parser *parser) {
     forget_kernel_scope(parser);
 }
 
-/* A function that is not a kernel. Kernels do not call any (everything is inlined); a call fails where it is met. */
+/* Skips a function that is not a kernel. Kernels call none, because everything is inlined; a call is an
+ * error. */
 static void skip_function(ptx_parser *parser) {
     ptx_lexer *lexer = &parser->lexer;
     while (lexer->token.kind != PTX_END && !ptx_at(lexer, "{") && !ptx_at(lexer, ";")) ptx_next(lexer);

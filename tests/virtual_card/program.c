@@ -1,4 +1,4 @@
-/* Programs: from source, or from a binary, which is assembly (as PTX is with NVIDIA's driver). */
+/* Programs from source or from a binary; a binary is assembly, like PTX with NVIDIA's driver. */
 #include "compile.h"
 #include "icd.h"
 
@@ -28,7 +28,7 @@ static cl_program new_program(cl_context context) {
     return program;
 }
 
-/* The strings one behind the other. NULL: no memory. */
+/* Concatenates the strings. NULL: no memory. */
 static char *join(cl_uint count, const char **strings, const size_t *lengths) {
     size_t bytes = 0;
     for (int pass = 0;; ++pass) {
@@ -64,7 +64,7 @@ static cl_program CL_API_CALL create_from_source(cl_context context, cl_uint cou
     return program;
 }
 
-/* Reads code of this card. */
+/* Reads assembly for this card. */
 static cl_int load(cl_program program, const char *assembly, char message[MESSAGE]) {
     program->code = vc_code_read(vc_device.card, assembly, message, MESSAGE);
     return program->code ? CL_SUCCESS : CL_INVALID_BINARY;
@@ -105,7 +105,8 @@ static void set_text(char **text, char *value) {
     *text = value;
 }
 
-/* Compiles where there is source, and reads the code. The lock is free meanwhile: programs are built in parallel. */
+/* Compiles the source, if any, and reads the code. Releases the lock meanwhile, so programs are built in
+ * parallel. */
 static cl_int build_unlocked(cl_program program, char **log) {
     char message[MESSAGE];
     cl_int code = CL_SUCCESS;

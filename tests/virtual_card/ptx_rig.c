@@ -1,4 +1,4 @@
-/* Small kernels of PTX in tests: their text, a launch, and what it did. */
+/* Small PTX kernels in tests: their text, a launch, and its effects. */
 #include "ptx_rig.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Small kernels of PTX in tests: their text, a launch, and what it did. */
+/* Small PTX kernels in tests: their text, a launch, and its effects. */
 #ifndef VIRTUAL_CARD_PTX_RIG_H
 #define VIRTUAL_CARD_PTX_RIG_H
 
@@ -6,18 +6,18 @@
 
 enum { RIG_ITEMS = 256, RIG_BYTES = 64 * RIG_ITEMS, RIG_FAULTS = 20 };
 
-/* A launch: set what differs from one group of 32, then rig_run. */
+/* A launch. Defaults to one group of 32; change fields, then call rig_run. */
 typedef struct rig {
-    uint32_t items, groups; /* of a group; groups (32, 1) */
+    uint32_t items, groups; /* items per group (32), groups (1) */
     uint32_t dynamic_shared;
-    int threads;              /* of the host (1) */
-    uint32_t steps;           /* at most of a warp (0: as ptx.h) */
-    bool registers;           /* look for registers that nothing wrote */
-    bool input_only;          /* `in` may not be written */
-    const char *declarations; /* before the kernel ("") */
-    /* buffers of the kernel; nothing else is in the ranges of the launch */
+    int threads;              /* host threads (1) */
+    uint32_t steps;           /* limit per warp (0: as ptx.h) */
+    bool registers;           /* check for unwritten registers */
+    bool input_only;          /* `in` is read-only */
+    const char *declarations; /* text before the kernel ("") */
+    /* buffers of the kernel, the only ranges of the launch */
     _Alignas(64) unsigned char in[RIG_BYTES], out[RIG_BYTES];
-    /* what happened */
+    /* results */
     ptx_counters counters;
     char faults[RIG_FAULTS][600];
     int n_faults;
@@ -26,18 +26,17 @@ typedef struct rig {
 
 void rig_init(rig *r);
 
-/* Runs a kernel with this body. It finds its item's index in %r0 (of the group) and %r1 (of the launch), the
- * addresses of `in` and `out` in %d0 and %d1; %p<10>, %h<40>, %r<40>, %f<40>, %d<40> and %x<40> (doubles) are
- * declared. */
+/* Runs a kernel with this body. %r0 and %r1 hold the item's index in the group and in the launch, %d0 and %d1
+ * the addresses of `in` and `out`; %p<10>, %h<40>, %r<40>, %f<40>, %d<40> and %x<40> (doubles) are declared. */
 void rig_run(rig *r, const char *body);
 
 /* The text of a module with such a kernel; `text` has `size` bytes. */
 void rig_text(const char *declarations, const char *body, char *text, size_t size);
 
-/* Fails the test unless the launch had exactly this fault (a part of its text), or none (NULL). */
+/* Fails the test unless the launch had exactly one fault, with this text in it, or none for NULL. */
 void rig_expect_fault(const rig *r, const char *part);
 
-/* Appends to a text in an array of `size` bytes. */
+/* Appends to the text in an array of `size` bytes. */
 void rig_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* xorshift64*, for inputs; the state must not be 0. */

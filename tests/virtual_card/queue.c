@@ -1,4 +1,4 @@
-/* Command queues: enqueueing, and running commands in order when the host waits for them. */
+/* Command queues: enqueues commands, and runs them in order when the host waits for them. */
 #include "queue.h"
 
 #include "faults.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The time that another thread may take to flush a queue, and the commands of a queue before the driver runs some. */
+/* Time that another thread has to flush a queue, and queued commands at which the driver runs some. */
 enum { PATIENCE_MS = 2000, STEP_MS = 100, MAX_COMMANDS = 4096 };
 
 static void destroy_event(vc_object *object) {
@@ -118,7 +118,7 @@ void vc_flush(cl_command_queue queue) {
     vc_changed();
 }
 
-/* The first event that the command still waits for. */
+/* The first incomplete event in the command's wait list. */
 static cl_event blocker(const vc_command *command) {
     for (cl_uint i = 0; i < command->n_waits; ++i)
         if (command->waits[i]->status > CL_COMPLETE) return command->waits[i];
@@ -131,7 +131,7 @@ static bool failed_before(const vc_command *command) {
     return false;
 }
 
-/* Runs the first command of the queue, which waits for nothing. */
+/* Runs the first command of the queue, which must be ready. */
 static void run_first(cl_command_queue queue) {
     vc_command *command = queue->first;
     cl_int status = queue->context->lost;
@@ -156,7 +156,7 @@ static void run_first(cl_command_queue queue) {
     vc_drop(queue);
 }
 
-/* Until the event's queue was flushed, by another thread. On a card the wait would have no end. */
+/* Waits until another thread has flushed the event's queue. On a card the wait could be endless. */
 static void wait_for_flush(cl_event event) {
     for (int waited = 0; event->status == CL_QUEUED && waited < PATIENCE_MS; waited += STEP_MS)
         vc_wait_for_change(STEP_MS);
@@ -170,7 +170,7 @@ void vc_complete(cl_event event) {
     vc_hold(event);
     while (event->status > CL_COMPLETE) {
         cl_command_queue queue = event->queue;
-        if (!queue || (event->status != CL_QUEUED && queue->running)) { /* another thread acts */
+        if (!queue || (event->status != CL_QUEUED && queue->running)) { /* wait for another thread */
             vc_wait_for_change(STEP_MS);
             continue;
         }
@@ -200,7 +200,7 @@ void vc_advance(cl_command_queue queue) {
 
 static struct _cl_command_queue *queues;
 
-/* Releasing a queue hands its commands to the card; they still run. */
+/* Releasing a queue submits its commands to the card; they still run. */
 static void destroy_queue(vc_object *object) {
     struct _cl_command_queue *queue = (struct _cl_command_queue *)object, **at = &queues;
     while (*at && *at != queue) at = &(*at)->next;

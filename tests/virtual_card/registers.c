@@ -1,9 +1,9 @@
-/* Places of registers. */
+/* Assigns memory to registers. */
 #include "flow.h"
 
 #include <stdlib.h>
 
-/* The number of a register becomes the offset of its bytes. */
+/* Replaces a register's number with the offset of its bytes. */
 static void relocate(ptx_kernel *kernel, const uint32_t *offsets) {
     for (size_t i = 0; i < kernel->n_operands; ++i)
         if (kernel->operands[i].base == PTX_REGISTERS) kernel->operands[i].offset = offsets[kernel->operands[i].offset];

@@ -9,7 +9,7 @@
 
 enum { NAME = 256 };
 
-/* The three sizes of the metadata node with that number. */
+/* The three sizes of the metadata node with this number. */
 static bool read_node(const char *ir, unsigned node, unsigned size[3]) {
     char wanted[32];
     snprintf(wanted, sizeof wanted, "\n!%u = !{", node);
@@ -17,7 +17,7 @@ static bool read_node(const char *ir, unsigned node, unsigned size[3]) {
     return at && sscanf(at + strlen(wanted), "i32 %u, i32 %u, i32 %u", &size[0], &size[1], &size[2]) == 3;
 }
 
-/* The size that the definition's line requires; `line` ends at `end`. */
+/* The work-group size of a definition; its line ends at `end`. */
 static bool read_size(const char *ir, const char *line, const char *end, unsigned size[3]) {
     static const char key[] = "!reqd_work_group_size !";
     const char *at = memmem(line, (size_t)(end - line), key, sizeof key - 1);
@@ -25,7 +25,7 @@ static bool read_size(const char *ir, const char *line, const char *end, unsigne
     return at && sscanf(at + sizeof key - 1, "%u", &node) == 1 && read_node(ir, node, size);
 }
 
-/* Finds the definition of a kernel in the IR. */
+/* Finds a kernel's definition in the IR. */
 static bool find_size(const char *ir, const char *name, unsigned size[3]) {
     char wanted[NAME + 4];
     snprintf(wanted, sizeof wanted, " @%s(", name);

@@ -1,4 +1,4 @@
-/* Launches: work-groups on threads of the host, faults, counters. */
+/* Launches: work-groups on host threads, faults, counters. */
 #include "access.h"
 
 #include <pthread.h>
@@ -10,13 +10,13 @@
 
 enum { MAX_FAULTS = 20, MAX_ATOMICS = 4096 };
 
-/* What the threads of a launch share. */
+/* State shared by the threads of a launch. */
 struct ptx_run_state {
     const ptx_kernel *kernel;
     const ptx_launch *launch;
     atomic_uint_fast64_t next_group;
     atomic_bool stopped;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following fields */
     struct {
         const ptx_instruction *at;
         ptx_fault_kind kind;
@@ -25,13 +25,13 @@ struct ptx_run_state {
     ptx_counters counters;
     atomic_uint n_atomics;
     struct {
-        atomic_uint_fast64_t word, group; /* one that accessed it; several: UINT64_MAX */
-    } atomics[MAX_ATOMICS];               /* by a hash of the word; 0: free. What finds no room is not looked for */
+        atomic_uint_fast64_t word, group; /* group that accessed it; several: UINT64_MAX */
+    } atomics[MAX_ATOMICS];               /* hash table of words; 0: free. Words that do not fit are not checked */
 };
 
 /* --- atomic accesses to global memory */
 
-/* The place of a word: where it is, or a free one; MAX_ATOMICS: no room. */
+/* The slot of a word, or a free one; MAX_ATOMICS: no room. */
 static size_t place_of(ptx_run_state *run, uint64_t word) {
     for (size_t i = 0; i < 64; ++i) {
         const size_t at = (size_t)((word + i) % MAX_ATOMICS);
@@ -62,7 +62,7 @@ bool ptx_others_access(ptx_run_state *run, uint64_t word, uint64_t group) {
 
 /* --- faults */
 
-/* Whether the fault is a new one of this launch. */
+/* Whether the fault is new in this launch. */
 static bool is_new_fault(ptx_run_state *run, const ptx_instruction *at, ptx_fault_kind kind) {
     bool is_new = false;
     pthread_mutex_lock(&run->lock);
@@ -148,7 +148,7 @@ static void close_group(ptx_group *group) {
     free(group->warps), free(group->cells), free(group->shared);
 }
 
-/* The special registers, in the order of decode.c's names. */
+/* The special registers, in the order of the names in decode.c. */
 static void set_special(ptx_warp *warp, const uint32_t index[3]) {
     const ptx_launch *launch = warp->group->launch;
     uint32_t(*registers)[PTX_LANES] = (uint32_t(*)[PTX_LANES])(void *)warp->base[PTX_SPECIAL];
@@ -188,7 +188,7 @@ static void begin_warp(ptx_warp *warp, const uint32_t index[3]) {
     warp->paths[warp->n_paths++] = (ptx_path){.pc = 0, .until = PTX_NOWHERE, .mask = warp->begun};
 }
 
-/* After all warps ran: false where they wait at a barrier, which must be the same one. */
+/* Called after all warps have run. Returns false if they wait at a barrier, which must be the same one. */
 static bool all_ended(ptx_group *group) {
     ptx_warp *waiting = NULL;
     uint32_t ended = 0;
@@ -214,15 +214,15 @@ static void check_copies(ptx_group *group) {
             }
 }
 
-/* Warps run one after the other from barrier to barrier; their order changes with each, so that no one comes to be
- * relied on. */
+/* Warps run one after the other from barrier to barrier. Their order changes at each barrier, so no kernel
+ * can rely on it. */
 static void run_group(ptx_group *group, const uint32_t index[3]) {
     group->counters.groups++;
     memset(group->shared, 0xff, group->shared_bytes);
     group->begin = group->barrier = ++group->time;
     for (uint32_t w = 0; w < group->n_warps; ++w) begin_warp(&group->warps[w], index);
     do {
-        const bool backwards = group->time & 1; /* bar.warp.sync changes the time */
+        const bool backwards = group->time & 1; /* bar.warp.sync advances the time */
         for (uint32_t k = 0; k < group->n_warps; ++k) {
             ptx_warp *warp = &group->warps[backwards ? group->n_warps - 1 - k : k];
             if (!warp->ended && !ptx_run_warp(warp)) {
@@ -260,7 +260,7 @@ static void *run_groups(void *context) {
     return NULL;
 }
 
-/* The calling thread takes part. */
+/* The calling thread is one of them. */
 static void run_threads(ptx_run_state *run) {
     const uint32_t *groups = run->launch->groups;
     const uint64_t total = (uint64_t)groups[0] * groups[1] * groups[2];

@@ -1,8 +1,8 @@
-/* Runs one operation, or its gradients, once, on the device of the environment: what tools/kernel_counts counts.
+/* Runs one operation, or its gradients, once on the device of the environment, for tools/kernel_counts.
  *   run_op STORAGE VARIANT OP SIZE...
- * STORAGE is f32, f16 or bf16. VARIANT: the kernel variant, where the operation has it and it does not
- * refuse; else, and for "-", that which training would take. The operations and their sizes are in the table
- * below. The variant of each node is printed. */
+ * STORAGE is f32, f16 or bf16. VARIANT: a kernel variant. If the operation lacks it or it refuses, and for
+ * "-", the one that training would select. The operations and their sizes are in the table below. Prints the
+ * variant of each node. */
 #include "bench/bench.h"
 #include "cleat/device.h"
 #include "cleat/ops.h"
@@ -16,10 +16,10 @@
 
 enum { SIZES = 6 };
 
-/* What of an operation is run. */
+/* The part of an operation that runs. */
 typedef enum phase { FORWARD, BOTH, DX, DW } phase;
 
-/* An input of the graph, with a gradient if the phase has that of inputs, or that of weights. */
+/* A graph input, which requires a gradient if the phase computes it. */
 static cleat_tensor *operand(cleat_graph *graph, const char *name, cleat_dtype type, bool gradient, int rank,
                              const int64_t *shape) {
     cleat_tensor *tensor = cleat_input(graph, name, type, rank, shape);
@@ -33,7 +33,7 @@ static cleat_tensor *build_linear(cleat_graph *graph, cleat_dtype type, phase p,
     return cleat_linear(graph, x, weight, NULL, NULL); /* [m, n] */
 }
 
-/* With the gradient of the bias, which the product of dW adds up. */
+/* With the gradient of the bias, summed by the dW product. */
 static cleat_tensor *build_biased_linear(cleat_graph *graph, cleat_dtype type, phase p, const int64_t *s) {
     cleat_tensor *x = operand(graph, "x", type, false, 2, (int64_t[]){s[0], s[2]});
     cleat_tensor *weight = operand(graph, "weight", type, p == DW, 2, (int64_t[]){s[1], s[2]});
@@ -87,7 +87,7 @@ static const operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-/* A cleat_choose_fn; `user` is the wanted variant's name. */
+/* A cleat_choose_fn; `user` is the name of the requested variant. */
 static const cleat_variant *choose(void *user, const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_variant *chosen = NULL;
     for (const cleat_variant *v = node->op->variants; v && v->name && !chosen; ++v)
@@ -111,7 +111,7 @@ static cleat_status fill_inputs(cleat_exec *exec, const cleat_graph *graph, clea
     return status;
 }
 
-/* Appends the operation, and its gradients if the phase has any. Returns the first node to run. */
+/* Appends the operation and the gradients of the phase. Returns the first node to run. */
 static size_t build(cleat_graph *graph, const operation *what, cleat_dtype type, const int64_t *sizes) {
     cleat_tensor *y = what->build(graph, type, what->phase, sizes);
     if (!y) return 0;

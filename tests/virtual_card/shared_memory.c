@@ -1,12 +1,13 @@
-/* Races in shared memory: two work-items access a cell, one of them writes, and nothing orders the two. */
+/* Races in shared memory: two work-items access a cell, one of them writes, and nothing orders the accesses. */
 #include "access.h"
 
-/* In ptx_cell.writer: a copy to the cell is under way; atomic accesses, of several lanes of a warp, of
- * several warps. In ptx_cell.reader: several lanes of a warp, or of several. */
+/* In ptx_cell.writer: a copy in flight; atomic accesses by several lanes of a warp, by several warps. In
+ * ptx_cell.reader: several lanes of one warp, or of several warps. */
 enum { IN_FLIGHT = 0x8000, ATOMIC = 0x4000, LANES = 0x2000, ALL_WARPS = 0x1000, ITEM = 0xfff };
 enum { SEVERAL = 0x8000, WARPS = 0xffff };
 
-/* Accesses from this time on are not ordered before one of `warp` now: bar.warp.sync orders those of its lanes too. */
+/* Accesses since this time are not ordered before the current one of `warp`; bar.warp.sync orders those of
+ * the warp's own lanes. */
 static uint32_t unordered_since(const ptx_warp *warp, uint32_t other_warp) {
     const uint32_t barrier = warp->group->barrier;
     return other_warp == warp->first / PTX_LANES && warp->sync_time > barrier ? warp->sync_time : barrier;
@@ -31,12 +32,12 @@ static void report_in_flight(ptx_warp *warp, const ptx_cell *cell, uint32_t offs
                offset, cell->writer & ~(unsigned)IN_FLIGHT);
 }
 
-/* `barrier` and `time` are the group's: a compiler does not know that no cell changes them. */
+/* `barrier` and `time` are copies from the group, because a compiler must assume that cells alias them. */
 static inline void record_read(const ptx_warp *warp, ptx_cell *cell, uint32_t item, uint32_t barrier, uint32_t time) {
     const uint32_t own = warp->first / PTX_LANES;
-    if (cell->read == time && cell->reader == (SEVERAL | own)) return; /* nothing would change */
+    if (cell->read == time && cell->reader == (SEVERAL | own)) return; /* would change nothing */
     if (!reads_unordered(warp, cell, item, barrier)) {
-        cell->reader = (uint16_t)item; /* earlier reads are ordered before all that can come, or this item's own */
+        cell->reader = (uint16_t)item; /* earlier reads are ordered, or are this item's own */
     } else if (cell->reader != WARPS) {
         const uint32_t reader = cell->reader & SEVERAL ? cell->reader & ~(uint32_t)SEVERAL : cell->reader / PTX_LANES;
         cell->reader = (uint16_t)(reader == own ? SEVERAL | own : WARPS);
@@ -57,14 +58,14 @@ static void check_read(ptx_warp *warp, const ptx_cell *cell, uint32_t offset, ui
                    item, offset, cell->writer & ITEM);
 }
 
-/* The lanes whose offset is that one. */
+/* The lanes with this offset. */
 static inline uint32_t lanes_at(uint32_t offset, const uint32_t offsets[PTX_LANES]) {
     uint32_t lanes = 0;
     for (uint32_t l = 0; l < PTX_LANES; ++l) lanes |= offsets[l] == offset ? 1u << l : 0;
     return lanes;
 }
 
-/* Lanes that read the same place are recorded together: a third one changes nothing that two leave. */
+/* Records lanes that read the same place together: after two readers, a third one changes nothing. */
 void ptx_record_reads(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_LANES], uint32_t bytes) {
     const ptx_group *group = warp->group;
     const uint32_t shift = group->kernel->cell_shift, barrier = group->barrier, time = group->time;
@@ -76,7 +77,7 @@ void ptx_record_reads(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_
         const uint32_t lanes = may_share ? lanes_at(offset, offsets) & mask : 1u << first, others = lanes & (lanes - 1);
         const uint32_t second = others ? warp->first + (uint32_t)__builtin_ctz(others) : item;
         for (uint32_t c = offset >> shift; c <= (offset + bytes - 1) >> shift; ++c) {
-            /* Most cells were written between the group's begin and its last barrier. */
+            /* Fast path: most cells were written between the group's begin and its last barrier. */
             if (cells[c].written - begin >= since || cells[c].writer & IN_FLIGHT)
                 for (uint32_t left = lanes; left; left &= left - 1)
                     check_read(warp, &cells[c], c << shift, warp->first + (uint32_t)__builtin_ctz(left));
@@ -84,7 +85,7 @@ void ptx_record_reads(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX_
             if (others) record_read(warp, &cells[c], second, barrier, time);
         }
         mask &= ~lanes;
-        may_share = others != 0; /* else most likely none of the next ones do, which costs time only */
+        may_share = others != 0; /* otherwise the next ones probably fail as well, which only costs time */
     }
 }
 
@@ -113,7 +114,7 @@ void ptx_record_writes(ptx_warp *warp, uint32_t mask, const uint32_t offsets[PTX
         if (mask >> l & 1) write_cells(warp, offsets[l], bytes, l, (uint16_t)(warp->first + l));
 }
 
-/* Who accessed the cell, with this atomic access of an item. */
+/* The accessors of the cell after this atomic access of an item. */
 static uint16_t accessed_by(const ptx_warp *warp, const ptx_cell *cell, uint32_t item) {
     const uint32_t before = cell->writer & ITEM;
     if (!(cell->writer & ATOMIC) || !writes_unordered(warp, cell, item)) return (uint16_t)(item | ATOMIC);
@@ -121,7 +122,7 @@ static uint16_t accessed_by(const ptx_warp *warp, const ptx_cell *cell, uint32_t
                       (before / PTX_LANES == item / PTX_LANES ? 0 : ALL_WARPS));
 }
 
-/* Atomic accesses do not race with each other, but with loads and stores. */
+/* Atomic accesses race with loads and stores, not with each other. */
 void ptx_record_atomic(ptx_warp *warp, uint32_t offset, uint32_t bytes, uint32_t lane) {
     const ptx_group *group = warp->group;
     const uint32_t shift = group->kernel->cell_shift, item = warp->first + lane;

@@ -1,4 +1,4 @@
-/* Finding the row of an instruction in the tables. */
+/* Finds the table row of an instruction. */
 #include "parse.h"
 
 #include <string.h>
@@ -11,12 +11,12 @@ static bool has_avx2(void) {
 #endif
 }
 
-/* The word (.rn) is next in the opcode. */
+/* Whether the opcode continues with this word (.rn). */
 static bool next_is(const char *opcode, const char *end, const char *word, size_t n) {
     return (size_t)(end - opcode) >= n && memcmp(opcode, word, n) == 0 && (opcode + n == end || opcode[n] == '.');
 }
 
-/* One of the alternatives a|b|c of a bracket: how many characters of the opcode it takes; 0: none fits. */
+/* Matches the alternatives a|b|c of a bracket. Returns the matched length; 0: none. */
 static size_t next_of(const char *opcode, const char *end, const char *alternatives, const char *bracket) {
     while (alternatives < bracket) {
         const char *bar = memchr(alternatives, '|', (size_t)(bracket - alternatives));
@@ -45,7 +45,7 @@ static bool fits_opcode(const char *pattern, ptx_token token) {
     return opcode == end;
 }
 
-/* The operands of a form against a shape. */
+/* Whether the operands of a form match a shape. */
 static bool fits_shape(const char *operands, const char *shape) {
     for (; *operands; ++operands) {
         const char c = *operands;

@@ -1,4 +1,5 @@
-/* The driver of AMD's virtual cards, where it differs from NVIDIA's: what it says of itself, refuses and allows. */
+/* Differences of the driver of AMD's virtual cards from NVIDIA's: reported properties, rejected and accepted
+ * calls. */
 /* ctest: quick */
 #include "driver_rig.h"
 
@@ -57,7 +58,7 @@ static void programs_may_use_half(void **state) {
     expect_build(r, "__kernel void run(int x) { x = nothing; }", "", CL_BUILD_PROGRAM_FAILURE);
 }
 
-/* A group of three dimensions, ids and sizes of all kinds, local memory of an argument, a barrier, a function. */
+/* A three-dimensional group, all kinds of ids and sizes, a local memory argument, a barrier, a function call. */
 static void a_kernel_computes(void **state) {
     rig *r = *state;
     static const char source[] =
@@ -86,7 +87,7 @@ static void a_kernel_computes(void **state) {
     assert_int_equal(clEnqueueNDRangeKernel(r->queue, kernel, 3, NULL, global, local, 0, NULL, NULL), CL_SUCCESS);
     assert_int_equal(clEnqueueReadBuffer(r->queue, b, CL_TRUE, 0, sizeof back, back, 0, NULL, NULL), CL_SUCCESS);
     for (int i = 0; i < N; ++i) {
-        const float other = (float)(i ^ 1); /* neighbours of a group are neighbours of the grid */
+        const float other = (float)(i ^ 1); /* neighbours in a group are neighbours in the grid */
         assert_true(back[i] == 2.0f * other + 0.25f + 1000.0f * (float)(i % 8 / 4) + 20000.0f);
     }
     clReleaseMemObject(a);

@@ -1,5 +1,5 @@
-/* The driver of the virtual card: what it refuses, when commands run, what it reports. Through the loader of
- * OpenCL, as every program uses it; ctest sets OCL_ICD_VENDORS. */
+/* The driver of the virtual card: rejected calls, execution times of commands, reported properties. Uses the
+ * OpenCL loader like every program; ctest sets OCL_ICD_VENDORS. */
 /* ctest: quick */
 #include "driver_rig.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Test of tools/kernel_counts.py: counts that are known, and listings of loops.
+"""Test of tools/kernel_counts.py: known counts, and listings of loops.
   test_kernel_counts.py TOOL BUILD CARD    the environment names the virtual card's caches"""
 # ctest: quick
 import importlib.util
@@ -60,7 +60,7 @@ def check_counts(path, build):
 
 
 def check_products(tool, path, build, folder):
-    """256 x 256 elements fill every tile: 256 * 256 * 32 / 32 multiply-adds of warps, and in the main loop as many again."""
+    """256 x 256 elements fill every tile: 256 * 256 * 32 / 32 multiply-adds of warps, and the same number again in the main loop."""
     table(path, build, "--variant", "gpu", "--card", "t4", "--keep", folder, "linear:256,256,32")
     runs = [tool.read_report(f"{folder}/linear-256x256x{k}.tsv") for k in (32, 64)]
     key = next(key for key in runs[0] if key[0] == "linear_gpu")
@@ -70,7 +70,7 @@ def check_products(tool, path, build, folder):
 
 
 def check_amd_slots(tool):
-    """Of ten slots: gfx90a's matrix unit works beside the vector unit, gfx1100's is the vector unit."""
+    """Shares of ten slots: gfx90a's matrix unit works beside the vector unit, gfx1100's is part of the vector unit."""
     loop = {"mma": 1, "fma": 0, "vectors": 6, "scalars": 3, "instructions": 20}
     assert tool.slots_of(loop, "mi210") == tool.issued_slots(loop, "mi210") == 8
     assert (tool.slots_of(loop, "rx7900xt"), tool.issued_slots(loop, "rx7900xt")) == (32, 37)
@@ -79,12 +79,12 @@ def check_amd_slots(tool):
 
 
 def check_amd(tool, path, build, card):
-    """Products that fill every tile: multiply-adds of waves, and products of 16 x 16 x 16."""
+    """Products with full tiles: multiply-adds of waves, and products of 16 x 16 x 16."""
     import pathlib
     import tempfile
     wave = 64 if card == "mi210" else 32
     with tempfile.TemporaryDirectory() as folder:
-        dots = card == "rx6800xt"  # no mma: of two products each
+        dots = card == "rx6800xt"  # no mma, two products each
         for variant, storage in (("gpu_large", "f32"), ("mma_large", "f16")):
             head, row = table(path, build, "--variant", variant, "--card", card, "--storage", storage, "--keep", folder,
                               "linear:256,256,64")
@@ -100,7 +100,7 @@ def check_amd(tool, path, build, card):
             else:
                 assert kernel["mma"] == 256 * 256 * 64 / 4096, kernel["mma"]
             assert 0 < kernel["scalars"] < kernel["vectors"] < kernel["instructions"], kernel
-            # The rest: what invalidates caches, at most once a barrier.
+            # The remaining instructions invalidate caches, at most once per barrier.
             memory = sum(kernel[f"{space}_{way}s"] for space in ("global", "shared") for way in ("load", "store"))
             rest = kernel["instructions"] - kernel["vectors"] - kernel["scalars"] - memory
             assert 0 <= rest <= kernel["barriers"], kernel

@@ -1,4 +1,4 @@
-/* Programs and launches on the virtual card: what the driver refuses, and faults of kernels. */
+/* Programs and launches on the virtual card: calls that the driver rejects, and kernel faults. */
 /* ctest: quick */
 #include "driver_rig.h"
 
@@ -210,7 +210,7 @@ static void local_memory_ends_at_48_kib(void **state) {
 
 /* --- faults of kernels --- */
 
-/* Runs a kernel with one buffer of 256 bytes, and expects a fault with that text. */
+/* Runs a kernel with one buffer of 256 bytes and expects a fault with this text. */
 static void expect_kernel_fault(rig *r, const char *source, cl_mem_flags flags, const char *text) {
     cl_kernel kernel = rig_kernel(r, source);
     cl_mem buffer = rig_buffer(r, flags, 256);
@@ -311,7 +311,7 @@ static void counters_are_reported(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(counters_are_reported), /* first: a child must not inherit faults */
+        RIG_TEST(counters_are_reported), /* runs first, because a child must not inherit faults */
         RIG_TEST(a_kernel_computes),
         RIG_TEST(programs_are_refused_as_by_the_driver),
         RIG_TEST(build_errors_are_in_the_log),

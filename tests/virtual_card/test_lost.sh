@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A device that is lost in the middle of a run: its driver resets it, and answers CL_OUT_OF_RESOURCES from then on. The run must
-# end with the exit code of a failed device, not look for smaller batches, say what happened, release what it holds, and leave
-# its last checkpoint, from which it continues to the result of a run without the accident.
+# A device is lost in the middle of a run: its driver resets it and returns CL_OUT_OF_RESOURCES from then on.
+# The run must end with the exit code of a failed device, report the cause without trying smaller batches,
+# release its objects, and leave its last checkpoint. Resumed from it, the run must reach the result of an
+# undisturbed run.
 #   test_lost.sh CLEAT
 # ctest: quick
 set -euo pipefail
@@ -52,7 +53,7 @@ done
 # A command that only reads the checkpoint.
 exits 4 env CLEAT_VIRTUAL_CARD_RESET_AT=5 "$cleat" eval "$scratch/tiny.ini" --checkpoint "$scratch/whole" --split val
 says err "is lost"
-# Which kernel it was is known if each is waited for.
+# The kernel is named if the run waits for each one.
 for launch in 5:linear_ 6:layer_norm_forward; do
     exits 4 env CLEAT_LAUNCH_BLOCKING=1 CLEAT_VIRTUAL_CARD_RESET_AT="${launch%:*}" "$cleat" eval "$scratch/tiny.ini" --checkpoint "$scratch/whole" --split val
     says err "is lost (kernel '${launch#*:}"

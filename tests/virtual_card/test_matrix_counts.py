@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Products on matrix units: instructions for each mma in the main loop, and bank conflicts of the whole kernel.
+"""Products on matrix units: instructions per mma in the main loop, and bank conflicts of the whole kernel.
   test_matrix_counts.py RUN_OP CARD        the environment names the virtual card and its caches
-Each product runs in two sizes that differ in the summed dimension; the difference of the counts is the main loop."""
+Each product runs in two sizes that differ in the summed dimension; the difference between the counts is the main loop."""
 # ctest: quick
 import csv
 import os
@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-# The most instructions for an mma, that one included: about 15 % above what was counted (clang 19). An mma of an A100
-# has twice the work of the others'. Convolutions find the pixels of their patches in the loop.
+# Maximum instructions per mma, the mma included: about 15 % above the measured counts (clang 19). An mma on
+# an A100 does twice the work of the others. Convolutions locate the pixels of their patches in the loop.
 LIMITS = {
     "t4": {"linear": 2.1, "linear_dx": 2.2, "linear_dw": 2.2},
     "v100": {"linear": 2.2, "linear_dx": 2.5, "linear_dw": 2.5},
@@ -24,7 +24,7 @@ SIZES = {"linear": [(256, 256, 64), (256, 256, 128)], "linear_dx": [(256, 64, 25
 
 
 def counters(run_op, operation, sizes, folder):
-    """The row of the kernel for matrix units. On a card of four compute units four tiles are not split."""
+    """The row of the kernel for matrix units. With four compute units, four tiles are not split."""
     report = pathlib.Path(folder, "report")
     report.unlink(missing_ok=True)
     done = subprocess.run([run_op, "f16", "mma_large", operation, *map(str, sizes)], capture_output=True, text=True,
@@ -50,13 +50,13 @@ def main():
         for operation, limit in LIMITS[card].items():
             short, long = (counters(run_op, operation, sizes, folder) for sizes in SIZES[operation])
             name = f"{operation} on {card}"
-            # On these the layout of sums makes conflicts, and on the last one so do elements that are transposed.
+            # On these the layout of the sums causes conflicts; on the last one transposed elements do as well.
             if card not in ("v100", "mi210", "rx7900xt"):
                 check_conflicts(name, long)
             assert long["groups"] == short["groups"] and long["mma"] > short["mma"], f"{name}: the sizes are not comparable"
             each = (long["instructions"] - short["instructions"]) / (long["mma"] - short["mma"])
-            print(f"{name}: {each:.2f} instructions for each mma")
-            assert each <= limit, f"{name}: {each:.2f} instructions for each mma, more than {limit}"
+            print(f"{name}: {each:.2f} instructions per mma")
+            assert each <= limit, f"{name}: {each:.2f} instructions per mma, more than {limit}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every barrier, layout and wait in the kernels for matrix units, and in f32 products, is needed: without it the op test fails on the virtual card.
+# Every barrier, layout and wait in the kernels for matrix units and in f32 products is necessary: without it
+# the op test fails on the virtual card.
 #   test_mutants.sh CLEAT OPS SOURCE CARD      OPS: the prefix of op tests, such as build/tests/ops_; the environment chooses the card
-# A mutant is one changed line of one file of cl/. Barriers are left out one by one; other changes are listed below.
+# A mutant changes one line of one file in cl/. Barriers are removed one by one; other changes are listed below.
 # ctest: slow
 set -euo pipefail
 
@@ -12,7 +13,7 @@ export CLEAT_VIRTUAL_CARD_STRICT=1 CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context C
 export CLEAT_KERNEL_DIR=$work/cl
 died=0 survived=0
 
-# passes OP ROW: whether the test of that row passes with the kernels in $work. One failure or fault is enough.
+# passes OP ROW: whether the test of the row passes with the kernels in $work. Stops at the first failure or fault.
 passes() {
     CLEAT_VIRTUAL_CARD_STRICT=first CLEAT_TEST_STOP=1 CLEAT_TEST_ROW=$2 "$ops$1" >"$work/log" 2>&1
 }
@@ -33,8 +34,8 @@ expect_death() {
     fresh
 }
 
-# barriers OP ROW FILE [NOT...]: leaves out each barrier of the file in turn, except those whose comment contains a NOT, which this
-# card's kernel does not have.
+# barriers OP ROW FILE [NOT...]: removes each barrier of the file in turn, except those whose comment contains
+# a NOT, which this card's kernel lacks.
 barriers() {
     local line text not
     while IFS=: read -r line text; do
@@ -55,7 +56,7 @@ mutant() {
     fi
 }
 
-# unit NAME FILE FROM TO: such a change must make cleat reject the matrix unit, and so take another one, or none.
+# unit NAME FILE FROM TO: the change must make cleat reject the matrix unit and select another one, or none.
 unit() {
     FROM=$3 TO=$4 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$work/cl/$2"
     if "$cleat" devices 2>/dev/null | grep -q "matrix unit *$1"; then
@@ -77,7 +78,7 @@ for case in linear:$linear attention:$attention conv:$conv; do
     }
 done
 
-# Operands are loaded ahead of their products in the linear layers of a T4 and an A100. In the convolution a line is summed by one work-item.
+# The linear layers of a T4 and an A100 load operands ahead of their products. In the convolution one work-item sums a line.
 parts='the parts of lines'
 ahead=('the first step is complete' 'this one is no longer read') not_ahead='the one before is no longer read'
 gemm=lib/gemm_mma.clh
@@ -176,7 +177,8 @@ if [[ $card == v100 ]]; then
     mutant linear $linear lib/mma_nvidia70.clh 'MMA_QUADS("row", "col")' 'MMA_QUADS("col", "col")'
 fi
 
-# wrong FUNCTION UNIT RESULT: another result of a function of mma_layout.clh. The probe of the unit, or else the products, must show it.
+# wrong FUNCTION UNIT RESULT: changes the result of a function of mma_layout.clh. The probe of the unit or the
+# products must detect it.
 wrong() {
     local head="static inline int mma_$1(int unit, int lane, int i) {"
     mutant linear $linear lib/mma_layout.clh "$head" "$head if (unit == $2) return $3;"
@@ -197,7 +199,7 @@ if [[ $card == mi210 || $card == rx7900xt ]]; then
     mutant linear $linear $gemm 'PLACE_OF(SLICE_COLUMN(q) + (i), TILE_N)' '(SLICE_COLUMN(q) + (i))'
     mutant linear $linear $gemm 'PLACE_OF(lid, TILE_M)' 'lid'
     mutant linear $linear lib/mma.clh '(depth) / MATRIX_SLAB * slab' '(depth) / MATRIX_SLAB * (slab + MATRIX_SLAB)'
-    wide=2 # its heads are 128 wide, so that several waves share, or copy, the same rows
+    wide=2 # heads are 128 wide, so several waves share or copy the same rows
     passes attention $wide || { tail -n 20 "$work/log" && exit 1; }
 fi
 if [[ $card == rx6800xt ]]; then
@@ -257,7 +259,7 @@ fi
 if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a bias, a residual, and extents that fill no tile
     export CLEAT_TEST_VARIANT=gpu CLEAT_TEST_STORAGE=f32
     passes linear $linear || { tail -n 20 "$work/log" && exit 1; }
-    unread='the steps are no longer read' # needed where the last step lies in the first stage
+    unread='the steps are no longer read' # needed if the last step lies in the first stage
     barriers linear $linear lib/gemm_gpu.clh "$unread"
     mutant linear 5 lib/gemm_gpu.clh "barrier(CLK_LOCAL_MEM_FENCE); /* $unread */" ''
     mutant linear $linear lib/gemm_gpu.clh ', turn = -turn' ''
@@ -280,7 +282,7 @@ if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a 
     mutant conv $patches conv/conv_gemm.clh '(uint)(o->column[i] - o->column_tap) < (uint)g->Q' 'o->column[i] - o->column_tap < g->Q'
     mutant conv $patches conv/conv_gemm.clh 'o->a_offset += o->g.W * o->g.C - o->j;' 'o->a_offset += o->g.W * o->g.C;'
     mutant conv $patches conv/conv_gemm.clh '((uint)((chunk)->at + (i)) < (uint)(chunk)->end)' '((chunk)->at + (i) < (chunk)->end)'
-    # Whole tiles before others in parts, which the last group of each adds up.
+    # Whole tiles come first, then tiles in parts, which the last group of each adds up.
     export CLEAT_VIRTUAL_CARD_UNITS=6
     passes linear $linear || { tail -n 20 "$work/log" && exit 1; }
     mutant linear $linear linear/split.clh 'own.tile = whole + (group' 'own.tile = (group'

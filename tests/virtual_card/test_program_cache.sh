@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The second run on a card compiles nothing, since every program has the same source and options as in the first one: what
-# this library keeps by a hash of both, a driver keeps likewise. Also evaluation and prediction on the virtual card.
+# The second run on a card compiles nothing, because every program has the same source and options as in the
+# first run; the caches of this library and of a driver are keyed by both. Also tests evaluation and
+# prediction on the virtual card.
 #   test_program_cache.sh CLEAT
 # ctest: quick
 set -euo pipefail
@@ -31,7 +32,7 @@ monitor = none
 self_check = never
 INI
 
-# start_of RUN NAME: a number of the record with which the metrics of a run begin.
+# start_of RUN NAME: a number in the first metrics record of a run.
 start_of() {
     head -n 1 "$scratch/$1/metrics.jsonl" | grep -oE "\"$2\": *[0-9]+" | grep -oE '[0-9]+$'
 }

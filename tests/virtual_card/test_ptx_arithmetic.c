@@ -1,4 +1,4 @@
-/* Arithmetic of PTX, instruction by instruction, against plain C. */
+/* PTX arithmetic, instruction by instruction, against plain C. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static uint64_t gbits(double x) {
     return bits;
 }
 
-/* A half type with `fraction` bits and exponents from `min` on, by its definition. */
+/* Rounds to a half type with `fraction` bits and exponents from `min` on. */
 static double half_value(uint64_t bits, int fraction, int min) {
     const int width = 15 - fraction;
     const int exponent = (int)(bits >> fraction) & ((1 << width) - 1), mantissa = (int)bits & ((1 << fraction) - 1);
@@ -61,7 +61,7 @@ static uint64_t half_bits(double x, int fraction, int min) {
     int exponent;
     frexp(x, &exponent);
     if (exponent - 1 < min || x == 0) exponent = min + 1;
-    const double units = rint(ldexp(fabs(x), fraction - (exponent - 1))); /* of the last place; may be 2^(fraction+1) */
+    const double units = rint(ldexp(fabs(x), fraction - (exponent - 1))); /* may be 2^(fraction+1) */
     const uint64_t bits = (uint64_t)units + ((uint64_t)(exponent - 1 - min) << fraction);
     return sign | (bits > infinite ? infinite : bits);
 }
@@ -123,7 +123,7 @@ static uint64_t mirror(uint64_t x, int width) {
     for (int i = 0; i < width; ++i) result |= (x >> i & 1) << (width - 1 - i);
     return result;
 }
-/* The number nearest to x that the integer type has; modes as of cvt. */
+/* The nearest number to x in the integer type; rounding modes of cvt. */
 static uint64_t to_integer(double x, char mode, double min, double max) {
     if (isnan(x)) return 0;
     x = mode == 'n' ? nearbyint(x) : mode == 'z' ? trunc(x) : mode == 'm' ? floor(x) : ceil(x);
@@ -295,14 +295,15 @@ REFERENCE(and_pred, a &b & 1)
 REFERENCE(xor_pred, (a ^ b) & 1)
 REFERENCE(not_pred, ~a & 1)
 
-/* --- rows: the instruction with operands D (result), A, B, C, E; their letters (kernel.h); where the inputs lie */
+/* --- rows: the instruction with operands D (result), A, B, C, E; their letters (kernel.h); range of the
+ * inputs */
 
 typedef enum input_kind { INTEGERS, SMALL, FLOATS, DOUBLES, HALVES, ANGLES } input_kind;
 typedef struct arithmetic_row {
     const char *text, *letters; /* result first */
     reference *reference;
     input_kind inputs;
-    float tolerance; /* relative, of floats; 0: the same bits */
+    float tolerance; /* relative, for floats; 0: identical bits */
 } arithmetic_row;
 
 static const arithmetic_row rows[] = {
@@ -486,7 +487,7 @@ static const char *operand_name(char letter, int i) {
     return names[i];
 }
 
-/* Operands are read from 32 bytes an item; the result goes to 8 bytes, 0 where the predicate is off. */
+/* Each item reads its operands from 32 bytes and writes its result to 8 bytes; 0 if the predicate is off. */
 static void make_body(const arithmetic_row *row, const char *predicate, char *body, size_t size) {
     body[0] = 0;
     rig_append(body, size,
@@ -564,7 +565,7 @@ static bool same(const arithmetic_row *row, uint64_t result, uint64_t expected) 
     if (row->letters[0] == 'h' && row->inputs == HALVES)
         return isnan(half_value(result, F16)) && isnan(half_value(expected, F16));
     if (row->letters[0] != 'w' || strstr(row->text, "x2")) return false;
-    /* the card's NaN, whatever that of the operands; bf16 is shifted */
+    /* the card's NaN, whatever the operands' NaN; bf16 is shifted */
     if (isnan(f(expected))) return strstr(row->text, ".f32.bf16") ? isnan(f(result)) : result == 0x7fffffff;
     return row->tolerance > 0 && fabsf(f(result) - f(expected)) <= row->tolerance * fmaxf(fabsf(f(expected)), 0.1f);
 }
@@ -607,7 +608,7 @@ static void lanes_that_are_off_keep_their_registers(void **unused) {
     }
 }
 
-/* All values of a half type, both ways. */
+/* Converts all values of a half type in both directions. */
 static void half_types_convert_exactly(void **unused) {
     (void)unused;
     rig r;
@@ -620,7 +621,7 @@ static void half_types_convert_exactly(void **unused) {
     rig_expect_fault(&r, NULL);
     uint32_t changed[2];
     memcpy(changed, r.out, sizeof changed);
-    /* NaNs become the one NaN that the card writes: 2 * 1023 less that one of f16, 2 * 127 less that one of bf16 */
+    /* all NaNs become the card's NaN, so 2 * 1023 - 1 values of f16 and 2 * 127 - 1 of bf16 change */
     assert_int_equal(changed[0], 2045);
     assert_int_equal(changed[1], 253);
 }

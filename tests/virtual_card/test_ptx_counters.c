@@ -1,4 +1,4 @@
-/* What requests cost, counted by hand from NVIDIA's rules (CUDA C++ Programming Guide, Compute Capability 5.x
+/* Costs of requests, counted by hand from NVIDIA's rules (CUDA C++ Programming Guide, Compute Capability 5.x
  * and later; Nsight Compute's tables of memory): global memory moves in sectors of 32 bytes, shared memory
  * has 32 banks of 4 bytes. */
 /* ctest: quick */
@@ -12,11 +12,11 @@
 
 #include "ptx_rig.h"
 
-/* An access of each lane at base + lane * stride + offset; lanes wrap at `modulo`. */
+/* Each lane accesses base + lane * stride + offset; lanes wrap at `modulo`. */
 typedef struct access_row {
-    const char *access; /* %d2 is the address in global memory, %r4 that in shared memory */
+    const char *access; /* %d2: address in global memory; %r4: in shared memory */
     uint32_t stride, modulo, offset;
-    uint64_t cost, least; /* sectors or wavefronts of the request, and without waste */
+    uint64_t cost, least; /* sectors or wavefronts of the request, and the minimum */
 } access_row;
 
 static const char *registers = "";
@@ -52,14 +52,14 @@ static void sectors_of_loads(void **unused) {
         {"ld.global.v2.f32 {%f1, %f2}, [%d2]", 8, NONE, 0, 8, 8},
         {"ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%d2]", 16, NONE, 0, 16, 16},
         {"ld.global.v2.u64 {%d5, %d6}, [%d2]", 16, NONE, 0, 16, 16},
-        /* 128 bytes that begin 4, 16 or 28 bytes behind a sector touch five; 32 behind it, four others */
+        /* 128 bytes that begin 4, 16 or 28 bytes into a sector touch five; 32 bytes further, four others */
         {"ld.global.f32 %f1, [%d2]", 4, NONE, 4, 5, 4},
         {"ld.global.f32 %f1, [%d2]", 4, NONE, 16, 5, 4},
         {"ld.global.f32 %f1, [%d2]", 4, NONE, 28, 5, 4},
         {"ld.global.f32 %f1, [%d2]", 4, NONE, 32, 4, 4},
         {"ld.global.u16 %h1, [%d2]", 2, NONE, 2, 3, 2},
         {"ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%d2]", 16, NONE, 16, 17, 16},
-        /* every second word: 256 bytes; every fourth: 512; one a sector, one in two sectors: 32 */
+        /* every second word: 256 bytes; every fourth: 512; one per sector or per two sectors: 32 */
         {"ld.global.f32 %f1, [%d2]", 8, NONE, 0, 8, 4},
         {"ld.global.f32 %f1, [%d2]", 16, NONE, 0, 16, 4},
         {"ld.global.f32 %f1, [%d2]", 32, NONE, 0, 32, 4},
@@ -67,9 +67,9 @@ static void sectors_of_loads(void **unused) {
         {"ld.global.u16 %h1, [%d2]", 32, NONE, 0, 32, 2},
         /* rows of 36 bytes: 36 l / 32 grows with every lane */
         {"ld.global.f32 %f1, [%d2]", 36, NONE, 0, 32, 4},
-        /* 12 bytes a lane, of which 4 are read: 384 bytes */
+        /* 4 of 12 bytes per lane are read: 384 bytes */
         {"ld.global.f32 %f1, [%d2]", 12, NONE, 0, 12, 4},
-        /* all lanes read one word; lanes in groups of 8 read the same ones; 16 bytes that two lanes share */
+        /* all lanes read one word; groups of 8 lanes read the same word; two lanes share 16 bytes */
         {"ld.global.f32 %f1, [%d2]", 4, 1, 0, 1, 1},
         {"ld.global.f32 %f1, [%d2]", 4, 8, 0, 1, 1},
         {"ld.global.f32 %f1, [%d2]", 4, 8, 16, 2, 1},
@@ -114,12 +114,12 @@ static void sectors_of_stores(void **unused) {
     }
 }
 
-/* Different words of one bank go one after the other; lanes that access the same word share it. 8 bytes a
- * lane go by halves of the warp, 16 by quarters: 128 bytes a wavefront. */
+/* Different words of one bank are served one after the other; lanes that access the same word share it.
+ * Accesses of 8 bytes per lane are served by half warp, of 16 by quarter warp: 128 bytes per wavefront. */
 static const access_row shared_rows[] = {
     {"st.shared.u32 [%r4], %r0", 4, NONE, 0, 1, 1},
-    {"st.shared.u32 [%r4], %r0", 4, NONE, 4, 1, 1}, /* the last lane is at bank 0 again, which lane 0 left */
-    /* a stride of 2, 3, 4, ... words: banks = 32 / gcd(stride, 32) are used, so 32 / banks lanes each */
+    {"st.shared.u32 [%r4], %r0", 4, NONE, 4, 1, 1}, /* the last lane wraps to bank 0, which lane 0 does not use */
+    /* a stride of 2, 3, 4, ... words uses banks = 32 / gcd(stride, 32), with 32 / banks lanes each */
     {"st.shared.u32 [%r4], %r0", 8, NONE, 0, 2, 1},
     {"st.shared.u32 [%r4], %r0", 12, NONE, 0, 1, 1},
     {"st.shared.u32 [%r4], %r0", 16, NONE, 0, 4, 1},
@@ -129,19 +129,19 @@ static const access_row shared_rows[] = {
     {"st.shared.u32 [%r4], %r0", 128, NONE, 0, 32, 1},
     {"st.shared.u32 [%r4], %r0", 132, NONE, 0, 1, 1}, /* a padded row */
     {"st.shared.u32 [%r4], %r0", 256, NONE, 0, 32, 1},
-    /* half types: two lanes a word */
+    /* half types: two lanes per word */
     {"st.shared.u16 [%r4], %h1", 2, NONE, 0, 1, 1},
     {"st.shared.u16 [%r4], %h1", 4, NONE, 0, 1, 1},
     {"st.shared.u16 [%r4], %h1", 128, NONE, 0, 32, 1},
     {"st.shared.u16 [%r4], %h1", 66, NONE, 0, 1, 1}, /* 33 halves: even lanes in banks l / 2, odd ones 16 further */
     {"st.shared.u8 [%r4], %h1", 1, NONE, 0, 1, 1},
-    /* 8 bytes: two wavefronts; with a stride of 16 bytes each half has two words a bank, with one of 128 sixteen */
+    /* 8 bytes: two wavefronts; with a stride of 16 bytes each half has two words per bank, with 128 sixteen */
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 8, NONE, 0, 2, 2},
     {"st.shared.u64 [%r4], %d5", 8, NONE, 0, 2, 2},
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 16, NONE, 0, 4, 2},
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 24, NONE, 0, 2, 2},
     {"st.shared.v2.u32 [%r4], {%r0, %r0}", 128, NONE, 0, 32, 2},
-    /* 16 bytes: four; with a stride of 32 bytes each quarter has two a bank, with 128 eight, with 144 (a
+    /* 16 bytes: four; with a stride of 32 bytes each quarter has two per bank, with 128 eight, with 144 (a
      * padded row) one */
     {"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}", 16, NONE, 0, 4, 4},
     {"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}", 32, NONE, 0, 8, 4},
@@ -166,7 +166,7 @@ static void bank_conflicts_of_stores(void **unused) {
     }
 }
 
-/* Loads cost the same, and lanes may read one place. All is written before. */
+/* Loads cost the same, and lanes may read one place. Everything is written first. */
 static void bank_conflicts_of_loads(void **unused) {
     (void)unused;
     static const access_row rows[] = {
@@ -179,7 +179,7 @@ static void bank_conflicts_of_loads(void **unused) {
         {"ld.shared.u32 %r5, [%r4]", 128, 8, 0, 8, 1},
         {"ld.shared.u16 %h1, [%r4]", 2, NONE, 0, 1, 1},
         {"ld.shared.u16 %h1, [%r4]", 64, 2, 0, 1, 1},
-        /* vectors of which lanes share some: of 16 bytes one for all is four quarters of one wavefront */
+        /* vectors shared by lanes: one of 16 bytes for all takes four quarters of one wavefront */
         {"ld.shared.v2.u32 {%r5, %r6}, [%r4]", 8, 1, 0, 2, 2},
         {"ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4]", 16, 1, 0, 4, 4},
         {"ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4]", 16, 8, 0, 4, 4},
@@ -206,14 +206,14 @@ static void bank_conflicts_of_loads(void **unused) {
                      rows[i].modulo, (unsigned long long)r.counters.shared_load_waves,
                      (unsigned long long)r.counters.shared_load_least);
         assert_int_equal(r.counters.shared_stores, 32);
-        assert_int_equal(r.counters.shared_store_waves, 32 * 32); /* rows of 128 bytes a lane */
+        assert_int_equal(r.counters.shared_store_waves, 32 * 32); /* rows of 128 bytes per lane */
         assert_int_equal(r.counters.global_loads, 0);
     }
     registers = "";
 }
 
-/* cp.async: sectors of what is read. ldmatrix: a wavefront a matrix where its eight rows of 16 bytes are in
- * different banks. */
+/* cp.async: sectors of the bytes read. ldmatrix: one wavefront per matrix if its eight rows of 16 bytes are
+ * in different banks. */
 static void copies_and_loads_of_matrices(void **unused) {
     (void)unused;
     static const struct {
@@ -236,8 +236,7 @@ static void copies_and_loads_of_matrices(void **unused) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         rig r;
         const access_row row = {rows[i].access, rows[i].stride, rows[i].modulo, 0, 0, 0};
-        run_access(&r, &row,
-                   8192); /* with faults of places that were not written, or that all write: only the cost counts */
+        run_access(&r, &row, 8192); /* ignores faults of unwritten or raced places: only the cost counts */
         assert_int_equal(r.counters.async_copies, rows[i].copies);
         assert_int_equal(r.counters.async_copy_sectors, rows[i].sectors);
         assert_int_equal(r.counters.matrix_loads, rows[i].loads);
@@ -248,7 +247,7 @@ static void copies_and_loads_of_matrices(void **unused) {
     }
 }
 
-/* Addresses without a space that lie in two: a request of neither kind. */
+/* Generic addresses in two spaces: a request of neither kind. */
 static void lanes_in_different_spaces(void **unused) {
     (void)unused;
     rig r;
@@ -264,8 +263,8 @@ static void lanes_in_different_spaces(void **unused) {
     assert_int_equal(r.counters.shared_loads + r.counters.shared_stores, 0);
 }
 
-/* Every instruction that is issued to a warp counts once, its lanes each; the kinds as their rows say. Around
- * the body: six instructions before it (three moves, a multiply-add of integers, two parameters), and ret. */
+/* Every instruction issued to a warp counts once, plus each active lane, under the kind in its row. The rig
+ * adds six instructions before the body (three moves, an integer multiply-add, two parameter loads) and ret. */
 static void instructions_by_kind(void **unused) {
     (void)unused;
     static const struct {

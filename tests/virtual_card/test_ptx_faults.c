@@ -1,5 +1,5 @@
-/* What kernels must not do with memory, and that what they may do is no fault: races, ranges, alignment,
- * copies under way. */
+/* Memory faults of kernels, and allowed accesses that must not be reported: races, ranges, alignment, copies
+ * in flight. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "ptx_rig.h"
 
-/* A body, and the only fault that it must have; NULL: none. */
+/* A body and its only expected fault; NULL: none. */
 typedef struct fault_row {
     const char *body, *fault;
 } fault_row;
@@ -30,12 +30,12 @@ static void check_rows(const char *declarations, uint32_t items, const fault_row
 }
 #define CHECK_ROWS(declarations, items, rows) check_rows(declarations, items, rows, sizeof(rows) / sizeof *(rows))
 
-/* --- races in shared memory: tile is 1 KiB; %r4: offset of the item's 4 bytes, %r6: of those of item 64 - 1 - n */
+/* --- races in shared memory: tile is 1 KiB; %r4: offset of the 4 bytes of item n, %r6: of item 64 - 1 - n */
 
 #define TILE ".shared .align 16 .b8 tile[1024];\n"
 
-/* Warps run one after the other in an order that is not told: which of two accesses that race comes later,
- * and so is reported, is not known. Between two warps both may be. */
+/* Warps run one after the other in an unspecified order, so either of two racing accesses can be the later,
+ * reported one. Between two warps both may be reported. */
 static void check_races(const fault_row *rows, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         rig r;
@@ -53,14 +53,14 @@ static void check_races(const fault_row *rows, size_t n) {
 #define ADDRESSES                                                                                                      \
     "    mov.u32 %r9, tile;\n    shl.b32 %r4, %r0, 2;\n    add.u32 %r4, %r4, %r9;\n    sub.u32 %r6, 63, %r0;\n"        \
     "    shl.b32 %r6, %r6, 2;\n    add.u32 %r6, %r6, %r9;\n"
-#define OWN ADDRESSES "    st.shared.u32 [%r4], %r0;\n    bar.sync 0;\n" /* all is written once */
+#define OWN ADDRESSES "    st.shared.u32 [%r4], %r0;\n    bar.sync 0;\n" /* everything is written once */
 #define WRITE_OWN "    st.shared.u32 [%r4], %r0;\n"
 #define READ_OWN "    ld.shared.u32 %r5, [%r4];\n"
 #define READ_OTHER "    ld.shared.u32 %r5, [%r6];\n"
 #define WRITE_OTHER "    st.shared.u32 [%r6], %r0;\n"
 #define BARRIER "    bar.sync 0;\n"
 
-/* Item 33 writes the first word, and all read it. */
+/* Item 33 writes the first word; all items read it. */
 #define ALL_READ                                                                                                       \
     "    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER "    ld.shared.u32 %r5, [tile];\n"
 #define TWO_READ                                                                                                       \
@@ -80,31 +80,31 @@ static void races_between_work_items(void **unused) {
         {OWN WRITE_OWN BARRIER READ_OTHER WRITE_OWN, "of shared memory, which another"},
         {OWN WRITE_OWN BARRIER READ_OTHER BARRIER WRITE_OWN BARRIER READ_OTHER, NULL},
         {OWN WRITE_OWN BARRIER READ_OWN WRITE_OWN, NULL},
-        /* Both write; the same value makes it no better. */
+        /* Both write, which is a race even with the same value. */
         {OWN WRITE_OWN WRITE_OTHER, "write offset"},
         {OWN WRITE_OWN BARRIER WRITE_OTHER, NULL},
         {"    st.shared.u32 [tile+8], 1;\n", "write offset 8 of shared memory without a barrier between"},
         {"    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile+8], 1;\n" BARRIER
          "    ld.shared.u32 %r5, [tile+8];\n",
          NULL},
-        /* All read one place, one of them writes it: before the barrier, behind it. */
+        /* All read one place and one of them writes it: before the barrier, after it. */
         {"    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    ld.shared.u32 %r5, [tile];\n    @%p1 st.shared.u32 [tile], 1;\n",
          "race: work-item 33 writes offset 0 of shared memory, which another"},
         {"    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    ld.shared.u32 %r5, [tile];\n" BARRIER "    @%p1 st.shared.u32 [tile], 1;\n",
          NULL},
-        /* The same after a barrier more, as barriers change the order of the warps; and a writer that waits
-         * for its own warp only. */
+        /* With one more barrier, because barriers change the order of the warps; and a writer that only
+         * synchronises its own warp. */
         {ALL_READ BARRIER READ_FIRST WRITE_FIRST, "race: work-item 33 writes offset 0 of shared memory, which another"},
-        /* Two work-items of the other warp read it, before a barrier and behind it: whichever warp comes first. */
+        /* Two work-items of the other warp read it, before and after a barrier, whichever warp comes first. */
         {TWO_READ BARRIER "    @%p2 ld.shared.u32 %r5, [tile];\n" WRITE_FIRST, "without a barrier between"},
         {TWO_READ BARRIER BARRIER "    @%p2 ld.shared.u32 %r5, [tile];\n" WRITE_FIRST, "without a barrier between"},
-        /* Addresses without a space. */
+        /* Generic addresses. */
         {OWN WRITE_OWN GENERIC_OTHER "    ld.u32 %r5, [%d5];\n", "without a barrier between"},
         {OWN WRITE_OWN GENERIC_OTHER "    st.u32 [%d5], %r0;\n", "write offset"},
         {OWN WRITE_OWN BARRIER GENERIC_OTHER "    ld.u32 %r5, [%d5];\n", NULL},
-        /* Read by the writer's own warp only, by the other warp only. */
+        /* Read only by the writer's own warp; only by the other warp. */
         {"    setp.eq.u32 %p1, %r0, 0;\n    setp.lt.u32 %p2, %r0, 2;\n    @%p1 st.shared.u32 [tile], 1;\n" BARRIER
          "    @%p2 ld.shared.u32 %r5, [tile];\n"
          "    @%p1 st.shared.u32 [tile], 1;\n",
@@ -124,7 +124,7 @@ static void races_between_work_items(void **unused) {
     check_races(rows, sizeof rows / sizeof *rows);
 }
 
-/* Neighbours of less than a word are different places. */
+/* Neighbouring elements smaller than a word are different places. */
 static void neighbours_in_a_word_do_not_race(void **unused) {
     (void)unused;
     static const fault_row rows[] = {
@@ -142,7 +142,7 @@ static void neighbours_in_a_word_do_not_race(void **unused) {
     check_races(rows, sizeof rows / sizeof *rows);
 }
 
-/* bar.warp.sync orders the lanes of a warp; those of two warps need a barrier. */
+/* bar.warp.sync orders the lanes of one warp; two warps need a barrier. */
 static void warps_order_their_own_lanes(void **unused) {
     (void)unused;
 #define NEIGHBOUR "    xor.b32 %r7, %r4, 4;\n"
@@ -155,7 +155,7 @@ static void warps_order_their_own_lanes(void **unused) {
         {OWN NEIGHBOUR WRITE_OWN SYNC "    ld.shared.u32 %r5, [%r7];\n" SYNC WRITE_OWN, NULL},
         {OWN FAR WRITE_OWN SYNC "    ld.shared.u32 %r5, [%r7];\n", "without a barrier between"},
         {OWN FAR SYNC WRITE_OWN "    ld.shared.u32 %r5, [%r7];\n", "without a barrier between"},
-        /* All read what item 33 then writes: it knows that its own warp has read. */
+        /* All read a place that item 33 then writes; bar.warp.sync orders only its own warp. */
         {ALL_READ SYNC WRITE_FIRST, "without a barrier between"},
         {ALL_READ BARRIER READ_FIRST SYNC WRITE_FIRST, "without a barrier between"},
         {ALL_READ SYNC BARRIER WRITE_FIRST, NULL},
@@ -181,7 +181,7 @@ static void atomics_do_not_race(void **unused) {
     assert_int_equal(out[1], 0);
 }
 
-/* Shared memory is that of the group: what another group wrote does not count. */
+/* Shared memory is per group: writes of another group do not count. */
 static void memory_that_the_group_never_wrote(void **unused) {
     (void)unused;
     rig r;
@@ -213,7 +213,7 @@ static void accesses_outside_of_all_memory(void **unused) {
         {"    setp.eq.u32 %p1, %r0, 37;\n    mov.u64 %d5, %d1;\n    @%p1 add.s64 %d5, %d5, 1048576;\n    ld.global.u32 "
          "%r5, [%d5];\n",
          "by work-item 37"},
-        /* a whole buffer below and above is another one, but a place that is half in each is in none */
+        /* the neighbouring buffers are allowed, but an access across two of them is not */
         {"    ld.global.u32 %r5, [%d0+16384];\n", NULL},
         {"    ld.global.u64 %d5, [%d0+16380];\n", GLOBAL},
         /* shared memory: 1024 static bytes */
@@ -226,7 +226,7 @@ static void accesses_outside_of_all_memory(void **unused) {
         {"    mov.u64 %d5, tile;\n    cvta.shared.u64 %d5, %d5;\n    ld.u32 %r5, [%d5+1024];\n",
          "offset 1024 of 1024 bytes of shared memory"},
         {"    red.shared.add.u32 [tile+1024], 1;\n", "atomic access of 4 bytes at offset 1024"},
-        /* local memory: 16 bytes of a lane */
+        /* local memory: 16 bytes per lane */
         {"    .local .align 8 .b8 own[16];\n    st.local.u32 [own+12], %r0;\n    ld.local.u32 %r5, [own+12];\n", NULL},
         {"    .local .align 8 .b8 own[16];\n    st.local.u32 [own+16], %r0;\n",
          "write of 4 bytes at offset 16 of 16 bytes of local memory"},
@@ -261,7 +261,7 @@ static void shared_memory_of_the_launch_lies_behind_the_static_one(void **unused
     }
 }
 
-/* A forbidden load gives NaN, a forbidden store nothing; the other lanes do their part. */
+/* A forbidden load gives NaN, a forbidden store does nothing; the other lanes proceed. */
 static void other_lanes_of_a_forbidden_access_go_on(void **unused) {
     (void)unused;
     rig r;
@@ -311,7 +311,7 @@ static void misaligned_accesses(void **unused) {
         {"    setp.eq.u32 %p1, %r0, 3;\n    mov.u64 %d5, %d1;\n    @%p1 add.s64 %d5, %d5, 1;\n    ld.global.u32 %r5, "
          "[%d5];\n",
          "by work-item 3"},
-        /* behind an access to the same buffer */
+        /* after an access to the same buffer */
         {"    ld.global.u32 %r5, [%d1+4];\n    ld.global.u32 %r6, [%d1+6];\n", "misaligned read of 4 bytes"},
     };
     CHECK_ROWS(TILE, 32, rows);
@@ -325,7 +325,7 @@ static void memory_that_is_only_read(void **unused) {
         {"    st.u32 [%d0], %r0;\n", "write of 4 bytes in memory that is only read"},
         {"    red.global.add.u32 [%d0], 1;\n", "atomic access of 4 bytes in memory that is only read"},
         {"    st.global.u32 [fixed], %r0;\n", "write of 4 bytes in memory that is only read"},
-        /* a load first, so that the range of the last access is the one that is only read */
+        /* a load first, so the last-access range is the read-only one */
         {"    ld.global.u32 %r5, [%d0];\n    st.global.u32 [%d0+64], %r0;\n",
          "write of 4 bytes in memory that is only read"},
     };
@@ -340,7 +340,7 @@ static void memory_that_is_only_read(void **unused) {
     }
 }
 
-/* An instruction is reported once for each kind of fault, and a launch has at most 20 reports. */
+/* An instruction is reported once per kind of fault, and a launch has at most 20 reports. */
 static void faults_are_reported_once(void **unused) {
     (void)unused;
     rig r;
@@ -356,7 +356,7 @@ static void faults_are_reported_once(void **unused) {
     assert_true(r.finished);
 }
 
-/* One instruction, one lane too far and one misaligned: two faults. */
+/* One instruction with one lane out of range and one misaligned: two faults. */
 static void an_instruction_may_have_several_faults(void **unused) {
     (void)unused;
     rig r;
@@ -371,7 +371,7 @@ static void an_instruction_may_have_several_faults(void **unused) {
     assert_non_null(strstr(r.faults[1], "by work-item 5"));
 }
 
-/* --- cp.async; each lane copies its 16 bytes of `in` to its place in the tile */
+/* --- cp.async: each lane copies its 16 bytes of `in` to its place in the tile */
 
 #define COPY_SETUP                                                                                                     \
     "    mov.u32 %r9, tile;\n    mad.lo.u32 %r4, %r0, 16, %r9;\n    mul.wide.u32 %d3, %r0, 16;\n    add.s64 %d3, "     \
@@ -393,7 +393,7 @@ static void copies_must_be_waited_for(void **unused) {
         {COPY_SETUP COPY WAIT_ALL READ16, NULL},
         {COPY_SETUP COPY COMMIT READ16 WAIT(0), "work-item 0 reads offset 0 " UNDER_WAY},
         {COPY_SETUP COPY COMMIT "    st.shared.u32 [%r4], %r0;\n" WAIT(0), "work-item 0 writes offset 0 " UNDER_WAY},
-        /* The newest group may be under way, and one that is not committed always is. */
+        /* The newest group may be in flight; an uncommitted one always is. */
         {COPY_SETUP COPY COMMIT SECOND COMMIT WAIT(1) READ16 WAIT(0) READ_SECOND, NULL},
         {COPY_SETUP COPY COMMIT SECOND COMMIT WAIT(1) READ_SECOND WAIT(0), "work-item 0 reads offset 512 " UNDER_WAY},
         {COPY_SETUP COPY COMMIT SECOND COMMIT WAIT(2) READ16 WAIT(0), "work-item 0 reads offset 0 " UNDER_WAY},
@@ -402,11 +402,11 @@ static void copies_must_be_waited_for(void **unused) {
         {COPY_SETUP COPY COMMIT, "ends with copies under way"},
         /* An empty group counts. */
         {COPY_SETUP COPY COMMIT COMMIT WAIT(1) READ16, NULL},
-        /* The wait is for the lane's own copies; other lanes need a barrier behind it. */
+        /* A lane waits only for its own copies; other lanes need a barrier after the wait. */
         {COPY_SETUP COPY COMMIT WAIT(0) "    xor.b32 %r4, %r4, 16;\n" READ16, "without a barrier between"},
         {COPY_SETUP COPY COMMIT WAIT(0) BARRIER "    xor.b32 %r4, %r4, 16;\n" READ16, NULL},
         {COPY_SETUP COPY COMMIT BARRIER "    xor.b32 %r4, %r4, 16;\n" READ16 WAIT(0), "is under way"},
-        /* Two copies to one place, and a copy over what others read. */
+        /* Two copies to one place, and a copy over a place that others read. */
         {COPY_SETUP COPY COPY WAIT_ALL, "work-item 0 writes offset 0 " UNDER_WAY},
         {COPY_SETUP COPY WAIT_ALL BARRIER "    xor.b32 %r6, %r4, 16;\n    ld.shared.u32 %r5, [%r6];\n" COPY WAIT_ALL,
          "which another"},
@@ -432,7 +432,7 @@ static void copies_must_be_waited_for(void **unused) {
         {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 32;\n" WAIT_ALL, "cp.async of 32 bytes"},
         {COPY_SETUP "    cp.async.ca.shared.global [%r4], [%d3], 272;\n" WAIT_ALL, "cp.async of 272 bytes"},
         {COPY_SETUP "    cp.async.cg.shared.global [%r4], [%d3], 8;\n" WAIT_ALL, "cp.async of 8 bytes"},
-        /* Of the 16 bytes none is read: the address does not matter. */
+        /* Reads 0 of the 16 bytes, so the address does not matter. */
         {COPY_SETUP
          "    mov.u32 %r10, 0;\n    cp.async.cg.shared.global [%r4], [%d1+16384], 16, %r10;\n" WAIT_ALL READ16,
          NULL},
@@ -442,7 +442,7 @@ static void copies_must_be_waited_for(void **unused) {
     CHECK_ROWS(TILE, 32, rows);
 }
 
-/* The bytes arrive as late as they may: at the wait. Those that are not to be read are 0. */
+/* The bytes arrive as late as allowed, at the wait. Bytes that are not read are 0. */
 static void copies_arrive_at_the_wait(void **unused) {
     (void)unused;
     for (uint32_t read = 0; read <= 16; read += 4) {
@@ -461,7 +461,7 @@ static void copies_arrive_at_the_wait(void **unused) {
     }
 }
 
-/* Lanes that are off wait for nothing. */
+/* Inactive lanes do not wait. */
 static void lanes_wait_for_their_own_copies(void **unused) {
     (void)unused;
     rig r;
@@ -475,7 +475,7 @@ static void lanes_wait_for_their_own_copies(void **unused) {
     rig_expect_fault(&r, NULL);
 }
 
-/* --- atomic accesses beside others */
+/* --- atomic and other accesses */
 
 #define FIRST_ATOMIC "    red.shared.add.u32 [tile], 1;\n"
 #define ZERO_FIRST "    setp.eq.u32 %p1, %r0, 33;\n    @%p1 st.shared.u32 [tile], 0;\n" BARRIER
@@ -489,7 +489,7 @@ static void atomics_race_with_loads_and_stores(void **unused) {
         {ZERO_FIRST READ_FIRST FIRST_ATOMIC, "race: an atomic access of work-item"},
         {ZERO_FIRST WRITE_FIRST FIRST_ATOMIC, "race: an atomic access of work-item"},
         {ZERO_FIRST "    @%p1 red.shared.add.u32 [tile], 1;\n    @%p1 ld.shared.u32 %r5, [tile];\n", NULL},
-        /* The own atomic access does not hide that of another item: of the same warp, of another one. */
+        /* An item's own atomic access does not hide one of another item, in the same or another warp. */
         {ZERO_FIRST "    setp.ge.u32 %p2, %r0, 62;\n    @%p2 red.shared.add.u32 [tile], 1;\n"
                     "    setp.eq.u32 %p3, %r0, 63;\n    @%p3 ld.shared.u32 %r5, [tile];\n",
          "race: work-item 63 reads offset 0"},
@@ -512,7 +512,7 @@ static void atomics_race_with_loads_and_stores(void **unused) {
 #define LOOK "    ld.global.u32 %r6, [%d1+8];\n"
 #define LOST "of global memory, which another group accesses atomically in the same launch"
 
-/* One host thread: the groups come in their order. */
+/* One host thread runs the groups in order. */
 static void loads_beside_atomics_of_other_groups(void **unused) {
     (void)unused;
     static const fault_row rows[] = {
@@ -524,13 +524,13 @@ static void loads_beside_atomics_of_other_groups(void **unused) {
         {COUNT "    ld.u32 %r6, [%d1+8];\n", LOST},
         {LOOK COUNT, LOST},
         {COUNT "    ld.relaxed.gpu.global.u32 %r6, [%d1+8];\n    ld.acquire.gpu.global.u32 %r6, [%d1+8];\n", NULL},
-        /* What the group has published: arrival, fence, load. */
+        /* Data that the group has published: arrival, fence, load. */
         {COUNT "    membar.gl;\n" LOOK, NULL},
         {COUNT "    fence.acq_rel.gpu;\n" LOOK, NULL},
         {COUNT "    membar.cta;\n" LOOK, LOST},
         {"    membar.gl;\n" COUNT LOOK, LOST},
         {COUNT "    membar.gl;\n" COUNT LOOK, LOST},
-        /* A group that only looks. */
+        /* A group that only reads. */
         {"    mov.u32 %r9, %ctaid.x;\n    setp.eq.u32 %p1, %r9, 0;\n    @%p1 atom.global.add.u32 %r5, [%d1+8], 1;\n"
          "    membar.gl;\n" LOOK,
          LOST},
@@ -558,14 +558,14 @@ static void registers_that_nothing_wrote(void **unused) {
         {"    add.u32 %r6, %r5, %r0;\n", "work-item 0 reads a register that it never wrote"},
         {"    st.global.u32 [%d1], %r5;\n", "work-item 0 reads a register"},
         {"    add.u32 %r5, %r5, 1;\n    add.u32 %r6, %r5, 1;\n", "work-item 0 reads a register"},
-        /* Written by some lanes: by those that read it, by others. */
+        /* Written by some lanes: by the reading lanes, by others. */
         {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    @%p1 add.u32 %r6, %r5, 1;\n", NULL},
         {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    add.u32 %r6, %r5, 1;\n",
          "work-item 7 reads a register"},
         {"    setp.lt.u32 %p1, %r0, 7;\n    @%p1 add.u32 %r5, %r0, 1;\n    @!%p1 add.u32 %r5, %r0, 2;\n"
          "    add.u32 %r6, %r5, 1;\n",
          NULL},
-        /* A move is no use, but what it moved is not written either. */
+        /* A move is not a use, but its result counts as unwritten. */
         {"    mov.u32 %r6, %r5;\n", NULL},
         {"    mov.u32 %r6, %r5;\n    add.u32 %r7, %r6, 1;\n", "work-item 0 reads a register"},
         {"    mov.u32 %r6, %r0;\n    add.u32 %r7, %r6, 1;\n", NULL},

@@ -1,4 +1,4 @@
-/* Ways of a warp's lanes: where they divide and meet again, barriers, instructions between lanes. */
+/* Divergence and reconvergence of a warp's lanes, barriers, exchanges between lanes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,13 +12,12 @@
 
 enum { WARP = 32 };
 
-/* Before a body: %d2 is the address of 16 bytes of `out` for each item of the launch. STORE4 writes four
- * registers there. */
+/* Prologue: %d2 is the address of the item's 16 bytes of `out`. STORE4 writes four registers there. */
 #define OUT16 "    mul.wide.u32 %d2, %r1, 16;\n    add.s64 %d2, %d2, %d1;\n"
 #define STORE4 "    st.global.v4.b32 [%d2], {%r5, %r6, %r7, %r8};\n"
 #define ZERO4 "    mov.u32 %r5, 0;\n    mov.u32 %r6, 0;\n    mov.u32 %r7, 0;\n    mov.u32 %r8, 0;\n"
 
-/* Runs `items` items and compares what each wrote with expected[4]. */
+/* Runs `items` items and compares the output of each with expected[4]. */
 typedef void expect4(uint32_t item, uint32_t expected[4]);
 static void run_and_compare(rig *r, const char *body, expect4 *expect) {
     char text[8192] = "";
@@ -59,8 +58,8 @@ static void the_two_ways_of_a_branch_meet_behind_it(void **unused) {
                     "E:  activemask.b32 %r7;\n    add.u32 %r5, %r5, 100;\n",
                     if_else_values);
     expect_branches(&r, 2, 1);
-    /* Issued to the warp: 6 before the body, address and zeros 2 + 4, condition and branch 2, one way of 3,
-     * one of 2, then 2, the store and ret. Behind E it would be twice as many if the ways did not meet. */
+    /* Issued to the warp: 6 before the body, address and zeros 2 + 4, condition and branch 2, one path of 3,
+     * one of 2, then 2, the store and ret. If the paths did not meet, the count after E would double. */
     assert_int_equal(r.counters.instructions, 6 + 6 + 2 + 3 + 2 + 2 + 2);
     assert_int_equal(r.counters.lanes, 32 * (6 + 6 + 1 + 2 + 2) + 10 + 22 * 3 + 10 * 2); /* 10 take the branch */
 }
@@ -86,7 +85,7 @@ static void nested_branches_meet_one_after_the_other(void **unused) {
     expect_branches(&r, 2, 2);
 }
 
-/* Lane l goes through the loop l % 5 + 1 times. */
+/* Lane l runs the loop l % 5 + 1 times. */
 static void loop_values(uint32_t item, uint32_t expected[4]) {
     expected[0] = item % 5 + 1;
     expected[1] = item * (item % 5 + 1);
@@ -102,7 +101,8 @@ static void loops_wait_for_the_lane_with_most_rounds(void **unused) {
         "L:  add.u32 %r5, %r5, 1;\n    add.u32 %r6, %r6, %r0;\n    setp.le.u32 %p1, %r5, %r4;\n    @%p1 bra L;\n"
         "    activemask.b32 %r7;\n",
         loop_values);
-    /* Five rounds of some lane; at the end of the first four some leave and some stay, at the last one all leave. */
+    /* At most five iterations; after each of the first four some lanes leave and some stay, after the last
+     * one all leave. */
     expect_branches(&r, 5, 4);
     assert_int_equal(r.counters.instructions, 6 + 6 + 1 + 5 * 4 + 1 + 2);
 }
@@ -130,8 +130,8 @@ static void break_and_continue(void **unused) {
         "C:  add.u32 %r6, %r6, 1;\n    bra L;\n"
         "E:  activemask.b32 %r7;\n",
         break_values);
-    /* Round i of 0 to 9: lane i breaks out and those above go on, then they divide by parity: 2 divergent of
-     * 4 branches. At i = 10 all that are left leave by the first branch. */
+    /* Iteration i of 0 to 9: lane i breaks out, and the lanes above it split by parity: 2 of 4 branches
+     * diverge. At i = 10 all remaining lanes leave by the first branch. */
     expect_branches(&r, 10 * 4 + 1, 10 * 2);
 }
 
@@ -156,7 +156,7 @@ static void loops_in_loops(void **unused) {
                     nested_loop_values);
 }
 
-/* A branch that whole warps take or do not take divides nothing. */
+/* A branch that is uniform within each warp does not diverge. */
 static void warp_values(uint32_t item, uint32_t expected[4]) {
     expected[0] = item / 32 == 2 ? 7 : 0;
     expected[1] = 0xffffffff;
@@ -193,17 +193,17 @@ static void lanes_that_return_early_write_nothing(void **unused) {
     }
 }
 
-/* --- programs of random ifs and loops, against an evaluation of all lanes at once in C */
+/* --- random programs of ifs and loops, against an evaluation of all lanes in C */
 
 typedef struct statement {
     enum { COMBINE, IF, LOOP, BREAK, CONTINUE, MEET } kind;
-    uint32_t value; /* COMBINE: added; IF, BREAK, CONTINUE: the bit of the condition; LOOP: the bits of its rounds */
+    uint32_t value; /* COMBINE: addend; IF, BREAK, CONTINUE: bit of the condition; LOOP: bits of the iteration count */
     int body, n_body, other, n_other; /* statements of the blocks, by index */
 } statement;
 typedef struct program {
     statement all[400];
     int n;
-    bool jumps; /* with BREAK and CONTINUE; without them MEET mixes the mask of active lanes into the value */
+    bool jumps; /* with BREAK and CONTINUE; otherwise MEET mixes the active mask into the value */
     char text[20000];
     size_t length;
     int labels;
@@ -218,7 +218,7 @@ static void emit(program *p, const char *format, ...) {
     assert_true(p->length < sizeof p->text);
 }
 
-/* Makes a block of n statements; returns the index of the first. Blocks of the statements follow behind it. */
+/* Makes a block of n statements and returns the index of the first. Nested blocks follow it. */
 static int make_block(program *p, int n, int depth, int loops, uint64_t *state) {
     const int first = p->n;
     p->n += n;
@@ -244,7 +244,7 @@ static int make_block(program *p, int n, int depth, int loops, uint64_t *state) 
     return first;
 }
 
-/* %r5 is the value, %r6 the item's number times an odd one; loops at depth d count in %r(10 + d) to %r(20 + d). */
+/* %r5: value; %r6: item number times an odd number; a loop at depth d counts from %r(10 + d) to %r(20 + d). */
 static void emit_condition(program *p, uint32_t bit) {
     emit(p,
          "    xor.b32 %%r4, %%r5, %%r6;\n    shr.u32 %%r4, %%r4, %u;\n    and.b32 %%r4, %%r4, 1;\n    setp.eq.u32 "
@@ -286,7 +286,7 @@ static void emit_block(program *p, int first, int n, int loops, int end_label, i
     }
 }
 
-/* The lanes of a warp; masks of those that go on behind the block, that broke out, that continue. */
+/* The lanes of a warp, and masks of those that executed BREAK or CONTINUE. */
 typedef struct lanes_state {
     uint32_t value[WARP], item[WARP];
     uint32_t broken, continued;
@@ -386,7 +386,7 @@ static void barriers_that_all_reach(void **unused) {
     rig_init(&r);
     r.items = 100, r.groups = 3; /* the last warp has 4 lanes */
     r.threads = 2;
-    /* three rounds, and one that only a condition of the whole group leads to */
+    /* three iterations, and one under a condition that is uniform in the group */
     rig_run(&r, "    mov.u32 %r5, 0;\nL:  bar.sync 0;\n    add.u32 %r5, %r5, 1;\n    setp.lt.u32 %p1, %r5, 3;\n    "
                 "@%p1 bra L;\n"
                 "    setp.eq.u32 %p2, %r3, 100;\n    @%p2 bar.sync 0;\n");
@@ -412,7 +412,7 @@ static void barriers_that_some_do_not_reach_are_faults(void **unused) {
         /* half a warp waits */
         {"    and.b32 %r4, %r0, 16;\n    setp.ne.u32 %p1, %r4, 0;\n    @%p1 bra E;\n    bar.sync 0;\nE:\n",
          "a barrier in divergent flow: lanes 0x0000ffff of 0xffffffff reach it", 1},
-        /* each half at its own */
+        /* each half at a different one */
         {"    and.b32 %r4, %r0, 16;\n    setp.ne.u32 %p1, %r4, 0;\n    @%p1 bra E;\n    bar.sync 0;\n    bra F;\n"
          "E:  bar.sync 0;\nF:\n",
          "a barrier in divergent flow: lanes 0x", 2},
@@ -420,14 +420,14 @@ static void barriers_that_some_do_not_reach_are_faults(void **unused) {
         {"    setp.lt.u32 %p1, %r0, 5;\n    setp.ge.u32 %p2, %r0, 32;\n    or.pred %p1, %p1, %p2;\n    @%p1 bar.sync "
          "0;\n",
          "a barrier in divergent flow: lanes 0x0000001f of 0xffffffff reach it", 1},
-        /* each warp at its own */
+        /* each warp at a different one */
         {"    setp.lt.u32 %p1, %r0, 32;\n    @%p1 bra E;\n    bar.sync 0;\n    bra F;\nE:  bar.sync 0;\nF:\n",
          "warps wait at different barriers", 1},
-        /* two rounds of one warp, three of the other */
+        /* two iterations in one warp, three in the other */
         {"    shr.u32 %r4, %r0, 5;\n    add.u32 %r4, %r4, 2;\nL:  bar.sync 0;\n    sub.u32 %r4, %r4, 1;\n"
          "    setp.ne.u32 %p1, %r4, 0;\n    @%p1 bra L;\n",
          "1 warps have ended while others wait at a barrier", 1},
-        /* rounds that differ within a warp */
+        /* iteration counts that differ within a warp */
         {"    and.b32 %r4, %r0, 1;\n    add.u32 %r4, %r4, 1;\nL:  bar.sync 0;\n    sub.u32 %r4, %r4, 1;\n"
          "    setp.ne.u32 %p1, %r4, 0;\n    @%p1 bra L;\n",
          "a barrier in divergent flow: lanes 0xaaaaaaaa of 0xffffffff reach it", 1},
@@ -443,7 +443,7 @@ static void barriers_that_some_do_not_reach_are_faults(void **unused) {
     }
 }
 
-/* A loop without an end, of one lane, of all lanes, around a barrier. */
+/* An endless loop of one lane, of all lanes, around a barrier. */
 static void endless_loops_are_faults(void **unused) {
     (void)unused;
     static const char *const bodies[] = {"L:  bra L;\n", "    setp.eq.u32 %p1, %r0, 7;\nL:  @%p1 bra L;\n",
@@ -461,7 +461,7 @@ static void endless_loops_are_faults(void **unused) {
 
 /* --- instructions between lanes */
 
-/* shfl as the manual of PTX defines it, with its names. */
+/* shfl as defined in the PTX manual, with its names. */
 static uint32_t shuffle_source(char mode, uint32_t lane, uint32_t bval, uint32_t cval, uint32_t segmask, bool *pval) {
     const int max_lane = (int)((lane & segmask) | (cval & ~segmask & 31)), min_lane = (int)(lane & segmask);
     int j = 0;
@@ -513,7 +513,7 @@ static void shuffles_within_segments_and_bounds(void **unused) {
 }
 
 static void vote_values(uint32_t item, uint32_t expected[4]) {
-    const bool low = item < 16; /* those lanes vote among themselves: odd ones for it; the others all vote for it */
+    const bool low = item < 16; /* the active lanes vote: odd ones for it; all the others vote for it */
     expected[0] = low ? 0xaaaa : 0xffff0000;
     expected[1] = low ? 1 : 7; /* any 1, all 2, uniform 4 */
     expected[2] = low ? 120 : 376;
@@ -557,7 +557,7 @@ static void votes_of_nobody_are_uniform(void **unused) {
         nobody_values);
 }
 
-/* What names lanes must be executed by exactly these. */
+/* An instruction with a lane mask must be executed by exactly these lanes. */
 static void instructions_of_the_wrong_lanes_are_faults(void **unused) {
     (void)unused;
 #define HALF "    setp.ge.u32 %p1, %r0, 16;\n    @%p1 bra E;\n"
@@ -589,7 +589,7 @@ static void instructions_of_the_wrong_lanes_are_faults(void **unused) {
     }
 }
 
-/* Lanes that have ended are not waited for; those that execute under divergence may name themselves. */
+/* Ended lanes are not awaited; diverged lanes may name themselves. */
 static void instructions_of_the_right_lanes_are_none(void **unused) {
     (void)unused;
     static const char *const rows[] = {

@@ -1,4 +1,4 @@
-/* The matrix unit against products of matrices, with the fragments of lanes as the manual of PTX defines them. */
+/* The matrix unit against plain matrix products, with lane fragments as defined in the PTX manual. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { WARP = 32, A, B, C };
 
-/* Which product of the warp, row and column element i of a lane's fragment of A, B or C is. */
+/* The product, row and column of element i of a lane's fragment of A, B or C. */
 typedef struct place {
     int product, row, column;
 } place;
@@ -34,12 +34,12 @@ static place fragment_tf32(int matrix, int lane, int i) {
     return fragment_16x8(C, lane, i);
 }
 
-/* Four products of m8n8k4: of lanes 0-3 and 16-19, 4-7 and 20-23, and so on. */
+/* The four products of m8n8k4: lanes 0-3 and 16-19, 4-7 and 20-23, and so on. */
 static place accumulator_8x8(int lane, int i) {
     const int x = (lane & 1) + (i & 2);
     return (place){lane % 16 / 4, lane < 16 ? x : x + 4, (i & 4) + (lane & 2) + (i & 1)};
 }
-static place by_rows(int lane, int i) { /* of A; of B the same, with rows and columns exchanged */
+static place by_rows(int lane, int i) { /* for A; for B with rows and columns exchanged */
     return (place){lane % 16 / 4, lane % 4 + (lane < 16 ? 0 : 4), i};
 }
 static place by_columns(int lane, int i) {
@@ -64,7 +64,7 @@ static place fragment_col_row(int matrix, int lane, int i) {
 typedef struct shape {
     const char *opcode;
     fragment *fragment;
-    int a, b, c; /* registers of a lane: two halves each, of C one float */
+    int a, b, c; /* registers per lane: two halves each, one float for C */
     int depth;
     enum { HALF, BFLOAT, TF32 } type; /* TF32: one float each */
 } shape;
@@ -96,7 +96,7 @@ static void set_fragment(rig *r, const shape *s, matrices *m, int matrix, int re
             if (matrix == C || s->type == TF32) {
                 const float x = (float)*element(m, matrix, s->fragment(matrix, lane, k));
                 memcpy(&word, &x, sizeof word);
-                if (matrix != C) word |= 0x1abc; /* what the unit ignores */
+                if (matrix != C) word |= 0x1abc; /* ignored by the unit */
             } else {
                 word = half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k)), s->type == BFLOAT) |
                        half_of(*element(m, matrix, s->fragment(matrix, lane, 2 * k + 1)), s->type == BFLOAT) << 16;
@@ -168,8 +168,9 @@ static void products_of_matrices(void **unused) {
     }
 }
 
-/* Row r of matrix i of eight 16-bit numbers is at the address of lane 8 i + r; lane l gets two neighbours of
- * row l / 4, transposed of column l / 4. The rows lie in any order: here row n of all is in place 31 - n. */
+/* Lane 8 i + r holds the address of row r of matrix i (eight 16-bit numbers); lane l receives two neighbours
+ * of row l / 4, or of column l / 4 if transposed. Rows may lie in any order: here row n of all is in place 31
+ * - n. */
 static void matrices_loaded_from_shared_memory(void **unused) {
     (void)unused;
     for (int count = 1; count <= 4; count *= 2)
@@ -212,7 +213,7 @@ static void matrices_loaded_from_shared_memory(void **unused) {
         }
 }
 
-/* Addresses count of the lanes that have a row: with x1 those of lanes 8 and up may be anything. */
+/* Only lanes with a row need an address: with x1 those of lanes 8 and up may be anything. */
 static void rows_outside_of_shared_memory(void **unused) {
     (void)unused;
     for (int lane = 7; lane <= 8; ++lane) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Changes the interpreter of the virtual card, one line at a time: the tests test_ptx_*.c must notice each change.
+# Changes the interpreter of the virtual card, one line at a time: the tests test_ptx_*.c must detect each change.
 #   test_ptx_mutants.py FOLDER [COMPILER]      FOLDER: tests/virtual_card
-# Exits with 77 where there is no compiler, or no CMocka.
+# Exits with 77 without a compiler or CMocka.
 # ctest: slow cost=76
 import concurrent.futures
 import os
@@ -16,13 +16,13 @@ CORE = """access body counters declare decode flow global_atomics instructions_a
 run shared_memory tables unwritten warp""".split()
 ARITHMETIC = ["instructions_compare", "instructions_convert", "instructions_float", "instructions_integer", "instructions_matrix"]
 TESTS = ["counters", "faults", "flow", "matrix", "text"]
-# The test that notices most changes of a file is tried first.
+# The test that detects most changes of a file runs first.
 FIRST = {"access": "faults", "shared_memory": "faults", "global_atomics": "faults", "unwritten": "faults", "run": "faults", "warp": "flow", "flow": "flow",
          "instructions_async": "faults", "instructions_warp": "flow", "instructions_matrix": "matrix", "decode": "text", "body": "text", "lexer": "text",
          "parse": "text", "instructions_memory": "faults"}
 FLAGS = ["-O1", "-std=gnu17", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-I" + FOLDER]
 
-# Of each file: what is replaced, and by what. Each text must be there; only its first occurrence changes.
+# For each file: text and replacement. Each text must occur; only its first occurrence changes.
 MUTANTS = {
     "counters": [
         ('address >> 5; sector', 'address >> 6; sector'),
@@ -199,7 +199,7 @@ def compile_file(source, target, name):
 
 
 def killer(work, objects, suffix, first=None):
-    """The first test that fails with these objects; None: all pass."""
+    """The first test that fails with these objects, or None."""
     for test in sorted(TESTS, key=lambda test: test != first):
         program = os.path.join(work, f"{test}{suffix}")
         subprocess.run([COMPILER, os.path.join(work, f"test_ptx_{test}.o"), os.path.join(work, "ptx_rig.o"), *objects, "-o", program,
@@ -219,7 +219,7 @@ def objects_of(work, changed=None, replacement=None):
 
 
 def try_mutant(work, number, name, old, new):
-    """What is wrong, or None: the mutant died."""
+    """The problem, or None if the mutant died."""
     with open(os.path.join(FOLDER, name + ".c"), encoding="utf-8") as file:
         text = file.read()
     if old not in text:

@@ -1,5 +1,5 @@
-/* Texts that are no PTX: each is refused with a message that says what and where; none is read past its end,
- * none hangs. */
+/* Invalid PTX is rejected with a message that names the error and its place. No text is read past its end,
+ * and none hangs. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 
 enum { TEXT = 65536 };
 
-/* Reads a text from memory of just its size, so that a sanitizer sees what is read behind it. NULL with a
- * message, or a module. */
+/* Reads a text from memory of exactly its size, so a sanitizer detects reads past its end. Returns a module,
+ * or NULL with a message. */
 static ptx_module *read_exactly(const char *text, size_t length, char message[512]) {
     char *copy = malloc(length + 1);
     assert_non_null(copy);
@@ -27,7 +27,7 @@ static ptx_module *read_exactly(const char *text, size_t length, char message[51
     return module;
 }
 
-/* Whether the text is refused with a message that has this part; else it is told which one is not. */
+/* Returns whether the text is rejected with a message that contains this part; prints a mismatch. */
 static bool has_message(const char *text, const char *part, const char *what) {
     char message[512];
     ptx_module *module = read_exactly(text, strlen(text), message);
@@ -37,7 +37,7 @@ static bool has_message(const char *text, const char *part, const char *what) {
     return right;
 }
 
-/* Rows of a body and a part of its message. */
+/* Each row has a body and a part of its message. */
 static void check_bodies(const char *const (*rows)[2], size_t n) {
     size_t wrong = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -51,30 +51,30 @@ static void check_bodies(const char *const (*rows)[2], size_t n) {
 static void instructions_that_do_not_exist(void **unused) {
     (void)unused;
     static const char *const rows[][2] = {
-        {"frobnicate.u32 %r4, %r5;", "an instruction that is not known: 'frobnicate.u32'"},
-        {"add.u33 %r4, %r5, %r6;", "an instruction that is not known"},
-        {"add.lo.u32 %r4, %r5, %r6;", "an instruction that is not known"},
-        {"add.u32.u32 %r4, %r5, %r6;", "an instruction that is not known"},
-        {"add %r4, %r5, %r6;", "an instruction that is not known"},
-        {"mul.u32 %r4, %r5, %r6;", "an instruction that is not known"}, /* of integers it says which half */
-        {"fma.f32 %f4, %f5, %f6, %f7;", "an instruction that is not known"},
-        {"ld.global.v3.u32 {%r4, %r5, %r6}, [%d0];", "an instruction that is not known"},
-        {"ld.global.v4.u64 {%d4, %d5, %d6, %d7}, [%d0];", "an instruction that is not known"},
+        {"frobnicate.u32 %r4, %r5;", "an unknown instruction: 'frobnicate.u32'"},
+        {"add.u33 %r4, %r5, %r6;", "an unknown instruction"},
+        {"add.lo.u32 %r4, %r5, %r6;", "an unknown instruction"},
+        {"add.u32.u32 %r4, %r5, %r6;", "an unknown instruction"},
+        {"add %r4, %r5, %r6;", "an unknown instruction"},
+        {"mul.u32 %r4, %r5, %r6;", "an unknown instruction"}, /* integer forms name the half */
+        {"fma.f32 %f4, %f5, %f6, %f7;", "an unknown instruction"},
+        {"ld.global.v3.u32 {%r4, %r5, %r6}, [%d0];", "an unknown instruction"},
+        {"ld.global.v4.u64 {%d4, %d5, %d6, %d7}, [%d0];", "an unknown instruction"},
         {"mma.sync.aligned.m16n8k8.row.row.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r5, %r6}, {%r7}, {%f0, %f1, %f2, "
          "%f3};",
-         "an instruction that is not known"},
+         "an unknown instruction"},
         {"call.uni (%r4), callee, (%r5);", "an operand is expected"},
-        {"st.param.u32 [k_param_2], %r5;", "an instruction that is not known"},
-        {"vote.ballot.b32 %r4, %p1;", "an instruction that is not known"}, /* without .sync: not since sm_70 */
-        {"shfl.bfly.b32 %r4, %r5, 1, 31;", "an instruction that is not known"},
+        {"st.param.u32 [k_param_2], %r5;", "an unknown instruction"},
+        {"vote.ballot.b32 %r4, %p1;", "an unknown instruction"}, /* without .sync: invalid since sm_70 */
+        {"shfl.bfly.b32 %r4, %r5, 1, 31;", "an unknown instruction"},
     };
     check_bodies(rows, sizeof rows / sizeof *rows);
 }
 
 static void operands_that_do_not_fit(void **unused) {
     (void)unused;
-#define SHAPE "operands that the instruction does not have"
-#define WIDTH "a register of another width than the instruction's"
+#define SHAPE "operands that do not fit the instruction"
+#define WIDTH "a register of the wrong width for the instruction"
     static const char *const rows[][2] = {
         /* number and form */
         {"add.u32 %r4, %r5;", SHAPE},
@@ -105,12 +105,12 @@ static void operands_that_do_not_fit(void **unused) {
          "%r1,%r1,%r1;",
          "too many operands"},
         /* registers */
-        {"add.u32 %r4, %r5, %q6;", "not declared, or not possible here: '%q6'"},
-        {"add.u32 %r4, %r5, %r40;", "not declared, or not possible here: '%r40'"},
-        {"add.u32 %r99999999999999999999, %r5, %r4;", "not declared"},
-        {"add.u32 %r, %r5, %r4;", "not declared"},
-        {"add.u32 %r4x, %r5, %r4;", "not declared"},
-        {"ld.global.u32 %r4, [%q5];", "not declared: '%q5'"},
+        {"add.u32 %r4, %r5, %q6;", "undeclared, or not allowed here: '%q6'"},
+        {"add.u32 %r4, %r5, %r40;", "undeclared, or not allowed here: '%r40'"},
+        {"add.u32 %r99999999999999999999, %r5, %r4;", "undeclared"},
+        {"add.u32 %r, %r5, %r4;", "undeclared"},
+        {"add.u32 %r4x, %r5, %r4;", "undeclared"},
+        {"ld.global.u32 %r4, [%q5];", "undeclared: '%q5'"},
         {"add.u32 %r4, %r5, %d6;", WIDTH},
         {"add.u32 %d4, %r5, %r6;", WIDTH},
         {"add.u64 %d4, %d5, %r6;", WIDTH},
@@ -125,16 +125,16 @@ static void operands_that_do_not_fit(void **unused) {
         {"ld.global.u32 %p1, [%d0];", WIDTH},
         {"st.global.u64 [%d0], %r4;", WIDTH},
         {"mov.u64 %d4, %tid.x;", WIDTH},
-        {"ld.global.u32 %r4, [%h5];", "an address of less than 32 bits"},
-        {"ld.global.u32 %r4, [%p1];", "an address of less than 32 bits"},
+        {"ld.global.u32 %r4, [%h5];", "an address below 32 bits"},
+        {"ld.global.u32 %r4, [%p1];", "an address below 32 bits"},
         /* results */
-        {"add.u32 5, %r5, %r6;", "a result that is no register"},
-        {"add.u32 k_param_2, %r5, %r6;", "a result that is no register"},
-        {"mov.u32 %tid.x, %r6;", "a result that is no register"},
+        {"add.u32 5, %r5, %r6;", "a result that is not a register"},
+        {"add.u32 k_param_2, %r5, %r6;", "a result that is not a register"},
+        {"mov.u32 %tid.x, %r6;", "a result that is not a register"},
         /* signs and numbers */
         {"add.u32 %r4, -%r5, %r6;", "arithmetic on a register"},
         {"add.u32 %r4, %r5+4, %r6;", "arithmetic on a register"},
-        {"add.u32 %r4, !%r5, %r6;", "'!' before a register that is no predicate"},
+        {"add.u32 %r4, !%r5, %r6;", "'!' before a register that is not a predicate"},
         {"add.u32 %r4, !5, %r6;", "'!' before a number"},
         {"ld.global.u32 %r4, [-%d0];", "a sign before an address"},
         {"ld.global.u32 %r4, [!%d0];", "a sign before an address"},
@@ -152,11 +152,11 @@ static void operands_that_do_not_fit(void **unused) {
         {"bra %r4;", "no label"},
         {"bra 5;", "a label is expected: '5'"},
         {"bra L+4;\nL:", "a label is expected"},
-        {"L:\nL:", "a second label of one name"},
-        {"@%r4 bra L;\nL:", "'%r4' is no predicate"},
-        {"@%p10 bra L;\nL:", "'%p10' is no predicate"},
-        {"@5 bra L;\nL:", "'5' is no predicate"},
-        {"@!", "is no predicate"},
+        {"L:\nL:", "a label is defined twice"},
+        {"@%r4 bra L;\nL:", "'%r4' is not a predicate"},
+        {"@%p10 bra L;\nL:", "'%p10' is not a predicate"},
+        {"@5 bra L;\nL:", "'5' is not a predicate"},
+        {"@!", "is not a predicate"},
         {"@%p1 @%p2 ret;", "an instruction is expected: '@'"},
         {"@%p1 L: ret;", "is expected"},
     };
@@ -171,16 +171,16 @@ static void statements_that_are_none(void **unused) {
         {"{", "the text ends within a kernel"},
         {"}", "'ret' is not understood"},
         {"{ { { { { { { { { { { { { { { { { { { {", "more than 16 scopes"},
-        {"{ .reg .b32 %own; }\nmov.u32 %own, 5;", "not declared"},
-        {".reg .b33 %y<4>;", "registers of a type that is not known"},
-        {".reg .b128 %y<4>;", "registers of a type that is not known"},
-        {".reg .b32 5;", "the name of a register is expected"},
+        {"{ .reg .b32 %own; }\nmov.u32 %own, 5;", "undeclared"},
+        {".reg .b33 %y<4>;", "registers of an unknown type"},
+        {".reg .b128 %y<4>;", "registers of an unknown type"},
+        {".reg .b32 5;", "a register name is expected"},
         {".reg .b32 %y<>;", "a number up to"},
         {".reg .b32 %y<99999999>;", "a number up to"},
         {".reg .b32 %y<1048576>;", "more than 1048576 registers"},
         {".reg .b32 %y<4;", "'>' is expected"},
         {".reg .b32 %y<4>", "';' is expected"},
-        {".local .align 3 .b8 x[4];", "an alignment that is no power of two"},
+        {".local .align 3 .b8 x[4];", "an alignment that is not a power of two"},
         {".local .b8 x[];", "an array without a size"},
         {".local .b8 x[-4];", "a number up to"},
         {".local .b8 x[268435456];", "more than 524288 bytes of local or shared memory"},
@@ -236,10 +236,10 @@ static void modules_that_are_none(void **unused) {
         {HEAD ".global .u32", "a variable without type or name"},
         {HEAD ".global .u32 x", "';' is expected"},
         {HEAD ".global .u32 x[2] = {1, 2, 3};", "more initialisers than elements"},
-        {HEAD ".global .u32 x[2] = {1, y};", "an initialiser 'y', which is no number"},
+        {HEAD ".global .u32 x[2] = {1, y};", "an initialiser 'y' that is not a number"},
         {HEAD ".global .u32 x[2] = {1, 2", "';' is expected"},
         {HEAD ".global .u32 x[2] = {1, 2}}", "';' is expected"},
-        {HEAD ".global .b128 x;", "a variable of 128-bit elements"},
+        {HEAD ".global .b128 x;", "a variable with 128-bit elements"},
         {HEAD ".global .u64 x[268435456];", "a variable of more than"},
         {HEAD ".shared .u32 x = 5;", "';' is expected"},
     };
@@ -248,9 +248,9 @@ static void modules_that_are_none(void **unused) {
     assert_int_equal(wrong, 0);
 }
 
-/* --- right texts, cut and damaged */
+/* --- valid texts, truncated and damaged */
 
-/* A bit of everything. It ends by itself, whatever it does. */
+/* A mixture of features. It always terminates. */
 static const char sample_declarations[] =
     "// a comment\n.global .align 4 .u32 table[4] = {1, -2, 0x3, 4};\n.const .f32 half = 0f3F000000;\n"
     ".shared .align 16 .b8 tile[1024];\n.func helper() { ret; }\n";
@@ -275,7 +275,7 @@ static const char sample_body[] =
     "membar.gl;\n"
     "    mul.wide.u32 %d2, %r1, 16;\n    add.s64 %d2, %d2, %d1;\n    st.global.v4.u32 [%d2], {%r5, %r7, %r8, %r17};\n";
 
-/* Wherever the text is cut off it is refused, but for what follows the last brace. */
+/* A truncated text is rejected, unless the cut follows the last brace. */
 static void texts_that_are_cut_off(void **unused) {
     (void)unused;
     static char text[TEXT];
@@ -291,7 +291,7 @@ static void texts_that_are_cut_off(void **unused) {
     }
 }
 
-/* A launch of whatever was accepted must end, with or without faults. */
+/* A launch of an accepted text must end, with or without faults. */
 static void run_whatever_it_is(const ptx_module *module) {
     static _Alignas(64) unsigned char in[4096], out[4096];
     const ptx_kernel *kernel = ptx_find(module, "k");
@@ -311,7 +311,7 @@ static void run_whatever_it_is(const ptx_module *module) {
     ptx_run(kernel, &launch, &counters);
 }
 
-/* One of: another character, some left out, some twice, a word of the text in another place. */
+/* Replaces a character, a digit or a letter, removes or repeats some, or inserts a word. */
 static size_t damage(char *text, size_t length, uint64_t *state) {
     const uint64_t random = rig_random(state);
     const size_t at = (size_t)(random >> 8) % length, size = 1 + (size_t)(random >> 40) % 12;
@@ -327,11 +327,11 @@ static size_t damage(char *text, size_t length, uint64_t *state) {
         text[at] = (char)(random >> 32);
         if (!text[at]) text[at] = ' ';
         return length;
-    case 1: /* leave out */
+    case 1: /* remove */
         if (rest <= size) return length;
         memmove(text + at, text + at + size, rest - size + 1);
         return length - size;
-    case 2: /* twice */
+    case 2: /* repeat */
         if (rest <= size) return length;
         memmove(text + at + size, text + at, rest + 1);
         return length + size;
@@ -343,7 +343,7 @@ static size_t damage(char *text, size_t length, uint64_t *state) {
                 break;
             }
         return length;
-    case 5: /* a letter by another: of a type, of a register */
+    case 5: /* replaces a letter: of a type, of a register */
         for (size_t i = at; i < length; ++i)
             if (strchr("rdfhxpubs", text[i])) {
                 text[i] = "rdfhxpubs"[(random >> 36) % 9];
@@ -375,7 +375,7 @@ static void damaged_texts(void **unused) {
         run_whatever_it_is(module);
         ptx_free(module);
     }
-    /* Both happen, or nothing is tested: most damage shows, some changes only a number. */
+    /* Both must happen, or nothing is tested: most damage is detected, some only changes a number. */
     assert_in_range(accepted, 300, 5000);
 }
 

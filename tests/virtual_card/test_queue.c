@@ -1,4 +1,4 @@
-/* When commands run on the virtual card: as late as OpenCL allows, and never without a flush. */
+/* Commands on the virtual card run as late as OpenCL allows, and never without a flush. */
 /* ctest: quick */
 #include "driver_rig.h"
 
@@ -169,7 +169,7 @@ static void objects_may_be_released_before_their_commands_run(void **state) {
 
 enum { THREADS = 4, ROUNDS = 6, VALUES = 200 };
 
-/* Writes, adds, reads back, with its own queue and buffers. False: something went wrong. */
+/* Writes, adds and reads back with its own queue and buffers. Returns false on failure. */
 static bool add_on_the_card(rig *r, cl_command_queue queue, cl_kernel kernel, cl_int first) {
     cl_int values[VALUES], back[VALUES] = {0}, code;
     size_t global = VALUES, local = 50;
@@ -186,7 +186,7 @@ static bool add_on_the_card(rig *r, cl_command_queue queue, cl_kernel kernel, cl
     return (!written || clReleaseEvent(written) == CL_SUCCESS) && clReleaseMemObject(buffer) == CL_SUCCESS && good;
 }
 
-static void *work(void *rig_of_all) { /* no assertions: they may only end the thread of the test */
+static void *work(void *rig_of_all) { /* no assertions: they are only allowed in the test's thread */
     rig *r = rig_of_all;
     static const char *source = "__kernel void run(__global int *x) { x[get_global_id(0)] += 7; }\n";
     cl_int code;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* From this size on NVIDIA's driver fails or hangs when it fills (inducer/pyopencl#395). */
+/* NVIDIA's driver fails or hangs in fills from this size on (inducer/pyopencl#395). */
 #define FILL_LIMIT ((size_t)1 << 31)
 
 static cl_int run_read(vc_command *command) {
@@ -30,8 +30,7 @@ static bool is_zero(const vc_command *command) {
     return true;
 }
 
-/* Whole pages are given back to the system, which makes zeros of them again when they are touched: memory
- * that was never touched costs no time either. */
+/* Returns whole pages to the system, which zeroes them on the next access, so untouched memory costs no time. */
 static void fill_zeros(unsigned char *at, size_t bytes) {
     enum { PAGE = 4096 };
     unsigned char *end = at + bytes, *first = at + (PAGE - (uintptr_t)at % PAGE) % PAGE;

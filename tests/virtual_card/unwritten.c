@@ -1,9 +1,9 @@
-/* Registers that are read before anything was written to them: their value is whatever the card left there. */
+/* Detects registers that are read before they are written; on a card their value is undefined. */
 #include "warp.h"
 
 #include <string.h>
 
-/* Lanes that wrote the register at this offset: its first word in the warp's second set of registers. */
+/* Lanes that wrote the register at this offset: the first word in the warp's shadow registers. */
 static uint32_t *written(const ptx_warp *warp, uint32_t offset) {
     return (uint32_t *)(void *)(warp->written + offset);
 }
@@ -13,14 +13,15 @@ static void check(ptx_warp *warp, uint32_t offset, uint32_t mask) {
     if (!missing) return;
     ptx_report(warp, PTX_FAULT_REGISTER, "work-item %u reads a register that it never wrote",
                warp->first + (uint32_t)__builtin_ctz(missing));
-    *written(warp, offset) |= mask; /* once a register */
+    *written(warp, offset) |= mask; /* reported once per register */
 }
 
 void ptx_forget_registers(ptx_warp *warp) {
     if (warp->written) memset(warp->written, 0, warp->group->kernel->register_bytes);
 }
 
-/* What only carries values on may carry one that is never used: a compiler merges halves of which one is not set. */
+/* An instruction that only moves values may move an unused one, because compilers merge halves even if one is
+ * unset. */
 static bool carries(const ptx_instruction *now) {
     return now->issued == PTX_MOVES && now->space != PTX_PARAMETER && now->n_to;
 }

@@ -1,7 +1,7 @@
-/* A warp from barrier to barrier: which lanes go where. */
+/* Runs a warp from barrier to barrier and tracks its divergent paths. */
 #include "warp.h"
 
-enum { DEFAULT_STEPS = 1 << 30 }; /* more is taken for an endless loop */
+enum { DEFAULT_STEPS = 1 << 30 }; /* limit for endless loops */
 
 static void push(ptx_warp *warp, uint32_t pc, uint32_t until, uint32_t mask) {
     if (pc == until || !mask) return;
@@ -9,13 +9,13 @@ static void push(ptx_warp *warp, uint32_t pc, uint32_t until, uint32_t mask) {
     warp->paths[warp->n_paths++] = (ptx_path){.pc = pc, .until = until, .mask = mask};
 }
 
-/* A branch that some lanes take: both ways run to where they meet, the branch's post-dominator; then all go on. */
+/* A divergent branch: both paths run to the branch's post-dominator, where all lanes continue together. */
 static void diverge(ptx_warp *warp, const ptx_instruction *now, uint32_t next, uint32_t taken, uint32_t others) {
     ptx_path *path = &warp->paths[warp->n_paths - 1];
     const uint32_t until = path->until, meet = now->reconverge;
     warp->group->counters.divergent_branches++;
     if (meet == PTX_NOWHERE || meet == until)
-        warp->n_paths--; /* nothing is left to do behind the two ways */
+        warp->n_paths--; /* nothing follows the two paths */
     else
         path->pc = meet;
     push(warp, next, meet, others);
@@ -43,7 +43,7 @@ static bool endless(ptx_warp *warp) {
     return false;
 }
 
-/* Runs the path on top of the stack until it ends, splits, or meets a barrier. */
+/* Runs the top path of the stack until it ends, splits, or reaches a barrier. */
 typedef enum ptx_stop { PATH_ENDED, AT_BARRIER, ENDLESS } ptx_stop;
 static ptx_stop run_path(ptx_warp *warp) {
     const ptx_instruction *code = warp->group->kernel->code;

@@ -1,4 +1,4 @@
-/* What executes: warps of a work-group on one thread of the host. */
+/* Execution state: the warps of a work-group on one host thread. */
 #ifndef VIRTUAL_CARD_WARP_H
 #define VIRTUAL_CARD_WARP_H
 
@@ -8,16 +8,16 @@
 
 typedef struct ptx_group ptx_group;
 
-/* Lanes that go the same way, up to the instruction `until`, where another path of the stack takes over. */
+/* Lanes on one path, up to the instruction `until`, where another path of the stack takes over. */
 typedef struct ptx_path {
     uint32_t pc, until, mask;
 } ptx_path;
 
-/* A copy to shared memory under way (cp.async). */
+/* A copy to shared memory in flight (cp.async). */
 typedef struct ptx_copy {
     uint64_t from;
-    uint32_t to, group;  /* which of the lane's groups it is in */
-    uint8_t bytes, read; /* to write; of them to read, the others are 0 */
+    uint32_t to, group;  /* group: number among the lane's groups */
+    uint8_t bytes, read; /* bytes written; bytes read, the rest is 0 */
     uint8_t lane;
 } ptx_copy;
 
@@ -26,21 +26,21 @@ struct ptx_warp {
     ptx_group *group;
     const ptx_instruction *now; /* for faults and races */
     uint32_t first;             /* index of lane 0 among the work-items */
-    uint32_t begun, live;       /* lanes that there are; those of them that have not ended */
+    uint32_t begun, live;       /* existing lanes; lanes that have not ended */
     ptx_path *paths;
     size_t n_paths, path_capacity;
     bool ended;
     uint32_t steps;                 /* instructions issued */
-    const ptx_instruction *barrier; /* at which it waits */
+    const ptx_instruction *barrier; /* where it waits */
     uint32_t sync_time;             /* of the last bar.warp.sync */
     uint32_t committed[PTX_LANES];  /* groups of copies */
     ptx_copy *copies;
     size_t n_copies, copy_capacity;
     unsigned char *local;   /* [32][local_bytes] */
-    unsigned char *written; /* as the registers: lanes that wrote each; NULL: not recorded */
+    unsigned char *written; /* lanes that wrote each register, same layout; NULL: not recorded */
 };
 
-/* What is known of the last accesses to a cell of shared memory. */
+/* Last accesses to a cell of shared memory. */
 typedef struct ptx_cell {
     uint32_t written, read; /* times */
     uint16_t writer, reader;
@@ -48,15 +48,14 @@ typedef struct ptx_cell {
 
 typedef struct ptx_run_state ptx_run_state; /* of the launch */
 
-/* A word of global memory that the group accessed atomically, and whether a fence of it followed. */
+/* A global word that the group accessed atomically, and whether the group has issued a fence since. */
 enum { PTX_OWN_ATOMICS = 64 };
 typedef struct ptx_own_atomic {
     uint64_t word;
     bool fenced;
 } ptx_own_atomic;
 
-/* run.c: words (addresses / 4) that groups of the launch access atomically; whether another group than this
- * one does. */
+/* run.c: records that a group accesses a word (address / 4) atomically; returns whether another group does. */
 void ptx_share_atomic(ptx_run_state *run, uint64_t word, uint64_t group);
 bool ptx_others_access(ptx_run_state *run, uint64_t word, uint64_t group);
 
@@ -69,16 +68,16 @@ struct ptx_group {
     uint32_t n_warps;
     unsigned char *shared;
     uint32_t shared_bytes;
-    ptx_cell *cells;               /* NULL: races are not looked for */
-    uint32_t time, begin, barrier; /* grows at each barrier; at the group's begin; at its last barrier */
-    ptx_range range;               /* that the last access to global memory fell into */
+    ptx_cell *cells;               /* NULL: no race check */
+    uint32_t time, begin, barrier; /* advances at each barrier; at group start; at the last barrier */
+    ptx_range range;               /* of the last access to global memory */
     uint64_t index;                /* of the group in the launch */
     atomic_uint *atomics;          /* words that the launch accesses atomically */
     ptx_own_atomic own_atomics[PTX_OWN_ATOMICS];
     uint32_t n_own_atomics;
 };
 
-/* Faults. One kind is reported once an instruction. */
+/* Faults. Each kind is reported once per instruction. */
 typedef enum ptx_fault_kind {
     PTX_FAULT_RANGE,
     PTX_FAULT_ALIGNMENT,
@@ -87,14 +86,13 @@ typedef enum ptx_fault_kind {
     PTX_FAULT_UNWRITTEN,
     PTX_FAULT_IN_FLIGHT,
     PTX_FAULT_BARRIER,
-    PTX_FAULT_LANES, /* an instruction of the whole warp without all its lanes */
+    PTX_FAULT_LANES, /* a whole-warp instruction without all its lanes */
     PTX_FAULT_ENDLESS,
     PTX_FAULT_REGISTER /* read, but never written */
 } ptx_fault_kind;
 void ptx_report(ptx_warp *warp, ptx_fault_kind kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* unwritten.c: registers that are read before they were written, by the lanes of the mask; what an
- * instruction writes. */
+/* unwritten.c: detects registers that lanes of the mask read before they are written, and records writes. */
 void ptx_forget_registers(ptx_warp *warp);
 void ptx_check_predicate(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
 void ptx_check_registers(ptx_warp *warp, const ptx_instruction *now, uint32_t mask);
@@ -121,15 +119,15 @@ static inline unsigned ptx_count_bits(uint32_t x) {
     return ((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
 }
 
-/* Lanes do not depend on each other: an output lies on an input or beside it. */
+/* Lanes are independent: an output coincides with an input or does not overlap it. */
 #if defined(__clang__)
 #define PTX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define PTX_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* to[l] = value for the lanes of the mask; `value` may use l. Lanes outside the mask compute too, and are
- * dropped, so that the loop remains one of vector instructions. */
+/* to[l] = value for the lanes of the mask; `value` may use l. Lanes outside the mask are computed and
+ * discarded, which keeps the loop vectorised. */
 #define PTX_EACH_LANE(type, to, mask, value)                                                                           \
     do {                                                                                                               \
         if ((mask) == PTX_ALL) {                                                                                       \

@@ -1,4 +1,4 @@
-/* Accesses of a wave to memory: where each lane's bytes are, checked and counted. */
+/* Memory accesses of a wave: locates, checks and counts the bytes of each lane. */
 #include "access.h"
 
 #include "../access.h"
@@ -9,7 +9,7 @@ static bool in_range(const ptx_range *range, uint64_t address, uint32_t bytes) {
     return address >= range->begin && address <= range->end && range->end - address >= bytes;
 }
 
-/* What the driver adds to the buffers: arguments, the packet of the dispatch, constants of the program. */
+/* Memory that the driver adds to the buffers: arguments, dispatch packet, program constants. */
 static bool is_of_driver(const gcn_group *group, uint64_t address, uint32_t bytes) {
     const gcn_module *module = group->kernel->module;
     const struct {
@@ -34,7 +34,7 @@ static bool is_inside(gcn_group *group, uint64_t address, uint32_t bytes, bool w
         if (!in_range(range, address, bytes)) continue;
         if (write && range->read_only) {
             *read_only = true;
-            continue; /* a buffer may be there twice */
+            continue; /* a buffer may be bound twice */
         }
         group->range = *range;
         return true;
@@ -48,7 +48,7 @@ static const char *name_of(gcn_use use) {
     return use == GCN_LOAD ? "read" : use == GCN_STORE ? "write" : "atomic access";
 }
 
-/* The card reads and writes vectors at any address; only atomic operations need theirs aligned. */
+/* The card reads and writes vectors at any address; only atomic operations require alignment. */
 static bool is_aligned(gcn_wave *wave, uint64_t address, uint32_t bytes, gcn_use use, int lane) {
     if (use != GCN_ATOMIC || (address & (bytes - 1)) == 0) return true;
     gcn_report(wave, GCN_FAULT_ALIGNMENT, "misaligned atomic access of %u bytes at 0x%" PRIx64 " by work-item %u",
@@ -104,7 +104,7 @@ static unsigned char *locate_lane(gcn_wave *wave, gcn_space space, uint64_t addr
     }
 }
 
-/* By halves of the wave, as NVIDIA's counters are of 32 lanes. */
+/* Per half wave, because NVIDIA's counters cover 32 lanes. */
 static void count_request(gcn_wave *wave, gcn_space space, uint64_t mask, const uint64_t *addresses, uint32_t bytes,
                           gcn_use use) {
     ptx_counters *counters = &wave->group->counters;
@@ -132,7 +132,7 @@ static void count_request(gcn_wave *wave, gcn_space space, uint64_t mask, const 
         counters->global_stores++, counters->global_store_sectors += parts, counters->global_store_least += least;
 }
 
-/* All lanes in the range of the last access. */
+/* Fast path: all lanes are in the range of the last access. */
 static bool all_in_last_range(const gcn_wave *wave, uint64_t mask, const uint64_t *addresses, uint32_t bytes,
                               gcn_use use) {
     const ptx_range *range = &wave->group->range;
@@ -162,7 +162,7 @@ uint64_t gcn_locate(gcn_wave *wave, gcn_space space, uint64_t mask, const uint64
 
 const unsigned char *gcn_locate_scalar(gcn_wave *wave, uint64_t address, uint32_t bytes) {
     bool read_only;
-    /* The compiler reads three words as four where that stays within sixteen aligned bytes. */
+    /* The compiler reads three words as four if they stay within sixteen aligned bytes. */
     const uint32_t least = (address + bytes) % 16 == 0 && bytes > 4 ? bytes - 4 : bytes;
     if (is_inside(wave->group, address, least, false, &read_only)) return (const unsigned char *)(uintptr_t)address;
     gcn_report(wave, GCN_FAULT_RANGE, "scalar read of %u bytes outside the memory of the launch, at 0x%" PRIx64, bytes,

@@ -1,4 +1,4 @@
-/* Atomic instructions of 32 bits, on global memory and LDS. */
+/* 32-bit atomic instructions on global memory and LDS. */
 #include "access.h"
 
 enum { ADD, SUB, MIN_SIGNED, MIN, MAX_SIGNED, MAX, AND, OR, XOR, EXCHANGE, COMPARE_AND_SWAP };
@@ -30,7 +30,7 @@ static uint32_t after(int operation, uint32_t old, uint32_t value, uint32_t expe
     }
 }
 
-/* Work-groups run on several threads. */
+/* Atomic on the host, because work-groups run on several threads. */
 static uint32_t change(unsigned char *where, int operation, uint32_t value, uint32_t expected) {
     uint32_t *cell = (uint32_t *)(void *)where;
     uint32_t old = __atomic_load_n(cell, __ATOMIC_RELAXED);
@@ -40,8 +40,8 @@ static uint32_t change(unsigned char *where, int operation, uint32_t value, uint
     return old;
 }
 
-/* compare-and-swap: the value and what is expected are a pair of registers on global memory, two operands on
- * LDS, where what is expected comes first on gfx9. */
+/* compare-and-swap: the new and the expected value are a register pair on global memory and two operands on
+ * LDS, where gfx9 has the expected value first. */
 static void run(gcn_wave *wave, const gcn_instruction *now, const uint64_t addresses[GCN_LANES], const uint32_t *value,
                 const uint32_t *expected) {
     unsigned char *where[GCN_LANES];

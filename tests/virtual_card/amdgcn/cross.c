@@ -1,4 +1,4 @@
-/* Instructions between the lanes of a wave. */
+/* Instructions that exchange values between the lanes of a wave. */
 #include "wave.h"
 
 static int first_lane(const gcn_wave *wave) {
@@ -19,13 +19,13 @@ static void read_lane(gcn_wave *wave, const gcn_instruction *now) {
     gcn_set_scalar(wave, now->to[0], value_at(wave, now->from[0], (int)lane), false);
 }
 
-/* Whatever exec says. */
+/* Ignores exec. */
 static void write_lane(gcn_wave *wave, const gcn_instruction *now) {
     const uint32_t lane = (uint32_t)gcn_scalar(wave, now->from[1], false) & (uint32_t)(wave->lanes - 1);
     wave->v[now->to[0].index][lane] = (uint32_t)gcn_scalar(wave, now->from[0], false);
 }
 
-/* Each lane reads the lane that its address names; one that is off gives 0. */
+/* Each lane reads the lane that its address selects; an inactive lane gives 0. */
 static void permute_back(gcn_wave *wave, const gcn_instruction *now) {
     const uint32_t *address = wave->v[now->from[0].index], *data = wave->v[now->from[1].index];
     const uint64_t exec = gcn_exec(wave);
@@ -38,7 +38,7 @@ static void permute_back(gcn_wave *wave, const gcn_instruction *now) {
         if (exec >> l & 1) wave->v[now->to[0].index][l] = result[l];
 }
 
-/* Each lane writes to the lane that its address names. */
+/* Each lane writes to the lane that its address selects. */
 static void permute(gcn_wave *wave, const gcn_instruction *now) {
     const uint32_t *address = wave->v[now->from[0].index], *data = wave->v[now->from[1].index];
     const uint64_t exec = gcn_exec(wave);

@@ -1,4 +1,4 @@
-/* From a line of assembly to instructions. */
+/* Decodes a line of assembly. */
 #include "decode.h"
 
 #include "../kernel.h"
@@ -9,7 +9,7 @@
 
 enum { MAX_PIECES = 8 };
 
-/* The text behind the opcode, cut at its commas. What follows the last operand is in `rest`. */
+/* Splits the text after the opcode at its commas. `rest` receives the text after the last operand. */
 typedef struct pieces {
     gcn_text piece[MAX_PIECES];
     size_t count;
@@ -23,7 +23,7 @@ static gcn_text cut_opcode(gcn_text line, gcn_text *rest) {
     return (gcn_text){line.at, n};
 }
 
-/* The length of an operand: up to a comma, or up to a blank where no operator follows. */
+/* The length of an operand: up to a comma, or up to a blank that no operator follows. */
 static size_t operand_length(gcn_text text) {
     size_t n = 0, depth = 0;
     for (; n < text.length; ++n) {
@@ -78,7 +78,7 @@ static void add_fixup(gcn_reader *reader, uint8_t operand, bool high, gcn_text n
         .instruction = (uint32_t)reader->module->n_code, .operand = operand, .high = high, .name = name};
 }
 
-/* The letters of a form: how many results and operands are written. */
+/* Counts the results and operands of a form from its letters. */
 static void count_letters(const char *letters, size_t *to, size_t *from) {
     const char *equals = strchr(letters, '=');
     *to = equals ? (size_t)(equals - letters) : 0;
@@ -92,7 +92,7 @@ static bool read_operands(gcn_reader *reader, const pieces *found, gcn_instructi
     size_t n_to, n_from, at = 0;
     gcn_text symbol;
     count_letters(letters, &n_to, &n_from);
-    /* An atomic without its result, v_cmpx without its mask. */
+    /* Atomics may omit the result, v_cmpx the mask. */
     const bool may_lack = letters[0] == 'V' || letters[0] == 'm';
     if (may_lack && n_to == 1 && n_from > 0 && found->count == n_from) n_to = 0;
     const bool implied = found->count + 1 == n_to + n_from && sources[n_from - 1] == 'm'; /* vcc */
@@ -115,7 +115,7 @@ static bool read_operands(gcn_reader *reader, const pieces *found, gcn_instructi
     return true;
 }
 
-/* Modifiers not written: the upper halves of packed operands are taken from upper halves. */
+/* Default modifiers: the upper halves of packed operands come from upper halves. */
 static void set_defaults(gcn_instruction *now) {
     const char *operands = now->form->operands ? now->form->operands : "";
     const bool mixed = strchr(operands, 'x');
@@ -123,7 +123,7 @@ static void set_defaults(gcn_instruction *now) {
     now->row_mask = now->bank_mask = 15;
 }
 
-/* The kind that the counters have it under, by its name. */
+/* The counter of an instruction, by its name. */
 static uint8_t kind_of(const gcn_form *form) {
     static const struct {
         const char *part;
@@ -140,7 +140,7 @@ static uint8_t kind_of(const gcn_form *form) {
     return PTX_INTEGERS;
 }
 
-/* The unit that executes it, by its name. */
+/* The unit that executes an instruction, by its name. */
 static uint8_t unit_of(const gcn_form *form) {
     static const char *const of_no_unit[] = {"s_waitcnt", "s_nop", "s_sleep", "s_clause", "s_delay_alu"};
     for (size_t i = 0; i < sizeof of_no_unit / sizeof *of_no_unit; ++i)
@@ -174,8 +174,8 @@ static bool add_instruction(gcn_reader *reader, gcn_text line, uint8_t issues) {
     return true;
 }
 
-/* v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1: both read before either writes, so the first one's result
- * waits in a separate register. */
+/* v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1: both halves read before either writes, so a separate
+ * register holds the first result. */
 static bool add_pair(gcn_reader *reader, gcn_text first, gcn_text second) {
     static const char move_text[] = "v_mov_b32 v0, v0";
     gcn_module *module = reader->module;

@@ -1,4 +1,4 @@
-/* From a line of assembly to instructions. */
+/* Decodes a line of assembly. */
 #ifndef VIRTUAL_CARD_GCN_DECODE_H
 #define VIRTUAL_CARD_GCN_DECODE_H
 
@@ -18,10 +18,10 @@ static inline gcn_text gcn_trim(gcn_text t) {
 bool gcn_is(gcn_text t, const char *word);
 bool gcn_begins(gcn_text t, const char *word);
 
-/* A number: decimal, 0x..., with or without a minus. */
+/* A decimal or 0x... number with an optional minus. */
 bool gcn_number(gcn_text t, int64_t *value);
 
-/* What the decoder adds to: the module, and places that wait for a label. */
+/* The decoder's output: the module, and fixups that wait for a label. */
 typedef struct gcn_reader {
     gcn_module *module;
     size_t code_capacity, symbol_capacity, data_capacity;
@@ -37,16 +37,16 @@ typedef struct gcn_reader {
     int line;
 } gcn_reader;
 
-/* Always false: the message becomes "line N: ...". */
+/* Writes the message "line N: ...". Always returns false. */
 bool gcn_fail(gcn_reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* decode.c: adds the instructions of a line. */
 bool gcn_decode(gcn_reader *reader, gcn_text line);
 
-/* operand.c: an operand as written, for the letter of its form. A label waits in the fixups. */
+/* operand.c: parses an operand for the letter of its form. A label becomes a fixup. */
 bool gcn_read_operand(gcn_reader *reader, gcn_text text, char type, gcn_operand *operand, gcn_text *symbol);
 
-/* modifiers.c: what follows the operands (offset:4 glc). */
+/* modifiers.c: parses the modifiers after the operands (offset:4 glc). */
 bool gcn_read_modifiers(gcn_reader *reader, gcn_text text, gcn_instruction *to);
 
 #endif

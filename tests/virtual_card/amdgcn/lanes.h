@@ -1,4 +1,4 @@
-/* What files of arithmetic share: functions over lanes as expressions. */
+/* Macros of the arithmetic files: functions over lanes as expressions. */
 #ifndef VIRTUAL_CARD_GCN_LANES_H
 #define VIRTUAL_CARD_GCN_LANES_H
 
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* to[l] = value, which uses a, b, c: the lane's operands of that type. */
+/* to[l] = value, an expression of the lane's operands a, b, c of that type. */
 #define GCN_LANE_FUNCTION(name, type, value)                                                                           \
     static void name(const gcn_lanes *x) {                                                                             \
         typedef type lane;                                                                                             \
@@ -25,7 +25,7 @@
 #define GCN_INTEGER(name, value) GCN_LANE_FUNCTION(name, uint32_t, value)
 #define GCN_SIGNED(name, value) GCN_LANE_FUNCTION(name, int32_t, value)
 
-/* The same over 64 bits, with a b c of 64 bits and a32 b32 c32 of 32. */
+/* The 64-bit form: a b c have 64 bits, a32 b32 c32 have 32. */
 #define GCN_LONG(name, value)                                                                                          \
     static void name(const gcn_lanes *x) {                                                                             \
         PTX_INDEPENDENT for (int l = 0; l < x->lanes; ++l) {                                                           \
@@ -39,7 +39,7 @@
         }                                                                                                              \
     }
 
-/* Two floats a lane. */
+/* Two floats per lane. */
 #define GCN_FLOAT_PAIR(name, value)                                                                                    \
     static void name(const gcn_lanes *x) {                                                                             \
         for (int k = 0; k < 2; ++k) {                                                                                  \

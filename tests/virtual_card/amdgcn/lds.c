@@ -1,9 +1,9 @@
 /* LDS: loads, stores, and races between waves. */
 #include "access.h"
 
-/* --- races: the lanes of a wave go in step, so that they need no barrier among themselves */
+/* --- races: the lanes of a wave run in lockstep and need no barrier among themselves */
 
-enum { WAVES = 0xffff }; /* in gcn_cell.reader: several */
+enum { WAVES = 0xffff }; /* in gcn_cell.reader: several waves */
 
 static void record_read(gcn_wave *wave, gcn_cell *cell, uint32_t offset, uint32_t item) {
     const gcn_group *group = wave->group;
@@ -46,7 +46,7 @@ void gcn_record(gcn_wave *wave, uint32_t offset, uint32_t bytes, int lane, gcn_u
     }
 }
 
-/* --- loads and stores: of one place, or of two (the code is how many elements an offset counts) */
+/* --- loads and stores of one or two places (code: elements per unit of the offset) */
 
 static void lds_addresses(const gcn_wave *wave, const gcn_instruction *now, int which, uint64_t addresses[GCN_LANES]) {
     const uint32_t scale = now->form->code ? (uint32_t)now->form->code * now->form->element : 1;
@@ -55,7 +55,7 @@ static void lds_addresses(const gcn_wave *wave, const gcn_instruction *now, int 
     for (int l = 0; l < wave->lanes; ++l) addresses[l] = v[l] + offset;
 }
 
-/* Two places of one instruction were counted as two requests. */
+/* Corrects the count: two places of one instruction counted as two requests. */
 static void count_as_one(gcn_wave *wave, const gcn_instruction *now) {
     ptx_counters *counters = &wave->group->counters;
     const bool two = now->form->code != 0, load = now->n_to > 0;
@@ -84,7 +84,7 @@ static void load_lds(gcn_wave *wave, const gcn_instruction *now) {
     uint32_t words[2][4][GCN_LANES];
     uint64_t allowed[2];
     count_as_one(wave, now);
-    /* Both are read before either is written: the address may be in a result. */
+    /* Both are read before either is written, because a result register may hold the address. */
     for (int p = 0; p < places; ++p) {
         uint64_t addresses[GCN_LANES];
         unsigned char *where[GCN_LANES];

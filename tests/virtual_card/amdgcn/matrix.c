@@ -1,6 +1,7 @@
-/* The matrix instructions of CDNA (MFMA) and RDNA3 (WMMA) that our kernels use: products of 16 x 16 x 16.
+/* The matrix instructions of CDNA (MFMA) and RDNA3 (WMMA) that cleat's kernels use: products of 16 x 16 x 16.
  *
- * Layouts of AMD's instruction set documents and matrix calculator. All work on whole waves, whatever exec says.
+ * Layouts follow AMD's instruction set documents and matrix calculator. All instructions work on whole waves
+ * and ignore exec.
  *
  * MFMA, 64 lanes: lane l holds A[l % 16][k] and B[k][l % 16] of the four k = 4 (l / 16) + i, two to a register, and
  * C[4 (l / 16) + i][l % 16] in register i. Subnormal operands and results count as 0 on CDNA2 (halves only).
@@ -15,7 +16,7 @@ enum { SIDE = 16 };
 
 typedef float gcn_half_reader(uint16_t bits);
 
-/* f16 and bf16 with subnormal numbers as 0. */
+/* f16 and bf16 with subnormal numbers flushed to 0. */
 static float flushed_f16(uint16_t bits) {
     return bits & 0x7c00u ? ptx_from_f16(bits) : bits & 0x8000u ? -0.0f : 0.0f;
 }
@@ -35,7 +36,7 @@ static float start_of(gcn_wave *wave, const gcn_operand *c, int i, int lane) {
     return ptx_bits_float(bits);
 }
 
-/* The products of a row of A and a column of B are exact in f64, and nearly so is their sum. */
+/* The products of a row of A and a column of B are exact in f64; their sum is nearly exact. */
 static float sum_of(const float a[SIDE], const float b[SIDE], float start) {
     double sum = start;
     for (int k = 0; k < SIDE; ++k) sum += (double)a[k] * b[k];
@@ -78,7 +79,7 @@ static void check_copies(gcn_wave *wave, const gcn_instruction *now) {
         for (int r = 0; r < 8; ++r) {
             const uint32_t *row = wave->v[now->from[k].index + r];
             if (memcmp(row, row + SIDE, SIDE * sizeof *row) != 0)
-                gcn_report(wave, GCN_FAULT_LANES, "lanes 16 to 31 hold another operand than lanes 0 to 15");
+                gcn_report(wave, GCN_FAULT_LANES, "lanes 16 to 31 hold a different operand than lanes 0 to 15");
         }
 }
 static void wmma(gcn_wave *wave, const gcn_instruction *now, gcn_half_reader *read) {

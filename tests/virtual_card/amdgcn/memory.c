@@ -15,7 +15,7 @@ static void load_scalar(gcn_wave *wave, const gcn_instruction *now) {
 
 /* --- addresses */
 
-/* The two ways of global addresses: 64 bits a lane, or a scalar base and 32 bits a lane. */
+/* Global addresses: 64 bits per lane, or a scalar base and 32 bits per lane. */
 static void global_addresses(gcn_wave *wave, const gcn_instruction *now, const gcn_operand *lane,
                              const gcn_operand *base, uint64_t addresses[GCN_LANES]) {
     const uint64_t offset = (uint64_t)(int64_t)now->offset;
@@ -28,7 +28,7 @@ static void global_addresses(gcn_wave *wave, const gcn_instruction *now, const g
     }
 }
 
-/* Offsets in a lane's scratch: the resource and the wave's own offset are left out on both sides. */
+/* Offsets in a lane's scratch. Loads and stores both omit the resource and the wave's offset. */
 static void scratch_addresses(gcn_wave *wave, const gcn_instruction *now, const gcn_operand *lane,
                               const gcn_operand *base, uint64_t addresses[GCN_LANES]) {
     const uint32_t start = (uint32_t)gcn_scalar(wave, *base, false) + (uint32_t)now->offset;
@@ -36,7 +36,7 @@ static void scratch_addresses(gcn_wave *wave, const gcn_instruction *now, const 
         addresses[l] = start + (lane->kind == GCN_VECTOR ? wave->v[lane->index][l] : 0);
 }
 
-/* --- loads and stores of what has been located */
+/* --- loads and stores at host addresses */
 
 static uint32_t extended(uint32_t value, uint32_t old, const gcn_form *form) {
     const bool byte = form->element == 1;
@@ -118,7 +118,7 @@ static void store_buffer(gcn_wave *wave, const gcn_instruction *now) {
 
 #define MEMORY(name, letters, action, where, bytes, words, how)                                                        \
     { name, letters, action, .space = where, .element = bytes, .count = words, .extend = how }
-/* The names of gfx9 and of gfx11. */
+/* gfx9 and gfx11 names. */
 #define LOADS(prefix, letters, action, where)                                                                          \
     MEMORY(prefix "_load_ubyte", letters, action, where, 1, 1, GCN_ZEROS),                                             \
         MEMORY(prefix "_load_u8", letters, action, where, 1, 1, GCN_ZEROS),                                            \

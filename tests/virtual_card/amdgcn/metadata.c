@@ -1,4 +1,4 @@
-/* The metadata of kernels: the YAML that clang writes behind the code, read line by line. */
+/* Kernel metadata: the YAML that clang writes after the code, read line by line. */
 #include "decode.h"
 
 #include "../kernel.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the argument or kernel that is being read. */
+/* The argument or kernel being read. */
 typedef struct metadata {
     gcn_module *module;
-    gcn_kernel *kernel; /* found by its name, at the end of its lines */
+    gcn_kernel *kernel; /* looked up by name after the kernel's last line */
     ptx_param *params;
     size_t n_params, param_capacity;
     struct gcn_hidden *hidden;
@@ -61,7 +61,7 @@ static void copy_text(gcn_text value, char *to, size_t size) {
     snprintf(to, size, "%.*s", (int)value.length, value.at);
 }
 
-/* ".offset:  16". The fields of a kernel and of an argument have different names, but for .name. */
+/* A field such as ".offset: 16". Only .name is a field of both kernels and arguments. */
 static void read_field(metadata *m, gcn_text line) {
     const char *colon = memchr(line.at, ':', line.length);
     int64_t number = 0;
@@ -77,7 +77,7 @@ static void read_field(metadata *m, gcn_text line) {
     if (gcn_is(name, ".max_flat_workgroup_size")) m->largest = (uint32_t)number;
 }
 
-/* A line by its indentation: kernels begin with "  - ", arguments with "      - ". */
+/* The indentation identifies a line: kernels begin with "  - ", arguments with "      - ". */
 static bool read_metadata_line(metadata *m, const char *at, size_t length) {
     size_t indent = 0;
     while (indent < length && at[indent] == ' ') indent++;
@@ -111,6 +111,6 @@ bool gcn_read_metadata(gcn_module *module, const char *text, char *message, size
     done = done && end_kernel(&m);
     if (done) return true;
     free(m.params), free(m.hidden);
-    snprintf(message, size, "metadata of a kernel that is not there: %s", m.name);
+    snprintf(message, size, "metadata of a missing kernel: %s", m.name);
     return false;
 }

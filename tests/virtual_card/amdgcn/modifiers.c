@@ -1,4 +1,4 @@
-/* What follows the operands of an instruction: offset:16 glc, src0_sel:WORD_1, row_shr:1 row_mask:0xf, ... */
+/* Modifiers after the operands of an instruction: offset:16 glc, src0_sel:WORD_1, row_shr:1 row_mask:0xf, ... */
 #include "decode.h"
 
 #include <string.h>
@@ -105,7 +105,7 @@ static bool read_modifier(gcn_text name, gcn_text value, gcn_instruction *to) {
     } else if (gcn_is(name, "bank_mask")) {
         to->bank_mask = (uint8_t)number;
     } else if (gcn_is(name, "bound_ctrl")) {
-        to->bound_zero = true; /* however it is written, it means that lanes outside give 0 */
+        to->bound_zero = true; /* in either spelling, lanes outside give 0 */
     } else {
         return (gcn_is(name, "fi") || gcn_is(name, "cbsz") || gcn_is(name, "abid") || gcn_is(name, "blgp")) &&
                number == 0;

@@ -1,26 +1,26 @@
-/* A module of amdgcn assembly in the form that is executed, and the tables of instructions it is decoded with. */
+/* An executable amdgcn module, and the instruction tables that decode it. */
 #ifndef VIRTUAL_CARD_GCN_MODULE_H
 #define VIRTUAL_CARD_GCN_MODULE_H
 
 #include "gcn.h"
 
-/* A row of a table has only what it needs. */
+/* Table rows omit fields that they do not need. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum {
-    GCN_LANES = 64,   /* a row of a vector register; a wave of 32 uses half */
-    GCN_VECTORS = 520 /* 256 v, 256 a, and some that only the decoder names */
+    GCN_LANES = 64,   /* lanes of a vector register; a wave of 32 uses half */
+    GCN_VECTORS = 520 /* 256 v, 256 a, and temporaries of the decoder */
 };
 enum { GCN_ACCUMULATORS = 256, GCN_SPARE = 512 };
 
-/* Scalar registers by index. Above the ordinary ones, the numbers of gfx9. */
+/* Scalar registers by index. Special ones have the numbers of gfx9. */
 enum {
     GCN_FLAT_SCRATCH = 102,
     GCN_XNACK = 104,
     GCN_VCC = 106,
     GCN_TTMP = 108,
     GCN_M0 = 124,
-    GCN_NULL = 125, /* reads as 0, and what is written is lost */
+    GCN_NULL = 125, /* reads as 0; writes are discarded */
     GCN_EXEC = 126,
     GCN_SCALARS = 144
 };
@@ -33,14 +33,14 @@ typedef struct gcn_lanes gcn_lanes;
 typedef void gcn_action(gcn_wave *wave, const gcn_instruction *now);
 
 typedef enum gcn_operand_kind { GCN_OFF, GCN_VECTOR, GCN_SCALAR, GCN_CONSTANT, GCN_SCC } gcn_operand_kind;
-/* Parts of a register that SDWA names. */
+/* Register parts that SDWA selects. */
 typedef enum gcn_part { GCN_DWORD, GCN_BYTE0, GCN_BYTE1, GCN_BYTE2, GCN_BYTE3, GCN_WORD0, GCN_WORD1 } gcn_part;
 
 typedef struct gcn_operand {
     uint8_t kind, type;          /* the letter of its form */
     uint8_t words;               /* registers */
     uint8_t part;                /* SDWA */
-    bool negate, absolute, sign; /* sign: of a part, extended */
+    bool negate, absolute, sign; /* sign: a part is sign-extended */
     uint16_t index;
     uint64_t value; /* of a constant */
 } gcn_operand;
@@ -55,24 +55,24 @@ typedef enum gcn_kind {
 } gcn_kind;
 enum { GCN_ALWAYS, GCN_SCC0, GCN_SCC1, GCN_VCCZ, GCN_VCCNZ, GCN_EXECZ, GCN_EXECNZ };
 
-/* Units that instructions are counted for; GCN_NO_UNIT: none executes it. */
+/* The unit that executes an instruction, for the counters; GCN_NO_UNIT: none. */
 typedef enum gcn_unit { GCN_OTHER_UNIT, GCN_VECTOR_UNIT, GCN_SCALAR_UNIT, GCN_NO_UNIT } gcn_unit;
 
 typedef enum gcn_space { GCN_FLAT, GCN_GLOBAL, GCN_SCRATCH, GCN_LDS } gcn_space;
-/* What becomes of a loaded part of a register. */
+/* How a loaded value fills its register. */
 typedef enum gcn_extend { GCN_ZEROS, GCN_SIGNS, GCN_LOW_HALF, GCN_HIGH_HALF } gcn_extend;
 
 typedef void gcn_lane_function(const gcn_lanes *x);
-/* Of one or two values; `scc` is read and written. */
+/* A scalar operation on one or two values, which reads and writes `scc`. */
 typedef uint64_t gcn_scalar_function(uint64_t a, uint64_t b, bool *scc);
 
 /* A row of a table of instructions.
  *
- * The operands are letters, those that are written before '=':
+ * The operands are letters, with the results before '=':
  *   i 32 bits, q 64 bits, w 16 bits; f h d floats of 32, 16, 64 bits
  *   P two halves (f16), I two 16-bit integers, F two f32 in two registers; x an f32 or an f16 (fma_mix)
- *   m a mask with a bit a lane; V a vector of registers, as many as are written
- *   + not written: the result is also an operand
+ *   m a mask with one bit per lane; V a vector of registers of any length + not in the text: the result is
+ *   also an operand
  */
 typedef struct gcn_form {
     const char *name, *operands;
@@ -81,12 +81,11 @@ typedef struct gcn_form {
     gcn_scalar_function *scalar;
     int16_t code;
     uint8_t kind;
-    uint8_t space, element, count,
-        extend;     /* of memory: bytes of an element, elements, and what becomes of a short one */
-    uint8_t counts; /* GCN_COUNTS_... */
+    uint8_t space, element, count, extend; /* memory: bytes per element, elements, extension of a short one */
+    uint8_t counts;                        /* GCN_COUNTS_... */
 } gcn_form;
 enum { GCN_COUNTS_FMA = 1, GCN_COUNTS_TWO_FMA, GCN_COUNTS_MMA, GCN_COUNTS_SPECIAL };
-enum { GCN_SETS_EXEC = 16 }; /* in the code of a compare, besides its condition */
+enum { GCN_SETS_EXEC = 16 }; /* flag in the code of a compare, added to its condition */
 
 typedef struct gcn_table {
     const gcn_form *forms;
@@ -95,7 +94,7 @@ typedef struct gcn_table {
 #define GCN_TABLE(forms)                                                                                               \
     { (forms), sizeof(forms) / sizeof *(forms) }
 
-/* Files of arithmetic are compiled twice, as those of PTX are. */
+/* Arithmetic files are compiled twice, like those of PTX. */
 #define GCN_JOIN2(a, b) a##_##b
 #define GCN_JOIN(a, b) GCN_JOIN2(a, b)
 #ifdef PTX_SUFFIX
@@ -109,7 +108,7 @@ GCN_TABLES_OF(avx2)
 extern const gcn_table gcn_scalar_table, gcn_control_table, gcn_global_table, gcn_atomic_table, gcn_lds_table,
     gcn_cross_table, gcn_matrix_table;
 
-/* DPP: lane l reads which lane. */
+/* DPP: which lane each lane reads. */
 typedef enum gcn_dpp {
     GCN_NO_DPP,
     GCN_QUAD_PERM,
@@ -131,11 +130,11 @@ struct gcn_instruction {
     const gcn_form *form;
     gcn_operand to[2], from[4];
     uint8_t n_to, n_from;
-    uint8_t counted_as;                                 /* PTX_FLOATS, ... */
-    uint8_t issues;                                     /* 0: a part of one that was written as one */
-    uint8_t unit;                                       /* that executes it */
-    bool clamp, returns, sdwa;                          /* returns: an atomic that gives the old value */
-    uint8_t op_sel, op_sel_hi, negate_low, negate_high; /* a bit an operand; op_sel bit 3: the result */
+    uint8_t counted_as; /* PTX_FLOATS, ... */
+    uint8_t issues;     /* 0: the second half of one written instruction */
+    uint8_t unit;
+    bool clamp, returns, sdwa;                          /* returns: an atomic that returns the old value */
+    uint8_t op_sel, op_sel_hi, negate_low, negate_high; /* one bit per operand; op_sel bit 3: the result */
     uint8_t part, unused;                               /* of the result (SDWA); unused: 0 zeros, 1 signs, 2 kept */
     uint8_t dpp, dpp_value, row_mask, bank_mask;
     bool bound_zero;
@@ -158,11 +157,11 @@ struct gcn_kernel {
     uint32_t param_bytes, kernarg_bytes, lds_bytes, scratch_bytes, largest_group;
     uint32_t required[3];
     uint32_t entry; /* index of the first instruction */
-    /* What the first registers hold (.amdhsa_...). */
+    /* Contents of the first registers (.amdhsa_...). */
     bool has_segment, has_dispatch, has_queue, has_kernarg, has_dispatch_id, has_flat_scratch, has_scratch_size;
     bool group_id[3], has_group_info, has_scratch_offset;
     uint32_t user_scalars, item_ids;
-    uint32_t vectors; /* registers v and a that it may name: the rest is not kept */
+    uint32_t vectors; /* v and a registers that it may use; only these are kept */
 };
 
 typedef struct gcn_symbol {
@@ -184,10 +183,10 @@ struct gcn_module {
     size_t n_symbols;
     unsigned char *data; /* constants of the program */
     size_t data_bytes;
-    uint8_t cell_shift; /* races are looked for in cells of 1 << cell_shift bytes of LDS */
+    uint8_t cell_shift; /* the race check works in cells of 1 << cell_shift bytes of LDS */
 };
 
-/* Addresses of code, as instructions see them: no host address can lie there. */
+/* Code addresses as seen by instructions; no host address lies in this window. */
 #define GCN_CODE_WINDOW (UINT64_C(0x5d) << 56)
 /* Flat addresses of LDS and scratch; the low 32 bits are the offset. */
 #define GCN_LDS_WINDOW (UINT64_C(0x5e) << 56)
@@ -196,8 +195,8 @@ struct gcn_module {
 /* tables.c: the row of an opcode without its suffix (_e32, ...). NULL: none. */
 const gcn_form *gcn_find_form(const char *name, size_t length);
 
-/* metadata.c: reads the YAML at `text` up to its end into the kernels, which are there already. False: message says
- * why. */
+/* metadata.c: reads the YAML at `text` up to its end into the existing kernels. On failure returns false with
+ * the reason in message. */
 bool gcn_read_metadata(gcn_module *module, const char *text, char *message, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Operands as written: registers, constants, labels, with their signs. */
+/* Parses operands: registers, constants, labels, with their signs. */
 #include "decode.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ static bool read_register(gcn_text text, gcn_operand *operand) {
     return true;
 }
 
-/* A float as the type has it. */
+/* Converts a float to the bits of the type. */
 static uint64_t bits_of(double value, char type) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -106,7 +106,7 @@ static bool read_constant(gcn_text text, char type, gcn_operand *operand) {
     return true;
 }
 
-/* name@rel32@lo+4: with s_getpc_b64 giving 0, that is the address itself. */
+/* name@rel32@lo+4: because s_getpc_b64 returns 0, this is the address itself. */
 static bool read_address(gcn_reader *reader, gcn_text text, gcn_operand *operand, gcn_text *symbol) {
     const char *at = memchr(text.at, '@', text.length);
     operand->kind = GCN_CONSTANT;
@@ -151,7 +151,7 @@ bool gcn_read_operand(gcn_reader *reader, gcn_text text, char type, gcn_operand 
         cut(&text, 1, 1);
     }
     if ((operand->negate || operand->absolute) && !strchr("fhdx", type))
-        return gcn_fail(reader, "a sign of an operand that is no float");
+        return gcn_fail(reader, "a sign on an operand that is not a float");
     if (gcn_number(text, &number)) return read_constant(text, type, operand);
     if (read_named(text, operand) || read_register(text, operand) || read_constant(text, type, operand)) return true;
     return read_address(reader, text, operand, symbol);

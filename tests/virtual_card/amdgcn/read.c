@@ -1,4 +1,4 @@
-/* Reads a module: sections, symbols, constants, the directives of kernels. Instructions are decode.c's. */
+/* Reads a module: sections, symbols, constants, kernel directives. decode.c reads instructions. */
 #include "decode.h"
 
 #include "../kernel.h"
@@ -41,7 +41,7 @@ bool gcn_number(gcn_text t, int64_t *value) {
     return *end == 0;
 }
 
-/* The next word of a line, cut off it. */
+/* Takes the next word off a line. */
 static gcn_text next_word(gcn_text *line) {
     gcn_text t = gcn_trim(*line), word = {t.at, 0};
     while (word.length < t.length && !strchr(" \t,", t.at[word.length])) word.length++;
@@ -71,7 +71,7 @@ static void add_bytes(gcn_reader *reader, const void *bytes, size_t n) {
 static bool add_numbers(gcn_reader *reader, gcn_text line, size_t bytes) {
     for (gcn_text word = next_word(&line); word.length; word = next_word(&line)) {
         int64_t value;
-        if (!gcn_number(word, &value)) return gcn_fail(reader, "'%.*s' is no number", (int)word.length, word.at);
+        if (!gcn_number(word, &value)) return gcn_fail(reader, "'%.*s' is not a number", (int)word.length, word.at);
         add_bytes(reader, &value, bytes);
     }
     return true;
@@ -93,7 +93,7 @@ static void align_data(gcn_reader *reader, gcn_text line) {
     while (reader->module->data_bytes & ((UINT64_C(1) << power) - 1)) add_bytes(reader, NULL, 1);
 }
 
-/* A directive in a section of constants. Strings are not needed by kernels: they keep their length only. */
+/* A directive in a section of constants. Kernels do not need strings, so only their length is kept. */
 static bool read_data(gcn_reader *reader, gcn_text name, gcn_text line) {
     static const struct {
         const char *name;
@@ -115,7 +115,7 @@ static bool read_data(gcn_reader *reader, gcn_text name, gcn_text line) {
 /* --- kernels */
 
 static void add_kernel(gcn_module *module, gcn_text name) {
-    size_t capacity = module->n_kernels; /* few */
+    size_t capacity = module->n_kernels; /* always grows: kernels are few */
     module->kernels = ptx_grow(module->kernels, module->n_kernels, &capacity, sizeof *module->kernels);
     gcn_kernel *kernel = &module->kernels[module->n_kernels++];
     *kernel = (gcn_kernel){.module = module, .largest_group = 1024};
@@ -188,7 +188,7 @@ static bool read_target(gcn_reader *reader, gcn_text line) {
                                  : strncmp(gfx, "11", 2) == 0  ? 11
                                                                : 0;
     reader->module->wave = 64;
-    return reader->module->generation ? true : gcn_fail(reader, "a target that is none of gfx9, gfx103 and gfx11");
+    return reader->module->generation ? true : gcn_fail(reader, "the target must be gfx9, gfx103 or gfx11");
 }
 
 static bool read_line(gcn_reader *reader, gcn_text line, section *now, section *before) {

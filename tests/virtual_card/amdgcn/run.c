@@ -1,4 +1,4 @@
-/* Launches: work-groups on threads of the host, the first registers of waves, faults. */
+/* Launches: work-groups on host threads, initial registers of waves, faults. */
 #include "wave.h"
 
 #include <pthread.h>
@@ -9,13 +9,13 @@
 
 enum { MAX_FAULTS = 20, MAX_THREADS = 64 };
 
-/* What the threads of a launch share. */
+/* State shared by the threads of a launch. */
 struct gcn_run_state {
     const gcn_kernel *kernel;
     const ptx_launch *launch;
     atomic_uint_fast64_t next_group;
     atomic_bool stopped;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following fields */
     struct {
         const gcn_instruction *at;
         gcn_fault_kind kind;
@@ -75,7 +75,7 @@ static uint64_t hidden_value(const char *what, const ptx_launch *launch) {
         const uint64_t values[] = {launch->groups[dimension], launch->local[dimension], 0, 3};
         return values[facts[i].fact];
     }
-    return 0; /* what printf, the heap and the like would need */
+    return 0; /* used only by printf, the heap and similar features */
 }
 
 static void fill_arguments(gcn_group *group) {
@@ -87,7 +87,7 @@ static void fill_arguments(gcn_group *group) {
         memcpy(group->kernarg + kernel->hidden[i].offset, &value,
                kernel->hidden[i].size < 8 ? kernel->hidden[i].size : 8);
     }
-    /* hsa_kernel_dispatch_packet_t: header and setup, sizes of a group, sizes of the grid. */
+    /* hsa_kernel_dispatch_packet_t: header and setup, group size, grid size. */
     group->packet[0] = 3u << 16;
     group->packet[1] = launch->local[0] | launch->local[1] << 16;
     group->packet[2] = launch->local[2];
@@ -137,8 +137,8 @@ static void close_group(gcn_group *group) {
     free(group->waves), free(group->cells), free(group->lds), free(group->kernarg);
 }
 
-/* The scalar registers in the order of the ABI, and the ids of work-items: ten bits each in v0, or on gfx10
- * each in a register. */
+/* The scalar registers in the order of the ABI, and the work-item ids: ten bits each in v0, or one register
+ * each on gfx10. */
 static void set_first_registers(gcn_wave *wave) {
     const gcn_group *group = wave->group;
     const gcn_kernel *kernel = group->kernel;
@@ -189,7 +189,7 @@ static void begin_wave(gcn_wave *wave) {
     wave->steps = 0;
 }
 
-/* After all waves ran: false where they wait at a barrier, which must be the same one. */
+/* Called after all waves have run. Returns false if they wait at a barrier, which must be the same one. */
 static bool all_ended(gcn_group *group) {
     gcn_wave *waiting = NULL;
     uint32_t ended = 0;
@@ -206,8 +206,8 @@ static bool all_ended(gcn_group *group) {
     return !waiting;
 }
 
-/* Waves run one after the other from barrier to barrier; their order changes with each, so that no one comes to be
- * relied on. */
+/* Waves run one after the other from barrier to barrier. Their order changes at each barrier, so no kernel
+ * can rely on it. */
 static void run_group(gcn_group *group) {
     group->counters.groups++;
     memset(group->lds, 0xff, group->lds_bytes);
@@ -254,7 +254,7 @@ static void *run_groups(void *context) {
     return NULL;
 }
 
-/* The calling thread takes part. */
+/* The calling thread is one of them. */
 static void run_threads(gcn_run_state *run) {
     const uint32_t *groups = run->launch->groups;
     const uint64_t total = (uint64_t)groups[0] * groups[1] * groups[2];

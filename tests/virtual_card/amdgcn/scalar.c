@@ -7,7 +7,7 @@ typedef uint64_t u64;
 typedef int64_t i64;
 typedef int16_t i16;
 
-/* A result; what becomes of scc. */
+/* Returns a result and sets scc. */
 #define FUNCTION(name, result, condition)                                                                              \
     static u64 name(u64 a, u64 b, bool *scc) {                                                                         \
         (void)a, (void)b;                                                                                              \
@@ -68,7 +68,7 @@ FUNCTION(shift2_add, SHIFTED_SUM(2), value >> 32)
 FUNCTION(shift3_add, SHIFTED_SUM(3), value >> 32)
 FUNCTION(shift4_add, SHIFTED_SUM(4), value >> 32)
 
-/* Fields: b has the first bit, and from bit 16 on how many. */
+/* Bit fields: b holds the first bit, and from bit 16 on the number of bits. */
 static u64 field(u64 a, u64 b, unsigned width, bool sign) {
     const unsigned from = (unsigned)b & (width - 1), bits = (unsigned)(b >> 16) & 127;
     if (!bits) return 0;
@@ -108,7 +108,7 @@ FUNCTION(find_change, first_change((i32)a), KEEPS)
 FUNCTION(extend8, (u32)(i32)(int8_t)a, KEEPS)
 FUNCTION(extend16, (u32)(i32)(i16)a, KEEPS)
 
-/* Compares have no result. */
+/* Compares only set scc. */
 #define COMPARE(name, type, operator) FUNCTION(name, 0, (type)a operator(type) b)
 COMPARE(equal32, u32, ==)
 COMPARE(differs32, u32, !=)
@@ -126,7 +126,7 @@ FUNCTION(bit_is_0, 0, !(a >> (b & 31) & 1))
 FUNCTION(bit_is_1, 0, a >> (b & 31) & 1)
 FUNCTION(bit64_is_0, 0, !(a >> (b & 63) & 1))
 FUNCTION(bit64_is_1, 0, a >> (b & 63) & 1)
-/* The second operand is a number of 16 bits. */
+/* The second operand is a 16-bit immediate. */
 #define COMPARE_WORD(name, type, extended, operator) FUNCTION(name, 0, (type)a operator(type)(extended) b)
 COMPARE_WORD(word_equal, u32, i16, ==)
 COMPARE_WORD(word_differs, u32, i16, !=)
@@ -152,7 +152,7 @@ void gcn_run_scalar(gcn_wave *wave, const gcn_instruction *now) {
 
 enum { AND, OR, XOR, AND_NOT, OR_NOT, NAND, NOR, XNOR, NOT_AND };
 
-/* The old exec goes to the result. */
+/* The result is the old exec. */
 static void save_exec(gcn_wave *wave, const gcn_instruction *now) {
     const bool wide = now->to[0].type == 'q';
     const u64 a = gcn_scalar(wave, now->from[0], wide), exec = gcn_exec(wave);
@@ -204,7 +204,7 @@ static void set_bit(gcn_wave *wave, const gcn_instruction *now) {
     gcn_set_scalar(wave, now->to[0], now->form->code ? old | bit : old & ~bit, wide);
 }
 
-/* operand.c takes addresses of labels as they are, so the program counter counts as 0. */
+/* Label addresses in operand.c are absolute, so s_getpc_b64 returns 0. */
 static void program_counter(gcn_wave *wave, const gcn_instruction *now) {
     gcn_set_scalar(wave, now->to[0], 0, true);
 }
@@ -358,7 +358,7 @@ static const gcn_form control[] = {
     {"s_waitcnt_vscnt", NULL, nothing},
     {"s_waitcnt_depctr", NULL, nothing},
     {"s_nop", NULL, nothing},
-    {"s_setreg_b32", NULL, nothing}, /* denormals while it divides, which are always honoured here */
+    {"s_setreg_b32", NULL, nothing}, /* denormal mode during division; denormals are always honoured here */
     {"s_sleep", NULL, nothing},
     {"s_setprio", NULL, nothing},
     {"s_clause", NULL, nothing},

@@ -1,4 +1,4 @@
-/* Finding the row of an instruction in the tables. */
+/* Finds the table row of an instruction. */
 #include "module.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The interpreter of amdgcn assembly by itself: small kernels as text, their results and their faults. */
+/* The amdgcn interpreter alone: results and faults of small kernels in assembly. */
 /* ctest: quick */
 #include "gcn.h"
 
@@ -28,8 +28,8 @@ static void collect_fault(void *context, const char *text) {
     if (r->n_faults < FAULTS) snprintf(r->faults[r->n_faults++], sizeof r->faults[0], "%s", text);
 }
 
-/* A kernel of two pointers with 256 bytes of LDS. The body finds `in` in s[4:5], `out` in s[6:7], the
- * work-item in v0, and four times that in v1. */
+/* A kernel with two pointers and 256 bytes of LDS. The body has `in` in s[4:5], `out` in s[6:7], the
+ * work-item in v0, and four times its number in v1. */
 static void make_text(const rig *r, const char *body, char *text, size_t size) {
     const char *load = r->gfx11 ? "s_load_b128" : "s_load_dwordx4";
     snprintf(text, size,
@@ -84,7 +84,7 @@ static void expect_no_fault(const rig *r) {
     assert_true(r->finished);
 }
 
-/* Runs `body`, which reads x = v2 (from `in`) and leaves its result in v3; compares with wanted[item]. */
+/* Runs `body`, which reads x = v2 (from `in`) and writes v3, and compares the result with wanted[item]. */
 static void expect_results(rig *r, const char *body, const uint32_t *wanted) {
     char text[4096];
     const char *load = r->gfx11 ? "global_load_b32" : "global_load_dword";
@@ -193,7 +193,7 @@ static void pairs_and_long_numbers(void **state) {
            0x21);
 }
 
-/* A division as the compiler writes it: exact for all of these, with results that are subnormal. */
+/* The compiler's division sequence: exact for all of these, subnormal results included. */
 static void divisions_are_exact(void **state) {
     (void)state;
     static const char division[] =
@@ -238,7 +238,7 @@ static void lds_and_its_races(void **state) {
         "\tv_lshlrev_b32_e32 v4, 1, v1\n\tv_and_b32_e32 v4, 0xf8, v4\n\tds_write2_b32 v4, v2, v0 offset0:0 offset1:1\n"
         "\tds_read_b32 v3, v4 offset:4",
         i % 32 + 32);
-    r.items = 128; /* two waves, the second of which reads what the first wrote */
+    r.items = 128; /* the second wave reads what the first one wrote */
     snprintf(text, sizeof text, exchange, "");
     run(&r, "\tv_and_b32_e32 v1, 0xfc, v1\n\tv_mov_b32_e32 v2, 0\n\tds_write_b32 v1, v2");
     expect_fault(&r, "race: work-item 0 and wave 1 write offset 0");
@@ -306,7 +306,7 @@ static void counts_work_and_units(void **state) {
     assert_int_equal(r.counters.shared_loads, 3);
     assert_int_equal(r.counters.shared_wide_loads, 2);
     assert_int_equal(r.counters.shared_stores, 2);
-    /* A pair is one instruction with the work of two. */
+    /* A dual instruction counts once, with the work of two. */
     begin(&r, true);
     run(&r, "\ts_endpgm");
     const uint64_t least = r.counters.instructions;
@@ -366,7 +366,7 @@ static void wmma_wants_the_operands_twice(void **state) {
         assert_true(ptx_bits_float(r.out[l]) == 16.0f * (float)(2 * 3 + l / 16) * (float)(l % 16));
     r.in[17] = 0;
     run(&r, body);
-    expect_fault(&r, "another operand");
+    expect_fault(&r, "a different operand");
 }
 
 /* --- texts --- */
@@ -379,7 +379,7 @@ static void what_is_not_known_is_refused(void **state) {
                  {"\tv_add_f32_e32 v1, v2", "operands"},
                  {"\tv_add_f32_e32 v1, v2, w3", "operand 'w3'"},
                  {"\tv_add_f32_e64 v1, v2, v3 mul:2", "modifier 'mul:2'"},
-                 {"\tv_add_u32_e64 v1, -v2, v3", "a sign of an operand that is no float"},
+                 {"\tv_add_u32_e64 v1, -v2, v3", "a sign on an operand that is not a float"},
                  {"\ts_branch .Lnowhere", "'.Lnowhere' is not defined"}};
     static char text[8192];
     char message[400];

@@ -1,11 +1,11 @@
-/* Instructions over lanes: fetching operands with their modifiers, and storing results. */
+/* Vector instructions: fetch operands with their modifiers, store results. */
 #include "wave.h"
 
 #include "../lanes.h"
 
 /* --- operands */
 
-/* Bits of a register that SDWA names. */
+/* The register bits that SDWA selects. */
 static uint32_t part_of(uint32_t value, uint8_t part, bool sign) {
     if (part == GCN_DWORD) return value;
     if (part >= GCN_WORD0) {
@@ -21,13 +21,13 @@ static uint32_t swap_halves(uint32_t value, bool low, bool high) {
     return first | second << 16;
 }
 
-/* Signs of a float whose sign is that bit. */
+/* Applies neg and abs to a float with this sign bit. */
 static uint32_t signed_as(uint32_t value, const gcn_operand *operand, uint32_t bit) {
     if (operand->absolute) value &= ~bit;
     return operand->negate ? value ^ bit : value;
 }
 
-/* One register of an operand as its instruction reads it. */
+/* One register of an operand with its modifiers applied. */
 static uint32_t modified(uint32_t value, const gcn_instruction *now, int i) {
     const gcn_operand *operand = &now->from[i];
     const bool low = now->op_sel >> i & 1, high = now->op_sel_hi >> i & 1;
@@ -62,7 +62,7 @@ static bool needs_copy(const gcn_wave *wave, const gcn_instruction *now, int i) 
     switch (operand->type) {
     case 'h':
     case 'w':
-        return true; /* the upper half is not read */
+        return true; /* the upper half is unused */
     case 'P':
     case 'I':
         return low || !high || ((now->negate_low | now->negate_high) >> i & 1);
@@ -73,7 +73,7 @@ static bool needs_copy(const gcn_wave *wave, const gcn_instruction *now, int i) 
     }
 }
 
-/* The lane that lane l reads with DPP; -1: none. */
+/* The lane that lane l reads under DPP; -1: none. */
 static int dpp_lane(const gcn_instruction *now, int l) {
     const int row = l & ~15, in_row = l & 15, value = now->dpp_value;
     switch (now->dpp) {
@@ -106,7 +106,7 @@ static int dpp_lane(const gcn_instruction *now, int l) {
     }
 }
 
-/* The lanes that write; the first operand's rows are replaced by those that DPP reads. */
+/* Returns the lanes that write, and replaces the first operand's rows with those that DPP reads. */
 static uint64_t apply_dpp(const gcn_wave *wave, const gcn_instruction *now, uint64_t exec, const uint32_t *from,
                           uint32_t to[GCN_LANES]) {
     uint64_t writes = exec;
@@ -129,7 +129,7 @@ static void fetch_mask(gcn_wave *wave, gcn_operand operand, uint32_t row[GCN_LAN
     for (int l = 0; l < GCN_LANES; ++l) row[l] = bits >> l & 1;
 }
 
-/* Two f32 in two registers: each half of the result reads either. */
+/* Two f32 in two registers; each half of the result can read either. */
 static void fetch_floats(gcn_wave *wave, const gcn_instruction *now, int i, uint32_t room[2][GCN_LANES],
                          const uint32_t *rows[2]) {
     const gcn_operand *operand = &now->from[i];
@@ -180,7 +180,7 @@ static uint64_t bits_of_row(const uint32_t *row, int lanes) {
     return bits;
 }
 
-/* The part of its register that a result fills, and what becomes of the rest. */
+/* The register part that a result fills, and the treatment of the rest. */
 static void choose_part(const gcn_wave *wave, const gcn_instruction *now, uint8_t *part, uint8_t *unused) {
     const bool half = now->to[0].type == 'h' || now->to[0].type == 'w';
     *part = now->part, *unused = now->unused;
@@ -190,7 +190,7 @@ static void choose_part(const gcn_wave *wave, const gcn_instruction *now, uint8_
     *unused = high || wave->group->kernel->module->generation > 9 ? 2 : 0;
 }
 
-/* The register after a result came into a part of it. */
+/* The register after a result was written to a part of it. */
 static uint32_t insert(uint32_t old, uint32_t value, uint8_t part, uint8_t unused) {
     if (part == GCN_DWORD) return value;
     const unsigned bits = part >= GCN_WORD0 ? 16 : 8;
@@ -210,7 +210,7 @@ static uint32_t clamped(uint32_t bits, uint8_t type) {
         const float x = ptx_from_f16((uint16_t)bits);
         return x > 0 ? x < 1 ? bits : 0x3c00u : 0;
     }
-    return bits; /* integers: their functions see to it */
+    return bits; /* integer functions clamp themselves */
 }
 
 static void store(gcn_wave *wave, const gcn_instruction *now, uint64_t writes, const uint32_t *from, int word) {
@@ -235,7 +235,7 @@ static bool is_wide(const gcn_instruction *now) {
     return now->to[0].type == 'q' || now->to[0].type == 'd' || now->to[0].type == 'F';
 }
 
-/* A compare: its mask goes to a scalar, and v_cmpx's to exec too. */
+/* A compare writes its mask to a scalar; v_cmpx writes exec as well. */
 static void store_compare(gcn_wave *wave, const gcn_instruction *now, uint64_t writes, const uint32_t *row) {
     const uint64_t bits = bits_of_row(row, wave->lanes) & writes;
     if (now->n_to) gcn_set_mask(wave, now->to[0], bits);
@@ -260,7 +260,7 @@ void gcn_run_lanes(gcn_wave *wave, const gcn_instruction *now) {
         writes = apply_dpp(wave, now, exec, rows[0][0], permuted);
         rows[0][0] = permuted;
     }
-    /* Each half of a pair of floats may read the register that the other half writes. */
+    /* Each half of a float pair may read the register that the other half writes. */
     const bool direct = !compares && writes == gcn_all(wave) && is_plain(now) && now->to[0].type != 'F';
     uint32_t(*to)[GCN_LANES] = direct ? &wave->v[now->to[0].index] : results;
     const bool wide = !compares && is_wide(now);

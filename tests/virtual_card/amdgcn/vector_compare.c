@@ -1,4 +1,5 @@
-/* Compares over lanes. The codes are the instruction set's own: a bit each for less, equal, greater, not ordered. */
+/* Vector compares. The codes are those of the instruction set: one bit each for less, equal, greater,
+ * unordered. */
 #include "lanes.h"
 
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
@@ -51,7 +52,7 @@ static uint32_t class_of_half(uint32_t bits) {
     const uint32_t magnitude = bits & 0x7fffu;
     return class_of(bits >> 15 & 1, magnitude > 0x7c00u, magnitude == 0x7c00u, magnitude == 0, magnitude < 0x400u);
 }
-/* Quiet and signalling NaN are not told apart: both bits ask for either. */
+/* Quiet and signalling NaNs are not distinguished: either bit selects both. */
 static uint32_t asked(uint32_t mask) {
     return mask & 3 ? mask | 2 : mask;
 }

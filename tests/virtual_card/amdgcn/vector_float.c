@@ -1,4 +1,4 @@
-/* Arithmetic of f32 and f64 over lanes. */
+/* Vector arithmetic on f32 and f64. */
 #include "lanes.h"
 
 GCN_FLOAT(add, a + b)
@@ -7,7 +7,7 @@ GCN_FLOAT(subrev, b - a)
 GCN_FLOAT(mul, a *b)
 GCN_FLOAT(mul_legacy, a == 0 || b == 0 ? 0 : a * b)
 GCN_FLOAT(multiply_add, fmaf(a, b, c))
-/* v_mac and v_mad round twice and know no subnormal numbers. */
+/* v_mac and v_mad round twice and flush subnormal numbers. */
 GCN_FLOAT(multiply_then_add, ptx_flush(ptx_flush(ptx_flush(a) * ptx_flush(b)) + ptx_flush(c)))
 GCN_FLOAT(least, ptx_min(a, b))
 GCN_FLOAT(greatest, ptx_max(a, b))
@@ -27,13 +27,13 @@ GCN_FLOAT_PAIR(add_pair, a + b)
 GCN_FLOAT_PAIR(mul_pair, a *b)
 GCN_FLOAT_PAIR(multiply_add_pair, fmaf(a, b, c))
 
-/* The special unit takes and gives no subnormal numbers. */
+/* The special-function unit flushes subnormal inputs and results. */
 GCN_FLOAT(reciprocal, ptx_flush(1.0f / ptx_flush(a)))
 GCN_FLOAT(root, ptx_flush(sqrtf(ptx_flush(a))))
 GCN_FLOAT(reciprocal_root, ptx_flush(1.0f / sqrtf(ptx_flush(a))))
 GCN_FLOAT(power2, ptx_flush(exp2f(ptx_flush(a))))
 GCN_FLOAT(logarithm2, log2f(ptx_flush(a)))
-/* In turns; beyond 256 of them the result is 0 and 1. */
+/* The argument is in turns; beyond 256 turns the results are 0 and 1. */
 GCN_FLOAT(sine, fabsf(a) <= 256.0f ? (float)sin((double)a * 6.283185307179586) : 0.0f)
 GCN_FLOAT(cosine, fabsf(a) <= 256.0f ? (float)cos((double)a * 6.283185307179586) : 1.0f)
 
@@ -66,7 +66,7 @@ static void load_exponent(const gcn_lanes *x) {
     for (int l = 0; l < x->lanes; ++l) x->to[l] = ptx_float_bits(scale(ptx_bits_float(x->a[l]), (int32_t)x->b[l]));
 }
 
-/* --- division: div_scale, div_fmas and div_fixup as the manual of the instruction set has them */
+/* --- division: div_scale, div_fmas and div_fixup as in the instruction set manual */
 
 static int biased(float x) {
     return (int)(ptx_float_bits(x) >> 23 & 255);
@@ -75,7 +75,8 @@ static bool is_subnormal(float x) {
     return biased(x) == 0 && x != 0;
 }
 
-/* a is the denominator or the numerator (c), to be scaled where the quotient's steps would not be normal numbers. */
+/* a is the denominator or the numerator (c). It is scaled if the steps of the division would leave the normal
+ * range. */
 static float scaled_for_division(float a, float b, float c, bool *scaled) {
     *scaled = false;
     const bool is_denominator = ptx_float_bits(a) == ptx_float_bits(b);
@@ -109,7 +110,7 @@ static void division_scale(const gcn_lanes *x) {
     }
 }
 
-/* One rounding, to what may be a subnormal number. */
+/* Rounds once, possibly to a subnormal number. */
 static void division_steps(const gcn_lanes *x) {
     const uint64_t vcc = gcn_vcc(x->wave);
     for (int l = 0; l < x->lanes; ++l) {

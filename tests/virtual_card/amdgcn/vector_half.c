@@ -1,4 +1,4 @@
-/* Arithmetic of halves over lanes: single, packed, mixed with f32, and dot products. */
+/* Vector arithmetic on halves: single, packed, mixed with f32, and dot products. */
 #include "lanes.h"
 
 GCN_HALF(add, a + b)
@@ -40,7 +40,7 @@ static void from_integer(const gcn_lanes *x) {
     for (int l = 0; l < x->lanes; ++l) x->to[l] = ptx_to_f16((float)(int16_t)x->a[l]);
 }
 
-/* Rounded to zero. */
+/* Rounds towards zero. */
 static uint16_t chopped(float x) {
     const uint16_t near = ptx_to_f16(x);
     const float back = ptx_from_f16(near);

@@ -1,10 +1,10 @@
-/* Arithmetic of integers over lanes. */
+/* Vector arithmetic on integers. */
 #include "lanes.h"
 
 static uint32_t bits_in(uint32_t x) {
     return ptx_count_bits(x);
 }
-/* Index of the first bit from below; of the first from above, counted from there. */
+/* Index of the lowest set bit; number of zeros above the highest one. */
 static uint32_t first_low(uint32_t x) {
     return x ? (uint32_t)__builtin_ctz(x) : UINT32_MAX;
 }
@@ -30,7 +30,7 @@ static uint32_t signed_field(uint32_t x, uint32_t from, uint32_t bits) {
     const uint32_t value = x >> (from & 31) & ((1u << bits) - 1), top = 1u << (bits - 1);
     return (value ^ top) - top;
 }
-/* Bytes of two registers and constants, chosen by the bytes of `which`. */
+/* Bytes of two registers and constants, selected by the bytes of `which`. */
 static uint32_t permute(uint32_t high, uint32_t low, uint32_t which) {
     const uint64_t both = (uint64_t)high << 32 | low;
     uint32_t result = 0;
@@ -112,7 +112,7 @@ static void lanes_below_high(const gcn_lanes *x) {
     for (int l = 0; l < x->lanes; ++l) x->to[l] = bits_in(l < 32 ? 0 : x->a[l] & ((1u << (l - 32)) - 1)) + x->b[l];
 }
 
-/* --- sums: a carry is a second result, and clamp keeps them within their range */
+/* --- sums: the carry is a second result, and clamp saturates */
 
 static uint32_t limited(const gcn_lanes *x, int64_t exact, int64_t least_value, int64_t most) {
     if (!x->now->clamp) return (uint32_t)exact;
@@ -172,7 +172,7 @@ static void multiply_add_long(const gcn_lanes *x) {
         x->high[l] = (uint32_t)(sum >> 32);
     }
 }
-/* The low register of two: which ones, op_sel has said. */
+/* The low register of two; op_sel has been applied. */
 static void move_pair(const gcn_lanes *x) {
     for (int l = 0; l < x->lanes; ++l) {
         const uint32_t a = x->a[l], b = x->b[l];
@@ -247,7 +247,7 @@ static const gcn_form forms[] = {
     {"v_accvgpr_mov_b32", "i=i", .lanes = move},
     {"v_mov_b64", "q=q", .lanes = move_long},
     {"v_pk_mov_b32", "F=FF", .lanes = move_pair},
-    {"v_cndmask_b32", "f=ffm", .lanes = select}, /* with signs of floats */
+    {"v_cndmask_b32", "f=ffm", .lanes = select}, /* with float sign modifiers */
     {"v_not_b32", "i=i", .lanes = not_a},
     {"v_and_b32", "i=ii", .lanes = and_ab},
     {"v_or_b32", "i=ii", .lanes = or_ab},

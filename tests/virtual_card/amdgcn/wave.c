@@ -1,4 +1,4 @@
-/* A wave from barrier to barrier. The code itself says which lanes go where, by exec. */
+/* Runs a wave from barrier to barrier. The code itself controls the active lanes through exec. */
 #include "wave.h"
 
 enum { DEFAULT_STEPS = 1 << 30 };
@@ -47,7 +47,7 @@ static void stop_at_barrier(gcn_wave *wave, const gcn_instruction *now) {
                    (unsigned long long)exec, (unsigned long long)wave->begun);
 }
 
-/* A call or a return: the address of an instruction is its index in GCN_CODE_WINDOW. */
+/* A call or return. The address of an instruction is its index in GCN_CODE_WINDOW. */
 static bool jump(gcn_wave *wave, const gcn_instruction *now) {
     const uint64_t target = gcn_scalar(wave, now->from[0], true);
     if (now->form->kind == GCN_CALL) gcn_set_scalar(wave, now->to[0], GCN_CODE_WINDOW | (wave->pc + 1), true);

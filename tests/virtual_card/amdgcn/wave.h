@@ -1,4 +1,4 @@
-/* What executes: waves of a work-group on one thread of the host. */
+/* Execution state: the waves of a work-group on one host thread. */
 #ifndef VIRTUAL_CARD_GCN_WAVE_H
 #define VIRTUAL_CARD_GCN_WAVE_H
 
@@ -16,15 +16,15 @@ struct gcn_wave {
     int lanes; /* 32 or 64 */
     gcn_group *group;
     const gcn_instruction *now; /* for faults and races */
-    uint32_t first, index;      /* of lane 0 among the work-items; of the wave in its group */
-    uint64_t begun;             /* lanes that there are */
+    uint32_t first, index;      /* work-item of lane 0; index of the wave in its group */
+    uint64_t begun;             /* existing lanes */
     bool ended;
-    uint32_t steps;                 /* instructions since its begin */
-    const gcn_instruction *barrier; /* at which it waits */
+    uint32_t steps;                 /* instructions executed */
+    const gcn_instruction *barrier; /* where it waits */
     unsigned char *scratch;         /* [lanes][scratch_bytes] */
 };
 
-/* What is known of the last accesses to a cell of LDS: when, and by which wave. */
+/* Last accesses to a cell of LDS: time and wave. */
 typedef struct gcn_cell {
     uint32_t written, read;
     uint16_t writer, reader;
@@ -43,9 +43,9 @@ struct gcn_group {
     unsigned char *lds, *kernarg;
     uint32_t lds_bytes, kernarg_bytes;
     uint32_t packet[16]; /* of the dispatch */
-    gcn_cell *cells;     /* NULL: races are not looked for */
+    gcn_cell *cells;     /* NULL: no race check */
     uint32_t time, begin, barrier;
-    ptx_range range; /* that the last access to global memory fell into */
+    ptx_range range; /* of the last access to global memory */
 };
 
 typedef enum gcn_fault_kind {
@@ -96,19 +96,19 @@ static inline void gcn_set_mask(gcn_wave *wave, gcn_operand operand, uint64_t va
 struct gcn_lanes {
     gcn_wave *wave;
     const gcn_instruction *now;
-    uint32_t *to, *high, *mask; /* the result, its second register, the second result (0 or 1 a lane) */
+    uint32_t *to, *high, *mask; /* result, its second register, second result (0 or 1 per lane) */
     const uint32_t *a, *b, *c, *d, *a_high, *b_high, *c_high;
     int lanes;
 };
 
-/* vector.c and scalar.c: actions of the forms that have a function only. */
+/* vector.c and scalar.c: actions of forms that have only a function. */
 void gcn_run_lanes(gcn_wave *wave, const gcn_instruction *now);
 void gcn_run_scalar(gcn_wave *wave, const gcn_instruction *now);
 
-/* vector.c: the rows of operand i, with its modifiers; room is for those that must be made. */
+/* vector.c: the rows of operand i with its modifiers applied; `room` holds computed rows. */
 void gcn_fetch(gcn_wave *wave, const gcn_instruction *now, int i, uint32_t room[2][GCN_LANES], const uint32_t *rows[2]);
 
-/* The row of a vector operand that needs no modifiers, or its scalar in all lanes. */
+/* The row of an operand without modifiers; a scalar is copied to all lanes. */
 static inline const uint32_t *gcn_row(gcn_wave *wave, gcn_operand operand, int word, uint32_t room[GCN_LANES]) {
     if (operand.kind == GCN_VECTOR) return wave->v[operand.index + word];
     const uint64_t value = gcn_scalar(wave, operand, word > 0);
