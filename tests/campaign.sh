@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Campaigns against the program: runs that are killed, and calls of the system that fail. In the end a run must have the bytes of the unbroken one.
+# Campaigns against the program: killed runs and failing system calls. In the end a run must have the bytes of an unbroken run.
 #   campaign.sh kills N CLEAT [SEED]             N times SIGKILL, SIGTERM, SIGINT, or SIGSTOP and SIGCONT at a random moment of a training run
 #   campaign.sh faults N CLEAT FAULTS.so [SEED]  N times a random call fails (files, OpenCL: tests/faults/faults.c), in turn
 #                                                in train, resume, eval, predict, export and plan
 #   campaign.sh cells N CLEAT FAULTS.so [COMMAND...]  every function that a command calls fails N times: its first call, its last, and between
-# Families and precisions take turns. A line for each failure; the last line has the figures. Exit status 77: no device.
+# Families and precisions alternate. Each failure prints a line; the last line has the totals. Exit status 77: no device.
 set -euo pipefail
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/cli/checks.sh"
@@ -58,17 +58,17 @@ choose() {
     for setting in "${settings[@]}"; do options+=(--set "$setting"); done
 }
 
-# train_into FOLDER: starts or goes on.
+# train_into FOLDER: starts or resumes a run.
 train_into() {
     local more=()
     if [[ -e $1/last ]]; then more=(--resume); else rm -rf "$1"; fi
     "$cleat" train "$family.ini" "${options[@]}" --out "$1" --quiet "${more[@]}"
 }
 
-# records FOLDER: the metrics, without the times of starts.
+# records FOLDER: the metrics, without start times.
 records() { grep -v '^{"kind":"start"' "$1/metrics.jsonl"; }
 
-# same FOLDER FOLDER: the runs have the same parameters, moments, metrics and best checkpoint.
+# same FOLDER FOLDER: checks that the runs have the same parameters, moments, metrics and best checkpoint.
 same() {
     local pointer file
     for pointer in last best; do
@@ -79,13 +79,13 @@ same() {
     cmp <(records "$1") <(records "$2") >"$scratch/different" 2>&1
 }
 
-# unbroken: the run to compare with, made once for each case, and how long it takes.
+# unbroken: trains the reference run once for each case, and measures how long it takes.
 declare -A milliseconds
 unbroken() {
     local begin=${EPOCHREALTIME/./}
     whole=$scratch/whole_${family}_$precision
     [[ ! -d $whole ]] || return 0
-    train_into "$whole" >"$scratch/out" 2>"$scratch/err" </dev/null || { complain "$family $precision: the unbroken run ended with $?" && finish; }
+    train_into "$whole" >"$scratch/out" 2>"$scratch/err" </dev/null || { complain "$family $precision: the unbroken run ended with exit status $?" && finish; }
     milliseconds[$whole]=$(((${EPOCHREALTIME/./} - begin) / 1000))
 }
 
@@ -93,7 +93,7 @@ unbroken() {
 
 declare -A sent
 
-# break_once: starts or goes on, and sends one signal; false if the run was over before.
+# break_once: starts or resumes, and sends one signal; false if the run ended earlier.
 break_once() {
     local signals=(KILL TERM INT STOP KILL) signal delay process status=0
     signal=${signals[RANDOM % 5]}
@@ -139,7 +139,7 @@ campaign_kills() {
 
 # --- faults
 
-# command WHAT: sets `line`, and `result`, the file or folder that it writes.
+# command_of WHAT: sets `line`, and `result`, the file or folder that it writes.
 command_of() {
     local checkpoint
     checkpoint=$whole/$(<"$whole/last")
@@ -154,7 +154,7 @@ command_of() {
     [[ $1 != resume ]] || line+=(--resume)
 }
 
-# prepare WHAT: what must be there before the command.
+# prepare WHAT: creates what the command requires.
 prepare() {
     rm -rf "$scratch/run" "$scratch/result"
     if [[ $1 == resume ]]; then # a run after its first checkpoint
@@ -162,7 +162,7 @@ prepare() {
     fi
 }
 
-# start_of_case: a run that was interrupted, to be resumed.
+# start_of_case: makes an interrupted run to resume.
 start_of_case() {
     local started=$scratch/started_${family}_$precision process
     [[ ! -d $started ]] || return 0
@@ -173,7 +173,7 @@ start_of_case() {
     wait "$process" || true
 }
 
-# counts WHAT: `names` and how often each function is called by the unbroken command; its result is kept.
+# counts WHAT: sets `names` and how often the unbroken command calls each function; keeps its result.
 counts() {
     local kept=$scratch/${1}_${family}_$precision
     report=$kept.report
@@ -186,7 +186,7 @@ counts() {
     if [[ $result && $1 != train && $1 != resume ]]; then cp -r "$result" "$kept.result"; fi
 }
 
-# equal_result WHAT: the result is that of the unbroken command.
+# equal_result WHAT: the result equals the unbroken command's.
 equal_result() {
     local kept=$scratch/${1}_${family}_$precision
     case $1 in
@@ -196,7 +196,7 @@ equal_result() {
     esac
 }
 
-# whole_files WHAT: every file of the result, if it exists, is that of the unbroken command.
+# whole_files WHAT: every file of the result that exists equals the unbroken command's.
 whole_files() {
     local file
     while read -r file; do
@@ -204,10 +204,10 @@ whole_files() {
     done < <(cd "$result" && find . -type f)
 }
 
-# calls_of: a line NAME CALLS for each function of the report.
+# calls_of: prints a line NAME CALLS for each function of the report.
 calls_of() { awk '{ sum[$1] += $2 } END { for (name in sum) print name, sum[name] }' "$report" | sort; }
 
-# one_fault WHAT: a random call fails.
+# one_fault WHAT: makes a random call fail.
 one_fault() {
     local names name calls n
     mapfile -t names < <(calls_of)
@@ -217,7 +217,7 @@ one_fault() {
     fault_at "$1" "$name" "$n"
 }
 
-# fault_at WHAT NAME N: the N-th call of NAME fails.
+# fault_at WHAT NAME N: makes the N-th call of NAME fail.
 fault_at() {
     local what=$1 name=$2 n=$3 how codes=(-5 -6) errors=(ENOSPC EIO short EMFILE) status=0 fault
     if [[ $name == cl* ]]; then how=${codes[RANDOM % 2]}; else how=${errors[RANDOM % 4]}; fi
@@ -226,21 +226,21 @@ fault_at() {
     rm -f "$scratch/fault"
     CLEAT_FAULT=$name:$n:$how CLEAT_FAULT_FOLDER=$scratch CLEAT_FAULT_REPORT=$scratch/fault LD_PRELOAD=$preload timeout -k 5 300 "${line[@]}" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
     checks=$((checks + 1))
-    # threads make a few calls more or less, and a process that is killed writes no report
+    # the number of calls varies slightly with threads, and a killed process writes no report
     if grep -qs '^fault ' "$scratch/fault"; then happened=$((happened + 1)); fi
     statuses[$status]=$((${statuses[$status]:-0} + 1))
     if ((status == 124 || (status > 127 && status != 130))); then
         complain "$fault: exit status $status"
     elif ((status == 0)); then
-        # with less memory, micro-batches are smaller, and sums are rounded in another order
-        grep -q "out of device memory" "$scratch/err" || equal_result "$what" || complain "$fault: exit status 0, and another result"
+        # with less memory, micro-batches are smaller, and sums are rounded in a different order
+        grep -q "out of device memory" "$scratch/err" || equal_result "$what" || complain "$fault: exit status 0, but a different result"
     else
         [[ -s $scratch/err ]] || complain "$fault: exit status $status without a message"
         if [[ $what == train || $what == resume ]]; then
             cut=0
             grep -q "out of device memory" "$scratch/err" && cut=1
-            train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null || complain "$fault: the run cannot go on: exit status $?"
-            ((cut)) || same "$whole" "$scratch/run" || complain "$fault: resumed, and other bytes than the unbroken run"
+            train_into "$scratch/run" >"$scratch/out" 2>"$scratch/err" </dev/null || complain "$fault: the run cannot continue: exit status $?"
+            ((cut)) || same "$whole" "$scratch/run" || complain "$fault: resumed, but with other bytes than the unbroken run"
         elif [[ $result && -e $result ]]; then
             whole_files "$what" || complain "$fault: exit status $status, and part of a file is left"
         fi
@@ -262,13 +262,13 @@ campaign_faults() {
     report_happened
 }
 
-# report_happened: a library that replaces nothing would find nothing.
+# report_happened: detects a library that replaces nothing.
 report_happened() {
     printf '%d calls to fail, %d failed\n' "$checks" "$happened"
     ((happened * 10 >= checks * 8)) || complain "only $happened of $checks calls failed"
 }
 
-# Every function that a command calls.
+# Every function that each command calls.
 campaign_cells() {
     local what name calls step at n turn=0 cells
     declare -gA statuses

@@ -1,6 +1,6 @@
-/* Every test calls these instead of pthread_mutex_lock and pthread_mutex_unlock (linker, --wrap): a
- * thread that releases a lock which it does not hold, or waits for one which it holds, ends the test at once.
- * Both are races or deadlocks that would show once in many runs. */
+/* Replaces pthread_mutex_lock and pthread_mutex_unlock in every test (linker, --wrap): a thread that releases
+ * a lock it does not hold, or waits for one it holds, ends the test at once. Otherwise such races and
+ * deadlocks would only show once in many runs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void require(int holds) {
     abort();
 }
 
-/* Only glibc's locks say who holds them, also those without a type. */
+/* Only glibc's locks record their owner, even those without a type. */
 static int is_mine(const pthread_mutex_t *lock, int otherwise) {
 #ifdef __GLIBC__
     (void)otherwise;

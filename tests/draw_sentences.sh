@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws sentences of this project for an editor to judge: from READMEs, comments, help and messages, each with its place.
+# Draws sentences for an editor from READMEs, comments, help and messages, each with its place.
 #   tests/draw_sentences.sh SEED [COUNT]      the same seed draws the same sentences (50); of 50, an editor changes at most 3
 set -euo pipefail
 

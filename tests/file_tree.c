@@ -1,4 +1,4 @@
-/* A folder of the running test that replaces /, for what reads kernel files: a machine made of files. */
+/* A temporary folder that replaces / for code that reads kernel files: a machine made of files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ void tree_folder(const char *path) {
     assert_int_equal(cleat_folder_make(whole, NULL), CLEAT_OK);
 }
 
-/* The path of a new file or link, whose folder is created. */
+/* Returns the path of a new file or link, and creates its folder. */
 static void new_path(const char *path, char whole[512]) {
     whole_path(path, whole);
     char *name = strrchr(whole, '/');

@@ -1,4 +1,4 @@
-/* A folder of the running test that replaces /, for what reads kernel files: a machine made of files. */
+/* A temporary folder that replaces / for code that reads kernel files: a machine made of files. */
 #ifndef CLEAT_TESTS_FILE_TREE_H
 #define CLEAT_TESTS_FILE_TREE_H
 
@@ -18,9 +18,9 @@ void tree_put_text(const char *path, const char *text);
 void tree_folder(const char *path);
 /* Creates a symbolic link. */
 void tree_link(const char *path, const char *target);
-/* Makes a file whose reads fail, as those of a driver that answers with an error number: a folder. */
+/* Makes a file whose reads fail (a folder), as those of a driver do that returns an error number. */
 void tree_put_unreadable(const char *path);
-/* Removes a file, or a folder with all in it. */
+/* Removes a file, or a folder with its contents. */
 void tree_drop(const char *path);
 
 #endif

@@ -2,9 +2,9 @@
 # Checks the commits since the one that adds this file: a subject `module: what` of at most 72 columns, a body, at most 500 changed lines.
 #   tests/history.sh [FOLDER]      FOLDER: another checkout than this one
 #   tests/history.sh --self-test
-# Added and removed lines count, but not those of renames, of binary and of generated files. A commit whose body has a line
-# `Large: reason` may change more. Merges are not judged, nor are branches that began before this file.
-# Exit code 77: there is no history, or only a part of it.
+# Added and removed lines count, except in renames, binary files and generated files. A commit whose body has a line
+# `Large: reason` may change more. Merges, and branches that began before this file, are not checked.
+# Exit code 77: no history, or a shallow clone.
 set -euo pipefail
 
 most_columns=72 most_lines=500
@@ -22,16 +22,16 @@ changed_lines() {
     echo "$sum"
 }
 
-# faults_of COMMIT: a line for each.
+# faults_of COMMIT: prints one line for each fault.
 faults_of() {
     local subject body lines
     subject=$(git show -s --format=%s "$1") body=$(git show -s --format=%b "$1")
-    ((${#subject} <= most_columns)) || echo "the subject has ${#subject} columns, at most $most_columns are allowed"
+    ((${#subject} <= most_columns)) || echo "the subject has ${#subject} columns, the maximum is $most_columns"
     [[ $subject =~ ^[^:\ ][^:]*:\ [^\ ] ]] || echo 'the subject is not of the form "module: what"'
-    [[ -n ${body//[[:space:]]/} ]] || echo "it has no body that says why"
+    [[ -n ${body//[[:space:]]/} ]] || echo "it has no body that gives a reason"
     lines=$(changed_lines "$1")
     ((lines <= most_lines)) || grep -qE '^Large: .+' <<<"$body" ||
-        echo "it changes $lines lines, at most $most_lines are allowed: divide it, or give the reason in a line \"Large: reason\""
+        echo "it changes $lines lines, the maximum is $most_lines: split it, or give the reason in a line \"Large: reason\""
 }
 
 judge_history() {
@@ -50,13 +50,13 @@ judge_history() {
     ((faults == 0))
 }
 
-# commit MESSAGE: of all that was changed in the folder.
+# commit MESSAGE: commits all changes of the folder.
 commit() {
     git add -A
     git -c user.name=test -c user.email=test@example.org -c commit.gpgsign=false commit -q --allow-empty -m "$1"
 }
 
-# finds COUNT TEXT: the newest commit has that number of faults, and they contain the text.
+# finds COUNT TEXT: checks that the newest commit has COUNT faults that contain TEXT.
 finds() {
     local found
     found=$(faults_of HEAD)

@@ -1,9 +1,9 @@
-/* Caches the contexts of devices, and the programs that a test program builds, until it exits. Op tests bind
- * some hundred small graphs, tests of training open a device for each of some fifty runs; they would build
- * the same few programs for each: even if the driver has the kernels in its cache, its preprocessor runs for
- * every build (PoCL: 30 ms). Linked with --wrap=cleat_program_build and --wrap=clCreateContext, this file
- * intercepts the calls of the program queue to the builder, and those that create a context: a device that is
- * opened again gets the context it had. */
+/* Caches device contexts and the programs that a test program builds until it exits. Op tests bind some
+ * hundred small graphs, and training tests open a device for each of some fifty runs; each would build the
+ * same few programs. Even if the driver has the kernels in its cache, its preprocessor runs for every build
+ * (PoCL: 30 ms). Linked with --wrap=cleat_program_build and --wrap=clCreateContext, this file intercepts the
+ * program queue's calls of the builder, and the creation of contexts: a reopened device gets its previous
+ * context. */
 #include "kept_programs.h"
 
 #include "core/files.h"
@@ -23,7 +23,7 @@ static atomic_bool unoptimized, named;
 typedef struct kept {
     cl_context context;
     char source[HASH], options[HASH];
-    cl_program program; /* also retains the context, so that its address is not reused meanwhile */
+    cl_program program; /* also retains the context, so its address is not reused meanwhile */
     struct kept *next;
 } kept;
 
@@ -68,7 +68,8 @@ static void keep(const kept *built) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Identifies a source file by its contents, not only by its name: tests replace it by their own kernels. */
+/* Identifies a source file by its contents as well as its name, because tests replace files with their own
+ * kernels. */
 static cleat_status identify(cleat_device *device, const cleat_program_key *key, kept *wanted, cleat_error *error) {
     char *source = NULL;
     cleat_status status = cleat_kernel_source_of(key->file, key->source, &source, error);
@@ -131,7 +132,7 @@ cl_context __real_clCreateContext(const cl_context_properties *properties, cl_ui
 cl_context __wrap_clCreateContext(const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
                                   notify callback, void *user, cl_int *code);
 
-/* Retained for the caller; NULL: none yet. */
+/* Retained for the caller; NULL if not cached. */
 static cl_context find_context(cl_device_id device) {
     for (int i = 0; i < context_count; ++i)
         if (contexts[i].device == device && clRetainContext(contexts[i].context) == CL_SUCCESS)

@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-/* Whether programs built from now on are optimized by the driver (the default). PoCL optimizes a kernel for
- * about twice as long as everything else of its build takes; other drivers always optimize. A program that
- * was built with optimization is used in either case. */
+/* Whether the driver optimizes programs that are built after this call (the default). In PoCL, optimization
+ * takes about twice as long as the rest of a build; other drivers always optimize. A program that was built
+ * with optimization is used in either case. */
 void kept_programs_optimize(bool optimize);
-/* Programs of PoCL built from now on know the names of their kernels' parameters (kernel_arguments.c). */
+/* PoCL programs that are built after this call contain the names of kernel parameters (kernel_arguments.c). */
 void kept_programs_keep_names(void);
 
 #endif

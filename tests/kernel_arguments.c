@@ -1,6 +1,6 @@
-/* Compares the names of scalar arguments with those of the kernel's parameters, so that two swapped integers,
- * which compile and run, fail. Linked with --wrap=cleat_exec_bind. Only PoCL's programs have the names, after
- * kept_programs_keep_names. */
+/* Compares the names of scalar arguments with those of the kernel's parameters, so two swapped integers,
+ * which compile and run, fail a test. Linked with --wrap=cleat_exec_bind. Only PoCL programs that are built
+ * after kept_programs_keep_names contain the names. */
 #include "exec/exec.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 cleat_status __real_cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 cleat_status __wrap_cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 
-/* PoCL's headers define the names of built-in functions as macros: a parameter `length` is `_cl_length`. */
+/* PoCL's headers define the names of built-in functions as macros: a parameter `length` becomes `_cl_length`. */
 static const char *plain_name(const char *name) {
     return strncmp(name, "_cl_", 4) == 0 ? name + 4 : name;
 }

@@ -1,6 +1,5 @@
-/* For tests that also run on a device made of software, whose speed says nothing and takes minutes to
- * measure: an answer without a measurement. The linker replaces cleat_rates_measure by it
- * (--wrap). */
+/* Returns device rates without a measurement, for tests that also run on a software device, where measuring
+ * takes minutes and the result is meaningless. The linker replaces cleat_rates_measure (--wrap). */
 #include "session/rates.h"
 
 CLEAT_API cleat_status __wrap_cleat_rates_measure(cleat_device *device, cleat_rates *rates, cleat_error *error);

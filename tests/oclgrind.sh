@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs an op test under Oclgrind and fails if Oclgrind reports anything (invalid accesses, data races,
-# divergent barriers), which by itself does not change the exit status.
+# divergent barriers), because reports alone do not change the exit status.
 #   oclgrind.sh OCLGRIND PROGRAM ROW[:STORAGE]
 set -euo pipefail
 

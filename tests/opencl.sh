@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Finds an implementation of OpenCL and prints the environment, VARIABLE=VALUE a line, in which programs see it and no other one.
+# Finds an OpenCL implementation and prints the environment in which programs find only that one, one VARIABLE=VALUE per line.
 #   opencl.sh NAME BUILD FOLDER
 # NAME: pocl, intel (Intel's runtime for CPUs), rusticl (Mesa, on llvmpipe), virtual-CARD. BUILD: a build of cleat, for virtual cards with -DCLEAT_VIRTUAL_CARDS=ON.
-# FOLDER: of this script, for lists of drivers; Intel's runtime is installed there from PyPI where `CLEAT_TEST_OPENCL` names it.
-# Exits with 77 and a reason on stderr where it is not installed.
+# FOLDER: where this script writes lists of drivers, and installs Intel's runtime from PyPI if `CLEAT_TEST_OPENCL` names it.
+# Exits with 77 and a reason on stderr if the implementation is not installed.
 set -euo pipefail
 
 name=$1 build=$2 folder=$3
@@ -14,7 +14,7 @@ missing() {
     exit 77
 }
 
-# only PATH: the loader shall find this driver only. A folder with one list is what every loader understands.
+# only PATH: makes the loader find only this driver. Every loader supports a folder with a single list.
 only() {
     local list=$folder/$name.vendors
     mkdir -p "$list"
@@ -22,7 +22,7 @@ only() {
     printf 'OCL_ICD_VENDORS=%s/\n' "$list"
 }
 
-# driver_of PATTERN: what the first list in the system's folder with such a name says.
+# driver_of PATTERN: prints the driver in the first of the system's lists whose name matches.
 driver_of() {
     local file
     for file in "$vendors"/$1.icd; do
@@ -31,7 +31,7 @@ driver_of() {
     return 1
 }
 
-# Intel's runtime from PyPI. Its own loader stays out: the tests use the system's.
+# Intel's runtime from PyPI, without its own loader: the tests use the system's.
 install_intel() {
     local wheels=$folder/intel.wheels packages=(intel-opencl-rt intel-cmplr-lib-rt) library
     [[ ! -e $folder/intel/libintelocl.so ]] || return 0
@@ -67,7 +67,7 @@ find_virtual() {
         CLEAT_VIRTUAL_CARD_MAY_LEAK=program,context CLEAT_TEST_SHAPE=gpu "CLEAT_VIRTUAL_CARD_CACHE=$folder/virtual_card"
 }
 
-# environment: that of the implementation. `pattern` is in what `cleat devices` says of its device.
+# environment: sets the implementation's variables. `pattern` occurs in the device's line of `cleat devices`.
 environment() {
     local driver
     case $name in
@@ -80,7 +80,7 @@ environment() {
         pattern=llvmpipe
         driver=$(driver_of 'rusticl*') || missing "rusticl is not installed (mesa-opencl-icd)"
         only "$driver"
-        # The kernels of cards: that is whose compiler it is.
+        # The kernels of cards, because its compiler targets them.
         printf '%s\n' RUSTICL_ENABLE=llvmpipe CLEAT_DEVICE_SHAPE=gpu CLEAT_TEST_SHAPE=gpu
         ;;
     intel) pattern='Intel(R) OpenCL' && find_intel ;;
@@ -89,7 +89,7 @@ environment() {
     virtual-a100) pattern=A100 && find_virtual ;;
     virtual-h100) pattern=H100 && find_virtual ;;
     *)
-        echo "no implementation is called '$name'" >&2
+        echo "unknown implementation '$name'" >&2
         exit 2
         ;;
     esac
@@ -99,7 +99,7 @@ environment() {
 mkdir -p "$folder"
 environment >"$folder/$name.environment"
 mapfile -t variables <"$folder/$name.environment"
-if ! env "${variables[@]}" "$build/cleat" devices 2>&1 | tee "$folder/$name.devices" | grep -F "$pattern" >/dev/null; then # -q would leave tee a closed pipe
+if ! env "${variables[@]}" "$build/cleat" devices 2>&1 | tee "$folder/$name.devices" | grep -F "$pattern" >/dev/null; then # -q would close tee's pipe early
     echo "$name is installed, but \`cleat devices\` does not list its device ($pattern):" >&2
     cat "$folder/$name.devices" >&2
     exit 1

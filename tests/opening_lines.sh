@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that every source file begins with a comment that says what the file is, and that comments are not wide.
+# Checks that every source file begins with a comment that describes the file, and that comments are not too wide.
 #   tests/opening_lines.sh [FOLDER]      FOLDER: another source tree than this one
 # The comment is the first line of the file, or the first line after #! of a script. It has at least three
 # words, and is more than "See plan.h.". A line of a comment of C has at most 120 columns, except in a table.
@@ -15,7 +15,7 @@ opening_line() {
     { read -r line && [[ $line != '#!'* ]] || read -r line; } <"$1" || true
 }
 
-# judge FILE LINE: sets `why` to the fault of the line, or to an empty string.
+# judge FILE LINE: sets `why` to the line's fault, or to an empty string.
 judge() {
     local comment=$2 words
     why=
@@ -29,7 +29,7 @@ judge() {
     if [[ $comment == 'shellcheck '* ]]; then
         why="is an instruction to a tool"
     elif ((${#words[@]} < 3)) || [[ ${words[0]} == [Ss]ee && ${#words[@]} -lt 4 ]]; then
-        why="does not say what the file is"
+        why="does not describe the file"
     fi
 }
 

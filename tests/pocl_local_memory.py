@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Looks through PoCL's cache for functions that name the local memory of a kernel.
+"""Searches PoCL's cache for functions that name the local memory of a kernel.
 
-PoCL 3.1 gives each group its own local memory in kernels only. Where a helper function was not inlined, and clang found that all
-callers pass the same array, the function reads and writes one array of all groups, which run at the same time: results are wrong
-now and then. Such an array needs HIDDEN_LOCAL (cl/lib/mma.clh), or the function has to be inlined.
+PoCL 3.1 gives each group its own local memory in kernels only. If a helper function is not inlined, and clang finds that all
+callers pass the same array, the function uses one array for all groups, which run at the same time: results are occasionally
+wrong. Such an array needs HIDDEN_LOCAL (cl/lib/mma.clh), or the function must be inlined.
 
   pocl_local_memory.py CACHE [--since FILE]   CACHE: POCL_CACHE_DIR; programs used since FILE was written
   pocl_local_memory.py --self-test
-Exit status: 0 no such function, 1 some, 77 nothing to look at, or no clang that reads PoCL's programs.
+Exit status: 0 no such function, 1 some, 77 no programs, or no clang that reads PoCL's programs.
 """
 import argparse
 import glob
@@ -38,7 +38,7 @@ define spir_kernel void @k_tile(ptr %q) {
 
 
 def shared_arrays(text):
-    """(function, array) of LLVM's assembly: arrays of another function's local memory, which are named FUNCTION.ARRAY."""
+    """(function, array) pairs in LLVM's assembly: local arrays of another function, which are named FUNCTION.ARRAY."""
     arrays = set(re.findall(r'^@([\w.]+) = internal (?:unnamed_addr )?(?:addrspace\(\d+\) )?global [^\n]* undef', text, re.M))
     found = set()
     for name, body in re.findall(r'^define [^\n]*?@([\w.]+)\([^\n]*\{\n(.*?)^\}', text, re.M | re.S):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the READMEs: they are short, and every link and path into this repository exists.
+# Checks that the READMEs are short, and that every link and path into this repository exists.
 #   tests/readmes.sh [FOLDER]      FOLDER: another source tree than this one
 # README.md has at most 10 KB, tools/README.md 15, profiles/README.md 20, all but the results 110 together. Lines
 # have at most 110 columns, except in tables and code, and only results mention history. Checked in every README:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that no number of a kernel is duplicated in host code, and no number of the host in a kernel.
+# Checks that host code and kernels do not duplicate each other's numbers.
 #   tests/shared_numbers.sh [FOLDER]      FOLDER: another source tree than this one
 # A number that both use is a -D option (cleat_launch_define), or is in cl/lib/shared_numbers.clh, which both
 # include. The check searches for the comment that a second copy needs: "PITCH of attention_cpu.cl", "as in

@@ -1,4 +1,4 @@
-/* A loader that a test makes slow: the linker replaces the filling of a sample (CMakeLists.txt: --wrap). */
+/* A slow loader for tests: the linker replaces the function that fills a sample (CMakeLists.txt: --wrap). */
 #include "slow_samples.h"
 
 #include <time.h>

@@ -1,8 +1,8 @@
-/* A loader that a test makes slow: the linker replaces the filling of a sample (CMakeLists.txt: --wrap). */
+/* A slow loader for tests: the linker replaces the function that fills a sample (CMakeLists.txt: --wrap). */
 #ifndef CLEAT_TESTS_SLOW_SAMPLES_H
 #define CLEAT_TESTS_SLOW_SAMPLES_H
 
-/* How long every sample takes longer than its filling; 0 at the start. To be set while no thread loads. */
+/* Additional time for every sample; initially 0. Set it only while no thread loads. */
 extern long slow_samples_ns;
 
 #endif

@@ -1,5 +1,5 @@
-/* Paths of files that tests read: the environment names their folders, so that a test program also runs where
- * it was not built. */
+/* Paths of files that tests read. The environment names their folders, so a test program also runs on
+ * machines where it was not built. */
 #ifndef CLEAT_TESTS_SOURCE_PATH_H
 #define CLEAT_TESTS_SOURCE_PATH_H
 
@@ -23,12 +23,12 @@ static inline const char *source_folder(void) {
     exit(EXIT_FAILURE);
 }
 
-/* Of this repository. */
+/* The path of a file in this repository. */
 static inline const char *source_path(const char *name) {
     return path_below(source_folder(), "", name);
 }
 
-/* Of the shared data: in CLEAT_SHARED, or else beside the repository. */
+/* The path of a shared data file: in CLEAT_SHARED, or else beside the repository. */
 static inline const char *shared_path(const char *name) {
     const char *folder = getenv("CLEAT_SHARED");
     return folder && *folder ? path_below(folder, "", name) : path_below(source_folder(), "../shared/", name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that the repository has no other files and folders at its top than those that belong there: packages that were
+# Checks that the top level of the repository has only the files and folders that belong there: packages that were
 # downloaded, or logs, are not committed.
 #   tests/top_level.sh [FOLDER]      FOLDER: another git checkout than this one
 set -euo pipefail

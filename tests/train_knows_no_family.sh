@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the training loop knows no family of models or data: src/run/train has the name of none, none of their headers,
-# and none of the files that they fit.
+# Checks that the training loop is independent of families: src/run/train contains no name of a model or data family, includes none
+# of their headers, and names none of their fitted files.
 #   tests/train_knows_no_family.sh [FOLDER]      FOLDER: another tree than this one
 set -euo pipefail
 

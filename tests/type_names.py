@@ -3,24 +3,24 @@
   tests/type_names.py [FOLDER]        FOLDER: another source tree than this one
   tests/type_names.py --self-test     finds planted duplicates
 
-Of src/ and include/: a name of a header may not have another definition in a second header or in a source file. Names
-that source files define for themselves may repeat from file to file: no translation unit sees two of them. Names inside
-functions are left out.
+In src/ and include/, a name from a header may not have another definition in a second header or a source file. Names that
+source files define locally may repeat in other files, because no translation unit includes two of them. Names inside
+functions are ignored.
 
-A type is named by a noun: one of a header whose last word is a participle (`cleat_loaded`) is a fault, and so is a string
-builder's function that calls itself `cleat_text_...`, which are those of text models."""
+A type's name is a noun: a header type whose last word is a participle (`cleat_loaded`) is a fault. So is a string builder's
+function named `cleat_text_...`, the prefix of text models."""
 import pathlib
 import re
 import sys
 import tempfile
 
 NAME = r"[A-Za-z_]\w*"
-# The last word of a type, where it says what was done to something instead of what it is.
+# The last word of a type, if it is a participle instead of a noun.
 PARTICIPLE = re.compile(r"^cleat_(\w+_)?([a-z]+[^e]ed|fed|found|given|made|kept|built|bound|left|taken|drawn|known)$")
 
 
 def strip(text):
-    """C without comments, preprocessor lines, and what literals hold."""
+    """C without comments, preprocessor lines, and the contents of literals."""
     text = text.replace("\\\n", " ")
     text = re.sub(r'"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/',
                   lambda m: m[0][0] * 2 if m[0][0] in "\"'" else " ", text, flags=re.S)
@@ -29,7 +29,7 @@ def strip(text):
 
 
 def declarations(text):
-    """Yields what stands between the semicolons of the file's own level, without function bodies and initial values."""
+    """Yields the declarations at file scope, without function bodies and initial values."""
     depth, head, kept = 0, "", True
     for c in text:
         if c == "}" and depth == 0:  # of extern "C"
@@ -51,7 +51,7 @@ def declarations(text):
 
 
 def body_from(text, start):
-    """Of the brace at `start` to the one that closes it."""
+    """Returns the text from the brace at `start` to its closing brace."""
     depth = 0
     for i in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[i], 0)
@@ -61,7 +61,7 @@ def body_from(text, start):
 
 
 def split_items(body):
-    """At the commas of an enum's own level."""
+    """Splits at the commas of an enum's own level."""
     items, depth = [""], 0
     for c in body:
         depth += {"(": 1, ")": -1}.get(c, 0)
@@ -82,7 +82,7 @@ def typedef_name(declaration):
 
 
 def definitions(declaration):
-    """Yields (name space, name, definition): tags have a name space of their own in C."""
+    """Yields (name space, name, definition): tags have a separate name space in C."""
     if declaration.startswith("typedef "):
         found = typedef_name(declaration)
         if found:
@@ -100,7 +100,7 @@ def definitions(declaration):
 
 
 def check(folder):
-    """Returns how many names headers define, and the faults."""
+    """Returns the number of names that headers define, and the faults."""
     places, faults = {}, []
     files = [p for room in ("include", "src") for p in sorted((folder / room).rglob("*.[ch]"))]
     for path in sorted(files, key=lambda p: (p.suffix != ".h", p)):

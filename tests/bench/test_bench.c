@@ -1,6 +1,6 @@
-/* Benchmarks: the arithmetic of comparisons and the parsing of command output, on made-up numbers; and on a
- * device, that every workload runs, alone, beside a command, and from a profile. Until the last test nothing
- * opens OpenCL in this process, because the others fork. */
+/* Benchmarks: the arithmetic of comparisons and the parsing of command output, with made-up numbers; on a
+ * device, every workload alone, beside a command, and from a profile. Only the last test opens OpenCL in this
+ * process, because the others fork. */
 /* ctest: device slow cost=71 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +126,7 @@ static void names_are_distinct(void **state) {
         for (size_t j = 0; j < i && cleat_bench_workload(j, &b); ++j)
             if (strcmp(a.name, b.name) == 0 || (a.peer[0] && strcmp(a.peer, b.peer) == 0) ||
                 strcmp(a.name, b.peer) == 0 || strcmp(a.peer, b.name) == 0)
-                fail_msg("'%s' and '%s' are mistaken for one another", a.name, b.name);
+                fail_msg("'%s' and '%s' are confused", a.name, b.name);
     }
     assert_true(count[0] >= 40 && count[1] >= 3);
 }
@@ -219,8 +219,7 @@ static void every_workload_runs(void **state) {
     }
 }
 
-/* The work as cleat counts it: 2 m n k for a product, and for each of its gradients; parameters of the
- * models. */
+/* Work as counted by cleat: 2 m n k for a product and for each of its gradients; parameters of the models. */
 static void stats_are_those_of_the_work(void **state) {
     (void)state;
     const char *const products[] = {"sgemm_256", "sgemm256", "sgemm_256_dx", "sgemm_256_dw"};
@@ -241,10 +240,10 @@ static void stats_are_those_of_the_work(void **state) {
     assert_int_equal(dense.steps, 2);
     assert_int_equal(dense.parameters, 65 * 512 + 513 * 512 + 513 * 256 + 257 * 2);
     assert_int_equal(dense.samples, 512);
-    assert_true(dense.loss < 1); /* two classes: ln 2 initially */
+    assert_true(dense.loss < 1); /* two classes: initially ln 2 */
 }
 
-/* The steps train: the loss of a repeated batch decreases. */
+/* The loss of a repeated batch decreases. */
 static void steps_train(void **state) {
     (void)state;
     cleat_bench_request request = request_of("W4");
@@ -321,7 +320,7 @@ static void failing_commands_are_errors(void **state) {
 
 /* --- a profile ------------------------------------------------------------------------------------------------ */
 
-/* An optimizer step covers a whole global batch, whatever its division into micro-batches. */
+/* An optimizer step covers a whole global batch, regardless of its division into micro-batches. */
 static void profiles_are_run(void **state) {
     const char *const whole[] = {"train.batch_size=auto", "train.effective_batch_size=4", NULL};
     const char *const cut[] = {"train.batch_size=1", "train.effective_batch_size=4", NULL};
@@ -370,8 +369,7 @@ static bool warns(const cleat_bench_result *result, size_t i, const char *words)
     return cleat_bench_warning(result, i, text, sizeof text) && strstr(text, words);
 }
 
-/* With peaks as measured on a busy machine: the share is what it is, and the peaks remain until they are
- * measured again. */
+/* With peaks from a busy machine: the share is not limited, and the peaks remain until they are measured again. */
 static void a_share_above_one_is_said(void **state) {
     const cleat_rates slow_memory = {.flops = 1e15, .bytes = 1e6, .launch_seconds = 1e-3, .source = "measured"};
     const cleat_rates slow_arithmetic = {.flops = 1e6, .bytes = 1e15, .launch_seconds = 1e-3, .source = "measured"};
@@ -389,7 +387,7 @@ static void a_share_above_one_is_said(void **state) {
     cleat_bench_result product = bench(&request);
     assert_true(!product.memory_bound && product.share_of_peak > 10 && same(product.peak.flops, 1e6));
     assert_true(warns(&product, 0, "arithmetic"));
-    /* so fast that launches alone take time: a product is one launch, a step is between 15 and 40 */
+    /* so fast that only launches take time: a product is one launch, a step is 15 to 40 */
     const cleat_rates slow_launches = {.flops = 1e18, .bytes = 1e18, .launch_seconds = 1e-3, .source = "measured"};
     plant_peaks(&slow_launches);
     assert_true(fabs(bench(&request).predicted_ms - 1) < 1e-3);
@@ -404,7 +402,7 @@ static void a_share_above_one_is_said(void **state) {
     free(before);
 }
 
-/* The numbers are those of an H200 on 2026-11-27, when the peaks were measured too low. */
+/* Numbers of an H200 on 2026-11-27 whose measured peaks were too low. */
 static void a_peak_below_half_of_the_card_file_is_said(void **state) {
     (void)state;
     cleat_card card;

@@ -1,7 +1,7 @@
-/* How much of a card the products of a training step keep busy: the groups of each launch, as the plan has
- * them, are given to the card's compute units one after the other, and the unit that is ready last ends the
- * product. A model beside that of tiles.c: it shares the tiles' speeds, how many a unit holds and the costs
- * of a group, but gives out group by group. Plans and launches are data: no device. */
+/* How much of a card the products of a training step keep busy: the groups of each planned launch are
+ * assigned to the card's compute units in order, and the last unit ends the product. This model complements
+ * that of tiles.c: it shares the tiles' speeds, the number of tiles per unit and the costs of a group, but
+ * assigns group by group. Plans and launches are data: no device. */
 /* ctest: quick no-memcheck */
 #include <math.h>
 #include <setjmp.h>
@@ -23,25 +23,25 @@
 
 enum {
     SLOTS_MAX = 256 * 8,
-    MULTIPLY_ADDS = 64, /* a clock, of a large tile without matrix units */
+    MULTIPLY_ADDS = 64, /* per clock, of a large tile without matrix units */
     FILLING_ITEMS = 128 /* work-items that keep a compute unit's four schedulers busy */
 };
 
-/* In clocks: a group's prologue; a stored element, 32 bytes a clock; fences and counter of the last group of
- * a tile; a batch of 8 vec4s of a part that each of its work-items reads (fitted to an H200). A group alone
- * on its unit waits half as long as it computes. */
+/* In clocks: a group's prologue; a stored element, at 32 bytes per clock; fences and counter of a tile's last
+ * group; a batch of 8 vec4s of a part that each of its work-items reads (fitted to an H200). A group alone on
+ * its unit waits half as long as it computes. */
 static const double prologue = 2000, stored = 0.125, fences = 3500, batch = 650, batch_elements = 32, waits = 1.5;
 
-/* A launch: groups of `tiles` tiles. The first `whole` sum over all of k, the others are cut in `count` parts
- * of `depth`. */
+/* A launch: groups of `tiles` tiles. The first `whole` tiles sum over all of k, the others are split into
+ * `count` parts of `depth`. */
 typedef struct product {
     cleat_tile tile;
     int64_t m, n, k, tiles, whole, count, depth, resident;
     const char *name;
 } product;
 
-/* The times of products, in clocks of a compute unit: until the last unit is ready, and how long the units
- * multiply on average. */
+/* Times of products in clocks of a compute unit: until the last unit is ready, and the average time in which
+ * units multiply. */
 typedef struct tally {
     double busy, time;
     int products;
@@ -51,8 +51,8 @@ static double busy_time(const product *p, int64_t depth) {
     return (double)(p->tile.rows * p->tile.columns) * (double)depth / (MULTIPLY_ADDS * p->tile.speed);
 }
 
-/* Gives every group to the slot of a unit with the least load. A unit is ready when all its slots are, and
- * not before it has computed all their products. The time is that of the last unit. */
+/* Assigns every group to the slot with the least load. A unit is ready when all its slots are ready and all
+ * their products are computed. Returns the time of the last unit. */
 static tally run(const product *p, int64_t units) {
     double load[SLOTS_MAX] = {0}, busy[SLOTS_MAX] = {0}, all = 0, most = 0;
     const double elements = (double)(p->tile.rows * p->tile.columns), store = stored * elements;
@@ -66,7 +66,7 @@ static tally run(const product *p, int64_t units) {
         if (split == p->count - 1 && p->count > 1)
             time += fences + batch * (double)p->count * elements / (double)p->tile.work_group / batch_elements;
         int64_t least = 0;
-        for (int64_t s = 1; s < slots; ++s) /* slot s is of unit s % units */
+        for (int64_t s = 1; s < slots; ++s) /* slot s belongs to unit s % units */
             if (load[s] < load[least]) least = s;
         load[least] += time;
         busy[least % units] += busy_time(p, depth) + store;
@@ -83,7 +83,7 @@ static int64_t define_of(const cleat_launch *launch, const char *name) {
     return at ? strtoll(at + strlen(word), NULL, 10) : 0;
 }
 
-/* The tile with which a launch was built. */
+/* Finds the tile that a launch was built with. */
 static cleat_tile_kind kind_of(const cleat_launch *launch, const cleat_device_facts *facts) {
     const bool mma = strstr(launch->kernel, "_mma") != NULL;
     for (int kind = mma ? CLEAT_TILE_KINDS : 0; kind < (mma ? CLEAT_TILE_MMA_END : CLEAT_TILE_KINDS); ++kind) {
@@ -97,7 +97,7 @@ static cleat_tile_kind kind_of(const cleat_launch *launch, const cleat_device_fa
     return CLEAT_TILE_BEST;
 }
 
-/* False: no product in tiles. */
+/* Returns false if the launch is not a tiled product. */
 static bool product_of(const cleat_launch *launch, const cleat_device_facts *facts, product *p) {
     const bool linear = !strcmp(launch->kernel, "linear_gpu") || !strcmp(launch->kernel, "linear_mma");
     const bool conv = !strcmp(launch->kernel, "conv_gpu") || !strcmp(launch->kernel, "conv_mma");
@@ -176,7 +176,7 @@ static const char *const precisions[] = {"f32", "f16"};
 
 typedef struct limits {
     const char *workload;
-    double most[2][CARDS]; /* million clocks of a compute unit: half a percent more than there is now */
+    double most[2][CARDS]; /* million clocks of a compute unit: the current number plus half a percent */
 } limits;
 
 static bool is_quick(const limits *row, int half, size_t c) {

@@ -1,5 +1,5 @@
-/* Estimates of cleat plan against the steps that were timed on a card: the benchmark workloads on an NVIDIA H200
- * (27 November 2026, driver 580.159.04, cleat efdff57; cleat bench, medians). Plans need no device. */
+/* Estimates of cleat plan against measured steps: the benchmark workloads on an NVIDIA H200 (27 November
+ * 2026, driver 580.159.04, cleat efdff57; cleat bench, medians). Plans need no device. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,8 +48,8 @@ static double estimated_ms(const char *workload, cleat_precision precision, cons
     return 1e3 * (step + update);
 }
 
-/* At most a quarter more, as when the times were taken. Kernels, tiles and launches have become faster since,
- * and the estimates with them: at least the measured time divided by the factor that the card file claims. */
+/* At most a quarter above the measured time. Kernels, tiles and launches, and so the estimates, are faster
+ * than at the measurement: at least the measured time divided by the factor in the card file. */
 static void estimates_are_near_the_recorded_times(void **state) {
     static const char *const names[] = {"f32", "f16"};
     cleat_card card;
@@ -69,7 +69,7 @@ static void estimates_are_near_the_recorded_times(void **state) {
     assert_int_equal(failures, 0);
 }
 
-/* Each value of the file counts. */
+/* Each value of the file affects an estimate. */
 static void no_value_of_the_file_is_idle(void **state) {
     (void)state;
     cleat_card card;

@@ -1,6 +1,6 @@
-/* The batch finder: which micro-batches it tries, its handling of children that are killed, crash, hang, or
- * report nothing or nonsense, and its evaluation of a curve; and on a device, that a plan bounds the runs. No
- * test opens OpenCL in this process, because it forks. */
+/* The batch finder: the micro-batches it tries, its handling of children that are killed, crash, hang, or
+ * report nothing or nonsense, and its evaluation of a curve; on a device, plans bound the runs. No test opens
+ * OpenCL in this process, because it forks. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ typedef struct pair {
     double rate; /* samples per second; 0: did not run */
 } pair;
 
-/* All steps took the same time. */
+/* All steps take the same time. */
 static cleat_batch_search curve(const pair *pairs, size_t count) {
     cleat_batch_search search = {.count = count};
     for (size_t i = 0; i < count; ++i)
@@ -61,7 +61,7 @@ static void assert_judged(cleat_batch_search search, int64_t largest, int64_t be
 static void curves_are_judged(void **state) {
     (void)state;
     assert_judged(JUDGE({1, 10}, {2, 19}, {4, 35}, {8, 60}), 8, 8, 0, 8);
-    /* The smallest of those near the best. */
+    /* The smallest batch near the best. */
     assert_judged(JUDGE({1, 10}, {2, 97.1}, {4, 98}, {8, 100}), 8, 8, 0, 2);
     assert_judged(JUDGE({1, 10}, {2, 96.9}, {4, 98}, {8, 100}), 8, 8, 0, 4);
     /* A slightly slower batch is not a cliff, a much slower one is; it is reported at the first such batch
@@ -70,14 +70,14 @@ static void curves_are_judged(void **state) {
     assert_judged(JUDGE({1, 50}, {2, 100}, {4, 86}, {8, 84}, {16, 20}), 16, 2, 8, 2);
     assert_judged(JUDGE({1, 10}, {2, 100}), 2, 2, 0, 2);
     assert_judged(JUDGE({1, 100}, {2, 50}), 2, 1, 2, 1);
-    /* Batches that did not run do not count, nor do invalid numbers. */
+    /* Batches that did not run and invalid numbers are ignored. */
     assert_judged(JUDGE({1, 10}, {2, 20}, {4, 0}), 2, 2, 0, 2);
     assert_judged(JUDGE({1, 10}, {2, NAN}), 2, 1, 0, 1);
     assert_judged(JUDGE({1, 0}), 0, 0, 0, 0);
     assert_judged(select_batch(NULL, 0), 0, 0, 0, 0);
 }
 
-/* A few slow steps are not a cliff, because the machine may have been busy. */
+/* A few slow steps are not a cliff, because the machine may be busy. */
 static void a_busy_machine_is_no_cliff(void **state) {
     (void)state;
     cleat_batch_search search = curve((const pair[]){{1, 50}, {2, 100}, {4, 60}, {8, 60}}, 4);
@@ -108,7 +108,7 @@ typedef enum ending {
     ANOTHER_BATCH,
 } ending;
 
-/* The outcome of batches from `from` on. */
+/* The outcome of batches >= `from`. */
 typedef struct story {
     int64_t from, global_batch_size;
     ending fate;
@@ -211,8 +211,7 @@ static void assert_tried(const recorded *h, const int64_t *batches) {
 }
 #define ASSERT_TRIED(h, ...) assert_tried(h, (const int64_t[]){__VA_ARGS__, 0})
 
-/* Runs a whole search and checks which batches were tried, which was the largest to run, and the message of
- * the first failure. */
+/* Runs a whole search and checks the tried batches, the largest that ran, and the message of the first failure. */
 static void assert_search(story script, int64_t largest, const char *says, const int64_t *tries) {
     cleat_batch_search found = {0};
     recorded h = {0};
@@ -229,7 +228,7 @@ static void assert_search(story script, int64_t largest, const char *says, const
         if (point->ran)
             assert_string_equal(point->error, "");
         else if (!strstr(point->error, says))
-            fail_msg("batch %lld says '%s', not '%s'", (long long)point->micro_batch_size, point->error, says);
+            fail_msg("batch %lld reports '%s', not '%s'", (long long)point->micro_batch_size, point->error, says);
     }
 }
 #define TRIES(...) ((const int64_t[]){__VA_ARGS__, 0})
@@ -243,7 +242,7 @@ static void batches_double(void **state) {
     assert_search((story){.from = 100, .global_batch_size = 7}, 7, "", TRIES(1, 2, 4, 7));
 }
 
-/* One more try: the largest batch that the plan allows. */
+/* The last try is the largest batch that the plan allows. */
 static void a_plan_bounds_the_search(void **state) {
     (void)state;
     assert_search((story){.from = 12, .global_batch_size = 32, .fate = TOO_LARGE}, 11, "made-up",
@@ -279,7 +278,7 @@ static void bad_children_are_points(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
         assert_search((story){.from = 4, .global_batch_size = 4, .fate = rows[i].fate}, 2, rows[i].says,
                       TRIES(1, 2, 4));
-    /* A result that has been reported remains valid. */
+    /* A reported result remains valid. */
     assert_search((story){.from = 4, .global_batch_size = 4, .fate = CRASHES_AFTERWARDS}, 4, "", TRIES(1, 2, 4));
 }
 
@@ -321,7 +320,7 @@ static void nothing_trains(void **state) {
     }
 }
 
-/* Neither a process nor an open file remains. */
+/* No process and no open file remains. */
 static void children_leave_nothing(void **state) {
     (void)state;
     story hangs = {.from = 2, .global_batch_size = 2, .fate = HANGS};
@@ -340,7 +339,7 @@ static void no_signal(int signal) {
     (void)signal;
 }
 
-/* The timer of the caller fires continuously: every wait is interrupted. */
+/* The caller's timer fires continuously: every wait is interrupted. */
 static void interruptions_do_not_matter(void **state) {
     struct sigaction act = {.sa_handler = no_signal}, old;
     timer_t timer;
@@ -411,8 +410,7 @@ static void set_limit(int64_t bytes) {
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", text, 1);
 }
 
-/* The same profile on ever smaller cards: the batches that run are those that the plans of a large card
- * predict. */
+/* The same profile on ever smaller cards: the batches that run are those that the large card's plans predict. */
 static void the_plan_bounds_what_runs(void **state) {
     const tiny *t = *state;
     cleat_error error = {0};
@@ -432,11 +430,11 @@ static void the_plan_bounds_what_runs(void **state) {
     const cleat_batch_point *eight = point_of(&small, 8);
     assert_false(eight->planned_fits || eight->ran);
     assert_true(eight->planned_bytes > eight->limit_bytes && eight->limit_bytes >= four);
-    /* A smaller limit of the largest buffer may change the layout a little. */
+    /* A smaller limit on buffers may change the layout slightly. */
     assert_true(llabs(eight->planned_bytes - point_of(&all, 8)->planned_bytes) <= eight->planned_bytes / 50);
     assert_true(eight->error[0] != 0);
 
-    /* A card on which that is slightly less. */
+    /* A card on which it is slightly less. */
     set_limit((int64_t)((double)(four - 1) / 0.9));
     cleat_batch_search smaller = find(t, CLEAT_OK, &error);
     assert_true(smaller.largest >= 2 && smaller.largest < 4);
@@ -450,7 +448,7 @@ static void the_plan_bounds_what_runs(void **state) {
     unsetenv("CLEAT_DEVICE_MEMORY_LIMIT");
 }
 
-/* Errors of the device or the data are reported as such, not as a batch that does not fit. */
+/* Device and data errors are reported as such, not as a batch that does not fit. */
 static void other_errors_are_themselves(void **state) {
     const tiny *t = *state;
     cleat_error error = {0};

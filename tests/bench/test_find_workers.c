@@ -1,4 +1,4 @@
-/* The worker finder: the choice and the verdict from given numbers; and measurements with samples that sleep. */
+/* The worker finder: choice and verdict from given numbers; measurements with samples that sleep. */
 /* ctest: device cost=11 with=slow_samples.c wrap=cleat_dataset_fill */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void shared_cpus(void **state) {
            "shared resources: 1 thread supplies 900 samples/s, the device alone processes 520, training 300");
 }
 
-/* Real training cannot be faster than the device: the demand was measured at a bad moment. */
+/* Real training cannot be faster than the device: the measured demand is too low. */
 static void noise(void **state) {
     (void)state;
     const cleat_worker_point points[] = {POINT(1, 900, 600)};
@@ -96,7 +96,7 @@ static void sleeping_samples_need_threads(void **state) {
         assert_int_equal(point->beyond_cpus, point->workers > search.cpus);
         if (point->samples_per_second > best) best = point->samples_per_second;
     }
-    assert_true(search.points[4].supply > search.points[1].supply); /* of eight threads, of one */
+    assert_true(search.points[4].supply > search.points[1].supply); /* eight threads, one thread */
     assert_true(search.points[4].samples_per_second > search.points[1].samples_per_second);
     assert_true(search.points[1].dry_share > 0.1);
     assert_true(search.chosen >= 2);

@@ -1,7 +1,7 @@
-/* The launches of a training step, counted and named, for a T4. A card on slow CPU cores spends 5 to 10
- * microseconds on each of them, whatever it computes. The limits are what there is now and must not grow:
- * lower them with the number. The aim is 110 (W1) and 25 (W4). And how much memory one or a few work-groups
- * walk alone, while the rest of a card waits. Plans and launches are data: no device is needed. */
+/* Counts and names the launches of a training step on a T4. With a slow CPU core, each takes 5 to 10
+ * microseconds regardless of its work. The limits are the current numbers and must not grow: lower them with
+ * the number. The aim is 110 (W1) and 25 (W4). Also limits how much memory one or a few work-groups read
+ * while the rest of the card idles. Plans and launches are data: no device. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,9 +38,9 @@ static void add(tally *t, const char *name) {
     ++t->total;
 }
 
-/* --- memory that few groups walk alone --- */
+/* --- memory that few groups read alone --- */
 
-/* A group reads 256 KiB in 5 to 10 microseconds, about what a launch costs. */
+/* A group reads 256 KiB in 5 to 10 microseconds, about the cost of a launch. */
 enum { FEW_GROUPS = 8, MAX_BYTES = 256 << 10 };
 
 static int64_t groups_of(const cleat_launch *launch) {
@@ -49,7 +49,7 @@ static int64_t groups_of(const cleat_launch *launch) {
     return groups;
 }
 
-/* Bytes of the node's workspace from `offset` up to the next offset that any launch of the node names. */
+/* Bytes of the node's workspace from `offset` to the next offset that any launch of the node uses. */
 static int64_t workspace_bytes(const cleat_plan *plan, const cleat_layout *layout, const cleat_binder *binder,
                                const cleat_node *node, int64_t offset) {
     int64_t end = layout->variants[node->index]->workspace(node, &plan->facts);
@@ -61,7 +61,7 @@ static int64_t workspace_bytes(const cleat_plan *plan, const cleat_layout *layou
     return end - offset;
 }
 
-/* Launches whose arguments are larger than what they touch, or that another test judges. */
+/* Launches whose arguments are larger than the memory they touch, or that another test covers. */
 static bool is_exception(const cleat_launch *launch) {
     static const char *const kernels[] = {
         "linear_gpu",
@@ -70,14 +70,14 @@ static bool is_exception(const cleat_launch *launch) {
         "conv_mma", /* products: bench.busy */
         "prepend_token_write",
         "prepend_token_sum",             /* one row of each sample */
-        "depthwise_conv2d_weight_total", /* the bias' elements of each part */
+        "depthwise_conv2d_weight_total", /* the bias elements of each part */
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i)
         if (strcmp(launch->kernel, kernels[i]) == 0) return true;
     return false;
 }
 
-/* Whether few groups, or the last group alone (last_group.clh), touch more than MAX_BYTES. */
+/* Whether a few groups, or the last group alone (last_group.clh), touch more than MAX_BYTES. */
 static bool is_tail(const cleat_plan *plan, const cleat_layout *layout, const cleat_binder *binder,
                     const cleat_launch *launch) {
     const int64_t groups = groups_of(launch);
@@ -91,10 +91,10 @@ static bool is_tail(const cleat_plan *plan, const cleat_layout *layout, const cl
             workspace += (double)workspace_bytes(plan, layout, binder, launch->node, arg->offset);
         if (arg->kind == CLEAT_ARG_COUNTERS) has_counters = true;
     }
-    const double cost = launch->node->op->cost(launch->node).bytes; /* less where only a part is read */
+    const double cost = launch->node->op->cost(launch->node).bytes; /* less if only a part is read */
     if (groups < FEW_GROUPS) alone = (tensors < cost ? tensors : cost) + workspace;
     if (has_counters && groups >= FEW_GROUPS) alone = workspace;
-    if (has_counters && strcmp(launch->kernel, "layer_norm_backward") == 0) /* the sums of a set, or of all sets */
+    if (has_counters && strcmp(launch->kernel, "layer_norm_backward") == 0) /* sums of one set or of all sets */
         alone = workspace / (double)groups * (double)max(min(groups, LAYER_NORM_SET), ceil_div(groups, LAYER_NORM_SET));
     if (alone <= MAX_BYTES) return false;
     print_error("%s of %s: %.0f KiB %s\n", launch->kernel, launch->node->name, alone / 1024,
@@ -119,7 +119,7 @@ static void count_graph(const cleat_plan *plan, const cleat_work_graph *graph, t
     if (layout->input_bytes > 0) add(t, "copy of inputs");
 }
 
-/* One micro-batch, forward and backward, and the update. */
+/* Forward and backward of one micro-batch, and the update. */
 static tally launches_of(const char *workload, cleat_precision precision, const cleat_device_facts *facts) {
     cleat_bench_network network;
     cleat_workload *work = NULL;

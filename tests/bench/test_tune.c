@@ -23,7 +23,7 @@
 #include "session/tuned_cache.h"
 #include "train/tiny.h"
 
-static char folder[64]; /* cache folder of this program; each test begins without a tuning table */
+static char folder[64]; /* this program's cache folder; each test begins without a tuning table */
 
 /* Replaces the tuning files shipped with the library; each test begins with files that match no device. */
 static char shipped_text[2][4096];
@@ -92,8 +92,7 @@ typedef struct stage {
     int64_t length;
 } stage;
 
-/* An attention over `length` positions, for which fast kernels are several hundred times faster than the
- * plain one. */
+/* An attention over `length` positions, for which fast kernels are several hundred times as fast as the plain one. */
 static stage stage_open(int64_t length) {
     stage s = {.device = device_open(), .length = length};
     assert_int_equal(cleat_store_create(&s.store, NULL), CLEAT_OK);
@@ -170,7 +169,7 @@ static void what_is_out_is_not_run(void **state) {
     stage_close(&s);
 }
 
-/* Binds a kernel that does not exist. */
+/* Binds a missing kernel. */
 static void bind_broken(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "arithmetic.cl", "no_such_kernel", CLEAT_F32);
     cleat_launch_items(binder, 1);
@@ -206,7 +205,7 @@ static void memory_is_respected(void **state) {
     request.limit = 1000;
     assert_int_equal(cleat_autotune_run(&request, &result, &error), CLEAT_ERR_FIT);
     assert_int_equal(cleat_device_peak(s.device), 0);
-    request.limit = 1 << 20; /* 2 x 64 x 3 x 64 and 2 x 64 x 64 floats, and little more */
+    request.limit = 1 << 20; /* slightly more than 2 x 64 x 3 x 64 and 2 x 64 x 64 floats */
     must(cleat_autotune_run(&request, &result, &error), &error);
     assert_true(cleat_device_peak(s.device) > 0 && cleat_device_peak(s.device) <= request.limit);
     s.device->fail_buffer = -1;
@@ -297,7 +296,7 @@ static void a_bad_file_is_not_used(void **state) {
     assert_int_equal(h.warnings, 1);
     cleat_tuning_destroy(tuning);
     tuning = new_table(device);
-    /* table of other kernels: logged, but not an error */
+    /* a table of other kernels: logged, but not an error */
     tuning->kernels[0] = tuning->kernels[0] == '0' ? '1' : '0';
     write_table(device, tuning);
     assert_int_equal(load(device, &h), -1);
@@ -402,7 +401,7 @@ static void bad_shipped_files_are_passed_over(void **state) {
 
 /* --- CLBlast -------------------------------------------------------------------------------------------------- */
 
-/* All parameter sets are valid on any card, in work-groups of 256 with 32 KiB of local memory, and no set
+/* All parameter sets are valid on any card with work-groups of 256 and 32 KiB of local memory, and no set
  * occurs twice. */
 static void clblasts_sets_are_sound(void **state) {
     (void)state;
@@ -505,7 +504,7 @@ static cleat_tune_report tune(const cleat_profile *profile) {
     return report;
 }
 
-/* Number of measured keys; the file has the selection of each. */
+/* The number of measured keys; the file has each one's selection. */
 static size_t count_saved(const cleat_tune_report *report, const cleat_tuning_table *tuning) {
     size_t measured = 0;
     for (size_t i = 0; i < report->count; ++i) {
@@ -545,7 +544,7 @@ static void tuning_is_kept_and_used(void **state) {
     cleat_tuning_destroy(tuning);
     cleat_tune_free(&report);
 
-    /* The entries of another profile are added to the existing ones. */
+    /* Another profile's entries are added to the existing ones. */
     size_t before = measured;
     cleat_profile *wider = tiny_profile(*state, SET("model.d_model=32"));
     report = tune(wider);
@@ -556,7 +555,7 @@ static void tuning_is_kept_and_used(void **state) {
     bench_close(&b);
 }
 
-/* Another process that tunes at the same time, and writes its table after this one has its first result. */
+/* Another process tunes concurrently, and writes its table after this one has its first result. */
 typedef struct neighbour {
     const cleat_device *device;
     size_t calls, in_file; /* at the last call */
@@ -602,7 +601,7 @@ static const cleat_variant *last(const cleat_node *node, const cleat_device_fact
     return found;
 }
 
-/* Writes a table that lists `pick` for every node with more than one variant, as if it had been tuned. */
+/* Writes a table that lists `pick` for every node with several variants, as if tuned. */
 static void write_picked(bench *b, pick_fn pick) {
     cleat_session *session = session_of(b);
     const cleat_plan *plan = session->work->plan;
@@ -650,17 +649,17 @@ static void runs_and_plans_follow_the_table(void **state) {
     cleat_session_destroy(session);
     cleat_tuning_destroy(tuning);
 
-    /* The same run up to rounding, and without the table bit-identical. */
+    /* The same run up to rounding, and bit-identical without the table. */
     tiny_train_to(CLEAT_OK, t, "tuned", SET("train.batch_size=auto"), false, 0);
     double distance = tiny_distance(t, "default", "tuned");
-    if (!(distance < 1e-3)) fail_msg("other kernels lead elsewhere: %g", distance);
+    if (!(distance < 1e-3)) fail_msg("other kernels give another result: %g", distance);
     setenv("CLEAT_TUNED", "never", 1);
     tiny_train_to(CLEAT_OK, t, "never", SET("train.batch_size=auto"), false, 0);
     tiny_assert_same_run(t, "default", "never");
     bench_close(&b);
 }
 
-/* A table of variants that no longer exist plans and runs like no table. */
+/* A table of removed variants plans and runs like no table. */
 static void variants_may_go(void **state) {
     bench b = bench_open(*state);
     captured h = {0};
@@ -710,7 +709,7 @@ static void build_with_idle(const cleat_model *model, cleat_graph *graph, cleat_
     cleat_emit(graph, &idle, NULL, 0, &built->output, 1);
 }
 
-/* A card that holds the plan of the default kernels to the byte: kernels that need more workspace must not
+/* A card that exactly fits the plan of the default kernels: kernels that require more workspace must not
  * prevent the profile from running. */
 static void tuned_kernels_do_not_cost_the_fit(void **state) {
     bench b = bench_open(*state);
@@ -732,7 +731,7 @@ static void tuned_kernels_do_not_cost_the_fit(void **state) {
     request.exactly = true;
     must(cleat_fit_search(&request, &tight, NULL, NULL, 0, &error), &error);
     assert_int_equal(cleat_plan_bytes(tight.work->plan), bytes);
-    request.limit = bytes / 2; /* a profile that fits with neither is refused */
+    request.limit = bytes / 2; /* a profile that fits neither is refused */
     cleat_fit_result none = {0};
     assert_int_equal(cleat_fit_search(&request, &none, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
     cleat_fit_result_clear(&plain);

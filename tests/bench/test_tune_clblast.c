@@ -1,6 +1,6 @@
-/* The search for CLBlast's parameters: the combination chosen from measured times, and on a device, that it
- * ends with valid parameters or none, and does not affect the calling process. No test opens OpenCL in this
- * process before it forks. CLBlast compiles four times (half a minute in all with PoCL, once). */
+/* The search for CLBlast's parameters: the combination chosen from measured times; on a device, the search
+ * ends with valid parameters or none and does not affect the calling process. No test opens OpenCL in this
+ * process before it forks. CLBlast compiles four times (half a minute in total with PoCL, once). */
 /* ctest: device slow cost=37 */
 #include <math.h>
 #include <setjmp.h>
@@ -20,8 +20,7 @@
 
 /* --- selection ------------------------------------------------------------------------------------------------ */
 
-/* Times of a product with this number of multiplications that takes `large` and `direct` seconds with every
- * set. */
+/* Times of a product with this number of multiplications, which takes `large` and `direct` seconds with every set. */
 static cleat_clblast_times times(double multiplications, double uses, double large, double direct) {
     cleat_clblast_times made = {.uses = uses, .multiplications = multiplications};
     for (int i = 0; i < CLEAT_CLBLAST_SETS; ++i) {
@@ -41,7 +40,7 @@ static void small_products_may_be_direct(void **state) {
     const cleat_clblast_times *const all[] = {&heavy, &middle, &light};
     heavy.seconds[CLEAT_CLBLAST_LARGE][2] = 2.5;
     middle.seconds[CLEAT_CLBLAST_DIRECT][1] = 0.5;
-    light.seconds[CLEAT_CLBLAST_DIRECT][3] = 0.19; /* gains less than the middle one loses */
+    light.seconds[CLEAT_CLBLAST_DIRECT][3] = 0.19; /* gains less than the middle product loses */
     cleat_clblast_choice choice = cleat_clblast_choose(all, 3);
     assert_int_equal(choice.large, 2);
     assert_int_equal(choice.direct, 1);
@@ -55,7 +54,7 @@ static void one_way_may_be_best_for_all(void **state) {
     (void)state;
     cleat_clblast_times heavy = times(1e9, 1, 3, 2), light = times(1e5, 1, 3, 2);
     const cleat_clblast_times *const all[] = {&heavy, &light};
-    heavy.seconds[CLEAT_CLBLAST_LARGE][4] = 2.5; /* used for larger products than these */
+    heavy.seconds[CLEAT_CLBLAST_LARGE][4] = 2.5; /* used for products larger than these */
     cleat_clblast_choice choice = cleat_clblast_choose(all, 2);
     assert_true(goes_direct(&choice, 1e9));
     assert_int_equal(choice.large, 4);
@@ -65,7 +64,7 @@ static void one_way_may_be_best_for_all(void **state) {
     assert_false(goes_direct(&choice, 1));
 }
 
-/* A set that was not measured, or that failed, in the heaviest product is never chosen. */
+/* A set that failed or was not measured in the heaviest product is never chosen. */
 static void what_failed_is_not_taken(void **state) {
     (void)state;
     cleat_clblast_times only = times(1e6, 1, INFINITY, 1);

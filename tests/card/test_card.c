@@ -1,5 +1,5 @@
-/* Card files: every file of the library is valid and is found by its own device names; invalid files are
- * refused with file, line and a remedy; a file truncated or damaged at any byte is either read or refused. */
+/* Card files: every file of the library is valid and matches its own device names; invalid files are refused
+ * with file, line and remedy; a file truncated or damaged at any byte is either read or refused. */
 /* ctest: quick */
 #include "card/file.h"
 #include "core/memory.h"
@@ -96,7 +96,7 @@ static void every_card_matches_itself(void **state) {
     }
 }
 
-/* Cards of the same name differ in memory by more than the tolerance of the match. */
+/* Cards of the same name differ in memory by more than the match's tolerance. */
 static void no_two_cards_are_one(void **state) {
     (void)state;
     for (size_t i = 0; i < cleat_card_count(); ++i)
@@ -104,7 +104,7 @@ static void no_two_cards_are_one(void **state) {
             cleat_card a = open_card(cleat_card_name(i)), b = open_card(cleat_card_name(j));
             double small = (double)a.facts.memory_total, large = (double)b.facts.memory_total;
             if (a.facts.vendor != b.facts.vendor || a.facts.kind != b.facts.kind) continue;
-            assert_true(*a.match && *b.match); /* "any" is allowed for only one of vendor and kind */
+            assert_true(*a.match && *b.match); /* either vendor or kind may be "any", but not both */
             if (strcmp(a.match, b.match) != 0) {
                 char parts[sizeof a.match], *rest = parts;
                 snprintf(parts, sizeof parts, "%s", a.match);
@@ -116,7 +116,7 @@ static void no_two_cards_are_one(void **state) {
         }
 }
 
-/* A device as a driver could list it, and the name of its card, or NULL. */
+/* A device as listed by a driver, and the name of its card, or NULL. */
 typedef struct device_row {
     const char *name;
     cleat_vendor vendor;
@@ -317,7 +317,7 @@ static void wrong_files_are_refused(void **state) {
     }
 }
 
-/* Values of [speed] that a card file may leave out, since they have to be measured, share the source `measured`. */
+/* Values of [speed] that a card file may omit, because they have to be measured, share the source `measured`. */
 static bool is_measured(const char *name) {
     static const char *const names[] = {"matrix_efficiency", "lstm_efficiency", "product_us", "matrix_product_us",
                                         "within"};
@@ -326,7 +326,7 @@ static bool is_measured(const char *name) {
     return false;
 }
 
-/* Every other value of a card file has a source under its name; extensions share one. */
+/* Every other value of a card file has a source with its name; extensions share one. */
 static void every_figure_needs_its_source(void **state) {
     (void)state;
     for (const cleat_key *key = cleat_card_schema.keys; key->name; ++key) {

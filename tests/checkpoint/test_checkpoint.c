@@ -1,8 +1,8 @@
-/* Checkpoints: saved state is restored, damage is detected, and a process killed at any moment leaves a run
- * that can be opened.
+/* Checkpoints: saved state is restored, damage is detected, and a process killed at any moment leaves a
+ * usable run.
  *
- * The library's file-system calls go through the functions below, which count them and make the n-th one fail
- * or kill the process. */
+ * The library's file-system calls go through the functions below, which count them and make the n-th fail or
+ * kill the process. */
 /* ctest: quick */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/write.h"
@@ -42,8 +42,7 @@ int rename(const char *from, const char *to) {
     return fault() ? -1 : (int)syscall(SYS_rename, from, to);
 }
 
-/* Unlike a power failure, killing a process loses nothing it has written: the call is counted, but not
- * executed. */
+/* Unlike a power failure, a kill loses nothing that was written: the call is counted, but not executed. */
 int fsync(int file) {
     (void)file;
     return fault() ? -1 : 0;
@@ -116,7 +115,7 @@ static void fill(content_arrays *arrays, int64_t step) {
     arrays->optim[0] = (cleat_st_tensor){"weight.moment1", CLEAT_ST_F32, 2, {4, 3}, arrays->moment};
 }
 
-/* Writes a preprocessor of two files. */
+/* Writes a preprocessor with two files. */
 static cleat_status save_fitted(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     static const char *const files[] = {"vocab.txt", "labels.txt"};
     cleat_status status = CLEAT_OK;
@@ -146,7 +145,7 @@ static void must_save(int64_t step, bool best, int64_t keep) {
     if (save(step, best, keep, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* Asserts that a checkpoint is complete: its arrays are those of its step. */
+/* Asserts that a checkpoint is complete: its arrays match its step. */
 static void expect_whole(const cleat_checkpoint *checkpoint) {
     content_arrays want, got;
     cleat_error error = {0};
@@ -160,7 +159,7 @@ static void expect_whole(const cleat_checkpoint *checkpoint) {
     assert_memory_equal(got.moment, want.moment, sizeof want.moment);
 }
 
-/* The step of the checkpoint that a resume opens; -1 if none exists. */
+/* Returns the step of the checkpoint that a resume opens; -1 if none exists. */
 static int64_t last_step(void) {
     cleat_checkpoint *checkpoint = NULL;
     cleat_error error = {0};
@@ -233,7 +232,7 @@ static void every_bit_of_the_state_comes_back(void **test) {
                                .metrics_records = 42,
                                .n_buckets = 2,
                                .micro_batch_sizes = {8, 3},
-                               .skipped_steps = 5}; /* in f16, before it was resumed in another precision */
+                               .skipped_steps = 5}; /* in f16, before a resume in another precision */
     snprintf(state.profile_hash, sizeof state.profile_hash, "0123456789abcdef0123456789abcdef");
     fill(&arrays, 123);
     const cleat_checkpoint_content content = {&state, arrays.model, 2,    arrays.optim, 1,   settings,
@@ -304,7 +303,7 @@ static void a_step_saved_again_replaces_itself(void **test) {
     static const char *const one[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000010"};
     expect_folders(one, 2);
     assert_int_equal(last_step(), 20);
-    /* a run that was resumed from an earlier step leaves later steps behind; the best remains */
+    /* a run resumed from an earlier step leaves later steps behind; the best remains */
     must_save(15, false, 3);
     static const char *const after[] = {"ckpt-E002-S000020.2", "ckpt-E001-S000015", "ckpt-E001-S000010"};
     expect_folders(after, 3);
@@ -331,7 +330,7 @@ static void names_are_parsed_strictly(void **test) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) assert_false(cleat_checkpoint_name_parse(bad[i], &name));
 }
 
-/* Of one step the copy that was written last comes first. */
+/* Of several copies of one step, the newest comes first. */
 static void the_newest_is_listed_first(void **test) {
     (void)test;
     enum { COPIES = 12 };
@@ -395,7 +394,7 @@ static void every_flipped_bit_and_every_cut_is_noticed(void **test) {
     }
 }
 
-/* Replaces the text from `from` up to, but not including, `to` by `instead`. */
+/* Replaces the text from `from` up to `to`, exclusive, with `instead`. */
 static void replace(char *text, const char *from, const char *to, const char *instead) {
     char *start = strstr(text, from), *end = start ? strstr(start, to) : NULL;
     if (!end) fail_msg("no '%s' and '%s' in %s", from, to, text);
@@ -403,7 +402,7 @@ static void replace(char *text, const char *from, const char *to, const char *in
     memcpy(start, instead, strlen(instead));
 }
 
-/* Of a changed state.json. */
+/* Checks refusals of a changed state.json. */
 static void correct_hash(char *text) {
     char hash[33], *start = text + strlen("{\"state\":"), *end = strstr(text, ",\"hash\":\"");
     cleat_hash_text(start, (size_t)(end - start), hash);
@@ -420,7 +419,7 @@ static void read_state(char text[4096], char path[256]) {
     cleat_free(data);
 }
 
-/* A hostile checkpoint, whose hashes are right: its files are those of its folder, or it is refused. */
+/* A hostile checkpoint with correct hashes: it is refused unless its files are in its folder. */
 static void no_file_outside_the_folder_is_named(void **test) {
     (void)test;
     static const char *const names[] = {"../model.safetensors", "/etc/passwd", "a/b"};
@@ -438,7 +437,7 @@ static void no_file_outside_the_folder_is_named(void **test) {
     overwrite(path, whole, strlen(whole));
     snprintf(path, sizeof path, "%s/last", run);
     overwrite(path, "../ckpt-E001-S000010\n", 21);
-    assert_int_equal(last_step(), 10); /* found by its name in the run's own folder */
+    assert_int_equal(last_step(), 10); /* found by name in the run's folder */
     assert_non_null(strstr(warnings, "no file 'last' that names a checkpoint"));
 }
 
@@ -460,7 +459,7 @@ static void a_checkpoint_of_before_opens(void **test) {
     assert_int_equal(last_step(), 10);
 }
 
-/* Evaluation and exports do not read the optimizer's state, damaged or not; a resume does. */
+/* A resume reads the optimizer's state, damaged or not; evaluations and exports do not. */
 static void an_evaluation_needs_no_optimizer(void **test) {
     (void)test;
     char path[256];
@@ -505,7 +504,7 @@ static void a_resume_falls_back_to_what_is_intact(void **test) {
     assert_int_equal(last_step(), 50);
 }
 
-/* Its removal at the next save would lose it; a resume and an evaluation say so instead. */
+/* The next save would remove it; a resume and an evaluation report it instead. */
 static void another_version_is_refused(void **test) {
     (void)test;
     char path[256], whole[4096], text[4096], format[32];
@@ -526,11 +525,11 @@ static void another_version_is_refused(void **test) {
         assert_int_equal(cleat_checkpoint_open_source(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
         assert_int_equal(cleat_checkpoint_open_best(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
     }
-    must_save(20, false, 4); /* `last` is intact; a save would still remove the other one */
+    must_save(20, false, 4); /* `last` is intact; a save would still remove the damaged one */
     assert_int_equal(cleat_checkpoint_open_last(run, &checkpoint, &error), CLEAT_ERR_NOT_SUPPORTED);
 }
 
-/* A link in each place where a save removes or writes: what is outside stays, also a checkpoint moved there. */
+/* Links wherever a save removes or writes: files outside are kept, including a checkpoint moved there. */
 static void nothing_outside_of_the_run_changes(void **test) {
     (void)test;
     static const char *const folders[] = {".tmp-ckpt", ".tmp-old-ckpt-E001-S000010", ".tmp-x", "ckpt-E000-S000003"};
@@ -563,7 +562,7 @@ static void nothing_outside_of_the_run_changes(void **test) {
     assert_int_equal(system(command), 0);
 }
 
-/* What a kill leaves is removed; files of others, with similar names, are not. */
+/* Leftovers of a kill are removed; other files with similar names are not. */
 static void leftovers_of_kills_are_removed(void **test) {
     (void)test;
     char command[1024];
@@ -582,7 +581,7 @@ static void leftovers_of_kills_are_removed(void **test) {
     assert_int_equal(system(command), 0);
 }
 
-/* By every name of a checkpoint; of earlier versions, resolved.ini beside it. */
+/* Found by every name of a checkpoint; for earlier versions, resolved.ini is beside it. */
 static void the_profile_is_found(void **test) {
     (void)test;
     char file[CLEAT_CHECKPOINT_PATH], path[CLEAT_CHECKPOINT_PATH], *text;
@@ -630,7 +629,7 @@ static void another_model_is_refused(void **test) {
     assert_non_null(strstr(error.text, "model.d_model is 64 in the checkpoint, 128 in the profile"));
     assert_non_null(strstr(error.text, "model.layers is absent"));
     assert_null(strstr(error.text, "model.heads"));
-    assert_null(strstr(error.text, "model.network")); /* it did not exist when the checkpoint was written */
+    assert_null(strstr(error.text, "model.network")); /* it was created after the checkpoint */
     assert_non_null(strstr(error.text, "model.positions is auto in the checkpoint, 64 in the profile"));
 
     fill(&got, 77);
@@ -649,8 +648,7 @@ static void another_model_is_refused(void **test) {
 
 /* --- faults in the middle ------------------------------------------------------------------------------------- */
 
-/* Runs a save in a child that is killed at its n-th file-system call; returns true if the save completed
- * first. */
+/* Runs a save in a child that is killed at its n-th file-system call; returns true if the save completes first. */
 static bool killed_save(int64_t step, bool best, long n) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -682,11 +680,11 @@ static void a_kill_at_any_call_leaves_a_run_that_opens(void **test) {
         if (done) assert_int_equal(now, step);
         if (now >= 0 && cleat_checkpoint_exists(run)) assert_int_equal(best_step() % 10, 0);
         before = now;
-        step += 10; /* the next save finds the files this one left, and must remove them */
+        step += 10; /* the next save must remove the files that this one left */
     }
     assert_true(n > 15);
     assert_false(has_leftovers());
-    /* the same step repeatedly, as in a run that is resumed */
+    /* the same step repeatedly, as in a resumed run */
     for (n = 1; !killed_save(step, true, n); ++n) {
         assert_true(last_step() >= step - 10);
         must_save(step, n % 2, 2);

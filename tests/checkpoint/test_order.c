@@ -1,9 +1,9 @@
-/* The order of system calls of a save, which no kill can show, because only a power failure loses what was
- * not synced: every file is written under a temporary name, synced, renamed, and its folder synced; the
+/* The order of a save's system calls, which kills cannot test, because only a power failure loses unsynced
+ * data. Every file is written under a temporary name, synced and renamed, and its folder is synced; the
  * checkpoint is read back before it gets its name; `best` is replaced before `last`; older checkpoints are
  * removed at the end.
  *
- * The library's calls go through the functions below, which record them and can damage what is written. */
+ * The library's calls go through the functions below, which record them and can damage written data. */
 /* ctest: quick */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/write.h"
@@ -27,9 +27,9 @@
 static char root[64], run[96];
 static char calls[1 << 16];
 static bool records;
-static const char *damaged; /* the first byte written to a file with this in its path is changed; NULL: none */
+static const char *damaged; /* changes the first byte written to a file with this in its path; NULL: none */
 
-/* The path within the run, without the random parts of temporary names. */
+/* The path within the run, without random parts of temporary names. */
 static void shorten(const char *path, char text[512]) {
     const size_t length = strlen(run);
     if (strncmp(path, run, length) == 0) path += length;
@@ -47,7 +47,7 @@ static void record(const char *what, const char *from, const char *to) {
     char line[1200];
     snprintf(line, sizeof line, "%s %s%s%s\n", what, a, to ? " " : "", b);
     const size_t size = strlen(line);
-    const char *last = used >= size ? calls + used - size : ""; /* parts of a file are one write, or one read */
+    const char *last = used >= size ? calls + used - size : ""; /* parts of a file count as one write or read */
     if (strcmp(last, line) != 0 && used + size < sizeof calls) memcpy(calls + used, line, size + 1);
 }
 
@@ -146,7 +146,7 @@ static cleat_status save(int64_t step, const cleat_dataset_class *type, cleat_er
     return status;
 }
 
-/* Finds the line in the record from `after` on, and returns the place behind it. */
+/* Finds the line in the record after `after`, and returns the position behind it. */
 static const char *find(const char *after, const char *line) {
     char whole[700];
     snprintf(whole, sizeof whole, "%s\n", line);
@@ -162,8 +162,8 @@ static void absent(const char *from, const char *to, const char *line) {
     if (at && at < to) fail_msg("'%s' comes too early:\n%s", line, calls);
 }
 
-/* Written under a temporary name, synced, renamed, its folder synced; nothing is written to it after its
- * sync. Returns the place behind. */
+/* Checks that a file is written under a temporary name, synced, renamed, and its folder synced, without
+ * writes after its sync. Returns the position behind. */
 static const char *expect_durable(const char *after, const char *folder, const char *name) {
     char line[600];
     const char *slash = *folder ? "/" : "", *shown = *folder ? folder : ".";
@@ -208,7 +208,7 @@ static void a_save_is_durable_in_order(void **test) {
     find(last, "rename ckpt-E001-S000010 .tmp-old-ckpt-E001-S000010");
 }
 
-/* Nothing is written in place: a reader, or a kill, never meets half a file under its own name. */
+/* Nothing is written in place: neither a reader nor a kill ever finds half a file under its final name. */
 static void nothing_is_written_in_place(void **test) {
     (void)test;
     cleat_error error = {0};
@@ -227,7 +227,7 @@ static void last_is(const char *wanted) {
     cleat_checkpoint_close(checkpoint);
 }
 
-/* A byte that the disk changed, in each file whose hash is known before it is written. */
+/* The disk changes a byte in each file whose hash is known before it is written. */
 static void a_damaged_write_does_not_count(void **test) {
     (void)test;
     static const char *const files[] = {"model.safetensors", "optim.safetensors", "profile.ini", "state.json"};
@@ -245,7 +245,7 @@ static void a_damaged_write_does_not_count(void **test) {
     last_is("ckpt-E001-S000020");
 }
 
-/* Fitted preprocessing that its reader refuses: the run says so at once, not when the checkpoint is needed. */
+/* A fitted preprocessor that its reader refuses: the save fails at once, not when the checkpoint is needed. */
 static void fitted_files_are_read_back(void **test) {
     (void)test;
     cleat_error error = {0};

@@ -26,7 +26,7 @@ exits() {
 # says out|err TEXT: checks that the last command printed TEXT.
 says() {
     checks=$((checks + 1))
-    grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not say '$2'"
+    grep -qF -- "$2" "$scratch/$1" || complain "std$1 does not contain '$2'"
 }
 
 # lacks out|err TEXT: checks that the last command did not print TEXT.
@@ -46,17 +46,17 @@ json() {
     checks=$((checks + 1))
     # shellcheck disable=SC2016 # CMake's variable, not the shell's
     printf 'file(READ "%s" text)\nstring(JSON value GET "${text}" %s)\n' "$scratch/out" "$*" >"$scratch/json.cmake"
-    cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "no JSON, or no member '$*' in it"
+    cmake -P "$scratch/json.cmake" >"$scratch/json.log" 2>&1 || complain "not JSON, or without the member '$*'"
 }
 
-# within_limits: checks that the last command, `cleat verify` without files, called no error ok that is above its limit.
+# within_limits: checks that the last command, `cleat verify` without files, accepted no error above its limit.
 within_limits() {
     checks=$((checks + 1))
     awk '/ ok / { rows++; sub(/.*the worst at /, ""); if (!/^[0-9.e+-]+ of its/ || $1 + 0 > 1) wrong = 1 } END { exit wrong || !rows }' \
         "$scratch/out" || complain "a row says ok, with an error above its limit"
 }
 
-# require_device: skips the test where the program $cleat finds no device.
+# require_device: skips the test if the program $cleat finds no device.
 require_device() {
     local listed
     if ! listed=$("$cleat" devices --json) || [[ $listed == "[]" ]]; then
@@ -65,7 +65,7 @@ require_device() {
     fi
 }
 
-# require_python: skips the test where there is no python3.
+# require_python: skips the test without python3.
 require_python() {
     if ! command -v python3 >/dev/null; then
         echo "skipped, no python3"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a finished run is good for: predictions of longer and other inputs, a resume.
+# Uses of a finished run: predictions of longer and other inputs, a resume.
 #   test_checkpoint.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail
@@ -12,7 +12,7 @@ device=${CLEAT_TEST_DEVICE:-auto}
 small=(--device "$device" --set model.layers=1 --set train.warmup_steps=0 --set train.epochs=1 --set run.self_check=never)
 encoder=(--set model.d_model=32 --set model.heads=2 --set model.d_ff=64)
 
-# repeat N TEXT: the text N times.
+# repeat N TEXT: prints the text N times.
 repeat() {
     printf "$2%.0s" $(seq "$1")
 }
@@ -28,8 +28,8 @@ rows() {
     tail -n +2 "$scratch/out_dir/predictions.csv" | wc -l
 }
 
-# A chain longer than every one of the training is predicted whole by the run's own resolved.ini; a chain longer than
-# data.max_length is predicted as far as that allows, which is an error.
+# With the run's resolved.ini, a chain that is longer than all training chains is predicted completely. A chain longer than
+# data.max_length is truncated, which is an error.
 test_longer_chains() {
     local line=("$cleat" predict "$scratch/rna_run/resolved.ini" --checkpoint "$scratch/rna_run" --data "$scratch/long.fasta" --out "$scratch/out_dir")
     printf '>short\nGGGAAACCC\n>long\n%s\n' "$(repeat 20 GCAU)" >"$scratch/long.fasta"
@@ -45,7 +45,7 @@ test_longer_chains() {
     exits 0 test "$(rows)" = 189
 }
 
-# A checkpoint folder is enough, also away from its run and from the folder of the training.
+# A checkpoint folder is enough, even outside its run and the folder of the training.
 test_alone() {
     local options=(--device "$device" --out "$scratch/out_dir" --data "$scratch/two.fasta") checkpoint with
     printf '>a\nGGGAAACCC\n>b\nGCGCUUCGGCGC\n' >"$scratch/two.fasta"
@@ -66,7 +66,7 @@ test_alone() {
     exits 4 "$cleat" predict --checkpoint "$scratch/rna_run" --device no_such_device --data "$scratch/two.fasta" --out "$scratch/out_dir"
 }
 
-# Of data, relative to the folder of the training; other data count as a whole.
+# Evaluations use the run's data relative to the training folder; other data are used as a whole.
 test_eval_alone() {
     exits 0 "$cleat" eval --checkpoint "$scratch/rna_run" --device "$device" --json
     json lddt
@@ -82,7 +82,7 @@ test_eval_alone() {
     says err "$scratch/absent: no such file or folder"
 }
 
-# Standard input and output; nothing is left behind.
+# Standard input and output; no files remain.
 test_streams() {
     mkdir "$scratch/tmp"
     export TMPDIR=$scratch/tmp

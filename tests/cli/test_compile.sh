@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kernels that helper processes compile before the first step: the same bits as without them, whatever becomes of them.
+# Helper processes compile kernels before the first step: same bits as without helpers, whether they finish or not.
 #   test_compile.sh CLEAT SOURCE_DIR
 # ctest: device cost=40
 set -euo pipefail
@@ -24,7 +24,7 @@ run=("$source/profiles/series_dense.ini" --device cpu --log debug --progress lin
     --set data.test_rows=100 --set model.hidden=16 --set model.layers=1 --set train.epochs=1 --set train.warmup_steps=1
     --set train.effective_batch_size=64 --set run.monitor=none)
 
-# with_cache NAME COMMAND...: the folder of all caches is $scratch/NAME.
+# with_cache NAME COMMAND...: runs the command with all caches in $scratch/NAME.
 with_cache() {
     local cache=$scratch/$1
     shift
@@ -32,14 +32,14 @@ with_cache() {
     env CLEAT_CACHE_DIR="$cache/cleat" POCL_CACHE_DIR="$cache/pocl" "$@"
 }
 
-# train NAME [ENVIRONMENT...]: a run with its own caches.
+# train NAME [ENVIRONMENT...]: trains a run with separate caches.
 train() {
     local name=$1
     shift
     with_cache "$name" env "$@" "$cleat" train "${run[@]}" --out "$scratch/runs/$name"
 }
 
-# same_bits NAME: the run NAME made the parameters of the run without helpers.
+# same_bits NAME: the run NAME has the parameters of the run without helpers.
 same_bits() {
     local one other
     one=$(echo "$scratch"/runs/alone/ckpt-*)
@@ -59,7 +59,7 @@ helper() {
     echo "$found"
 }
 
-# hurt SIGNAL NAME [ENVIRONMENT...]: sends the signal to a helper in the middle of its work.
+# hurt SIGNAL NAME [ENVIRONMENT...]: sends the signal to a working helper.
 hurt() {
     local signal=$1 name=$2 process found
     shift 2
@@ -72,7 +72,7 @@ hurt() {
     sleep 0.3
     kill -s "$signal" "$found" || return 98
     wait "$process" || return $?
-    ! kill -0 "$found" 2>/dev/null # it has ended, and its parent has waited for it
+    ! kill -0 "$found" 2>/dev/null # it ended, and its parent waited for it
 }
 
 test_same_bits() {
@@ -99,7 +99,7 @@ test_hurt() {
     same_bits stopped
 }
 
-# A cache that is a file: nothing is remembered, so no process helps.
+# The cache is a file: nothing can be cached, so no helper starts.
 test_no_cache() {
     mkdir -p "$scratch/none"
     : >"$scratch/none/cleat"
@@ -108,7 +108,7 @@ test_no_cache() {
     same_bits none
 }
 
-# No kernel of the list waits for values that another one would have written, such as the lists of an embedding's gradient.
+# No kernel of the list depends on values that another kernel writes, such as the lists of an embedding's gradient.
 test_texts() {
     awk 'BEGIN { print "text,label"; for (i = 0; i < 120; ++i) printf "a word %d of %d and more,%s\n", i, i % 7, i % 2 ? "odd" : "even" }' >"$scratch/texts.csv"
     exits 0 with_cache texts "$cleat" train "$source/profiles/text_classify.ini" --device cpu --log debug --progress lines \
@@ -117,7 +117,7 @@ test_texts() {
     lacks err "they "
 }
 
-# ended SIGNAL: whether the helpers end with the run.
+# ended SIGNAL: checks that the helpers end with the run.
 ended() {
     local process found i
     mkdir -p "$scratch/ended$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shell completions and manual pages, which the program prints from its tables of options. Needs no device.
+# Shell completions and manual pages, which the program prints from its option tables. Needs no device.
 #   test_completion.sh CLEAT
 # ctest: quick
 set -euo pipefail
@@ -9,12 +9,12 @@ source "$(dirname "$0")/checks.sh"
 
 commands=$("$cleat" --help | sed -n '/^usage/,/^options/s/^  \([a-z-]*\) .*/\1/p')
 
-# options_of COMMAND: the options that its help lists.
+# options_of COMMAND: prints the options in its help.
 options_of() {
     "$cleat" "$1" --help | sed -n 's/^  \(--[a-z-]*\) .*/\1/p'
 }
 
-# completes WANTED WORD...: checks that bash completes the last word to exactly WANTED, one after the other.
+# completes WANTED WORD...: checks that bash completes the last word to exactly the words WANTED, in order.
 completes() {
     local wanted=$1 found
     shift
@@ -22,7 +22,7 @@ completes() {
     # shellcheck disable=SC2016 # variables of the inner bash
     found=$(cd "$scratch/files" && bash -c 'source "$1"; shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _cleat; echo "${COMPREPLY[*]}"' bash "$scratch/cleat.bash" "$@" 2>&1)
-    [[ $found == "$wanted" ]] || complain "'$*' is completed to '$found' instead of '$wanted'"
+    [[ $found == "$wanted" ]] || complain "'$*' completes to '$found' instead of '$wanted'"
 }
 
 test_bash() {
@@ -59,7 +59,7 @@ test_bash() {
     completes "" cleat no_such_command x
 }
 
-# Each option of each command's help is completed.
+# Every option in a command's help is completed.
 test_all_options() {
     local command option options
     for command in $commands; do
@@ -72,7 +72,7 @@ test_all_options() {
     done
 }
 
-# Other shells read their scripts, where they are installed.
+# Other shells, if installed, parse their scripts.
 test_other_shells() {
     local shell
     for shell in zsh fish; do
@@ -94,7 +94,7 @@ test_other_shells() {
     says err "expected 'bash', 'zsh' or 'fish'"
 }
 
-# Every command has a page, each option of its help is in it, and man and groff find no fault.
+# Every command has a page with all options of its help, and man and groff report no faults.
 test_pages() {
     local command option options page
     mkdir "$scratch/man"

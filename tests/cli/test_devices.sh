@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cleat devices: what is not usable, and why; and the warning of a run that falls on the CPU while a card is installed.
+# cleat devices: unusable devices and the causes; the warning of a run that uses the CPU although a card is installed.
 # The machines are folders (CLEAT_SYSTEM_ROOT).
 #   test_devices.sh CLEAT SOURCE STUB_DRIVER
 # ctest: device quick
@@ -20,7 +20,7 @@ if [[ ! -d $vendors ]]; then
     exit 77
 fi
 
-# machine: makes an empty machine that has this machine's OpenCL drivers.
+# machine: makes an empty machine with this machine's OpenCL drivers.
 machine() {
     root=$scratch/machine
     rm -rf "$root"
@@ -44,7 +44,7 @@ test_nothing_wrong() {
     machine
     exits 0 "$cleat" devices
     lacks out "not usable"
-    card 0x030000 0x1a03 0x2000 ast # the display of a server's management chip
+    card 0x030000 0x1a03 0x2000 ast # display of a server's management chip
     exits 0 "$cleat" devices
     lacks out "not usable"
     exits 0 "$cleat" devices --json
@@ -77,7 +77,7 @@ test_broken_drivers() {
     says out "driver-without-card: platform 'Clover' lists no device"
 }
 
-# Listing the devices in this process would end it as well.
+# Listing the devices in this process would also end it.
 test_driver_crashes() {
     machine
     cp "$stub" "$root/usr/lib/libother.so"
@@ -102,7 +102,7 @@ test_no_device() {
     says err "is installed, but cannot be used"
 }
 
-# The device is opened before the data are read, so that data that are missing end the run here.
+# The device is opened before the data are read, so missing data end the run here.
 starts_run() {
     exits 1 "$cleat" train "$source/profiles/rna_small.ini" --set "data.path=$scratch/missing" --out "$scratch/run" "$@"
 }
@@ -122,16 +122,16 @@ test_run_on_the_cpu() {
     lacks err "device = auto"
 }
 
-# A benchmark opens the device several times, also in child processes.
+# A benchmark opens the device several times, including in child processes.
 test_one_warning() {
     machine
     card 0x030000 0x10de 0x1eb8 nouveau
     exits 0 "$cleat" bench 'sgemm_256*' W4 --steps 1
     checks=$((checks + 1))
-    (($(grep -c "device = auto" "$scratch/err") == 1)) || complain "the warning is not given once"
+    (($(grep -c "device = auto" "$scratch/err") == 1)) || complain "the warning is not logged once"
 }
 
-# A PoCL whose compiler does not know the processor: what a run says, and what helps.
+# A PoCL whose compiler does not support the processor: the run's message and the remedy.
 test_unknown_processor() {
     local folder=$scratch/old_pocl
     mkdir -p "$folder"

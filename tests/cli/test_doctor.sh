@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cleat doctor: exit codes, text and JSON; and that a device that is missing is reported before anything is read.
+# cleat doctor: exit codes, text and JSON; a missing device is reported before data are read.
 #   test_doctor.sh CLEAT SOURCE
 # ctest: device quick
 set -euo pipefail
@@ -7,9 +7,9 @@ cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
-"$cleat" devices >/dev/null 2>&1 || exit 77 # no device: tests/doctor has such machines
+"$cleat" devices >/dev/null 2>&1 || exit 77 # no device: tests/doctor covers such machines
 
-# On a busy machine the drivers get more time than the five seconds of a user.
+# On a busy machine, drivers get more than the default five seconds.
 doctor() {
     "$cleat" doctor --seconds 120 --out "$scratch/runs" "$@"
 }
@@ -23,7 +23,7 @@ test_usage() {
     says err missing.ini
 }
 
-# Other drivers of the machine may have faults, so only the requested device is checked.
+# The machine's other drivers may be faulty, so only the requested device is checked.
 test_usable_device() {
     exits 0 doctor --device 0
     says out "cleat can train on this machine"
@@ -68,14 +68,14 @@ test_profile() {
     says out profile-does-not-fit
 }
 
-# A named pipe without a writer blocks any program that opens it: one that reads data first does not come back.
+# Opening a named pipe without a writer blocks, so a program that reads data first would hang.
 refuses_device() {
     exits 4 timeout 60 "$cleat" train "$source/profiles/$1" --set "data.path=$scratch/pipe" --device "$2" \
         --out "$scratch/run"
     # shellcheck disable=SC2016 # the quotes of the message
     says err '`cleat doctor` says why'
     checks=$((checks + 1))
-    [[ ! -e $scratch/run ]] || complain "the folder of the run was made"
+    [[ ! -e $scratch/run ]] || complain "the run folder was created"
 }
 
 test_device_comes_first() {

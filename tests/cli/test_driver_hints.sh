@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/driver_hints.sh: which driver package a card needs; on every distribution the same as `cleat doctor` says.
+# tools/driver_hints.sh: the driver package that a card requires, on every distribution the same as in `cleat doctor`.
 # The machines are folders (CLEAT_SYSTEM_ROOT).
 #   test_driver_hints.sh CLEAT SOURCE
 # ctest: quick
@@ -26,7 +26,7 @@ card() {
     echo "$3" >"$folder/vendor"
     echo 0x1234 >"$folder/device"
     [[ ! ${4:-} ]] || ln -s "../../../bus/pci/drivers/$4" "$folder/driver"
-    if [[ ${4:-} == amdgpu || ${4:-} == i915 ]]; then # with its node, so that only the OpenCL driver is missing
+    if [[ ${4:-} == amdgpu || ${4:-} == i915 ]]; then # with its node, so only the OpenCL driver is missing
         mkdir -p "$folder/drm/renderD128"
         touch "$root/dev/dri/renderD128"
     fi
@@ -37,7 +37,7 @@ debian13='ID=debian\nVERSION_ID="13"\n'
 ubuntu22='ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"\n'
 ubuntu24='ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\n'
 
-# hints_for RELEASE VENDOR-NUMBER TEXT: the hint for a card on this release.
+# hints_for RELEASE VENDOR-NUMBER TEXT: checks the hint for a card on this release.
 hints_for() {
     local -A kernel_drivers=([0x10de]="" [0x1002]=amdgpu [0x8086]=i915)
     machine "$1"
@@ -55,12 +55,12 @@ test_packages() {
     hints_for "$ubuntu22" 0x8086 "apt-get install intel-opencl-icd"
     hints_for "$debian13" 0x1002 "apt-get install rocm-opencl-icd"
     hints_for "$ubuntu22" 0x1002 "rocm-opencl-runtime from AMD's repository"
-    lacks out mesa-opencl-icd # of Ubuntu 22.04: without rusticl
+    lacks out mesa-opencl-icd # from Ubuntu 22.04: without rusticl
     hints_for "$ubuntu24" 0x1002 "apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=radeonsi"
     hints_for 'ID=debian\n' 0x1002 "rocm-opencl-icd" # Debian testing has no number
 }
 
-# Every package that the hint names is one that the doctor names for this card and distribution.
+# The doctor names every package of the hint for this card and distribution.
 compare_with_doctor() {
     local package
     hints_for "$1" "$2" ""
@@ -91,7 +91,7 @@ test_nothing_to_say() {
     empty out
     card 0000:6a:00.0 0x030000 0x1a03 ast         # a server's management chip
     card 0000:6b:00.0 0x120000 0x8086 intel_vpu   # an NPU
-    card 0000:04:00.0 0x030000 0x10de vfio-pci    # a virtual machine's
+    card 0000:04:00.0 0x030000 0x10de vfio-pci    # of a virtual machine
     card 0000:00:1f.3 0x040300 0x8086 snd_hda     # sound
     exits 0 "$hints"
     empty out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# EmberFormer from a run of masks_finetune.ini, and from the published SegFormer that this run began with: what is taken, what
-# is new, what contradicts the profile.
+# EmberFormer from a run of masks_finetune.ini, and from the published SegFormer from which that run started: loaded parameters,
+# new ones, and contradictions to the profile.
 #   test_ember_init.sh CLEAT SOURCE_DIR
 # ctest: device cost=48
 set -euo pipefail
@@ -57,14 +57,14 @@ print(sum(len(one[name]) == len(other[name]) and all(abs(a - b) < 1e-11 for a, b
 END
 }
 
-# ember NAME OPTION...: the large profile, with the small network's backbone, into the run folder NAME.
+# ember NAME OPTION...: trains the large profile with the small network's backbone into the run folder NAME.
 ember() {
     local name=$1
     shift
     "$cleat" train "$source_dir/profiles/emberformer.ini" "${common[@]}" "${sizes[@]}" --out "$scratch/$name" "$@"
 }
 
-# The spatial part is taken; the temporal part, the first convolution and the last layer are new.
+# The spatial part is loaded; the temporal part, the first convolution and the last layer are new.
 spatial_part_is_taken() {
     says err "taken     4  st.*.*.att.kv.weight"
     says err "taken     4  dec.*.weight"
@@ -81,14 +81,14 @@ test_masks() {
     says err "0 of the network initialised"
 }
 
-# The profile's stride of the first convolution stays: a finer map needs no other parameters.
+# The first convolution keeps the profile's stride: a finer map requires no other parameters.
 test_from_a_run() {
     exits 0 ember from_run --init "$scratch/masks" --set model.backbone=b0 "${still[@]}"
     spatial_part_is_taken
     exits 0 grep -qx "stem_stride = 1" "$scratch/from_run/resolved.ini"
     exits 0 grep -qx "stage_widths = 8, 8, 12, 16" "$scratch/from_run/resolved.ini"
     exits 0 same_values "$scratch/masks" "$scratch/from_run"
-    says out "110 of 113" # not pe.0.weight and the last layer
+    says out "110 of 113" # all but pe.0.weight and the last layer
     exits 0 "$cleat" eval --checkpoint "$scratch/from_run" --split train
     says out f1
     exits 0 "$cleat" predict --checkpoint "$scratch/from_run" --data "$scratch/maps" --out "$scratch/found"
@@ -101,7 +101,7 @@ test_from_a_folder() {
     exits 0 grep -qx "stem_stride = 1" "$scratch/from_folder/resolved.ini"
 }
 
-# Another backbone is refused, with the mend; three features fit the first convolution.
+# A different backbone is refused with a remedy; three features fit the first convolution.
 test_other_shapes() {
     exits 1 ember refused --init "$scratch/masks"
     says err "emberformer.ini:20: backbone = b2 contradicts "

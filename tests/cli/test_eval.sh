@@ -50,8 +50,7 @@ evaluate() {
     [[ $wanted != 0 ]] || json loss
 }
 
-# result: the metrics of the last evaluation, without the loss, which is a sum over micro-batches of different
-# sizes.
+# result: prints the metrics of the last evaluation without the loss, which is a sum over micro-batches of different sizes.
 result() {
     sed 's/.*\("mse":\)/\1/' "$scratch/out"
 }
@@ -108,7 +107,7 @@ test_fractions() {
     says err "no split of the 12 rows has a window"
 }
 
-# Predictions beside the truth, of the split that is evaluated; without a place for them, an error.
+# Predictions beside the truth of the evaluated split; an error if they cannot be written.
 test_examples() {
     local file=$scratch/examples.json
     evaluate 0 200 test "${rows[@]}" --examples "$file"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `cleat export`: a run, a checkpoint without its run and data, what is printed, and what is refused. What the files contain is tested by
+# `cleat export`: a run, a checkpoint without its run and data, output, and refusals. The contents of the files are tested by
 # onnx.export and onnx.onnxruntime.
 #   test_export.sh CLEAT
 # ctest: device quick
@@ -66,7 +66,7 @@ test_run() {
     says err "cannot create the file"
 }
 
-# A checkpoint alone; and one that does not fit its profile.
+# A checkpoint alone, and one that does not fit its profile.
 test_checkpoint() {
     mv "$scratch"/run/ckpt-* "$scratch/alone"
     rm -r "$scratch/run"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The batch finder of the program: table and JSON output of the batch sizes that train, and the exit statuses
-# for a card that is too small and for an absent device. Needs a device.
+# The program's batch finder: table and JSON output of the batch sizes that train, and the exit statuses for a card that
+# is too small and for a missing device. Needs a device.
 #   test_find_batch.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The worker finder of the program: table, JSON, --write (one line of the profile differs), refusals. Needs a device.
+# The program's worker finder: table, JSON, --write (one line of the profile differs), refusals. Needs a device.
 #   test_find_workers.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail
@@ -37,7 +37,7 @@ test_json() {
     [[ $chosen =~ ^(0|1|2|4|8)$ ]] || complain "chosen is '$chosen'"
 }
 
-# changed LINES: the profile has that many new lines, and has lost as many less one if a line was replaced.
+# changed LINES: the profile has LINES new lines, and lost LINES - 1 if a line was replaced.
 changed() {
     local added removed
     added=$(diff "$scratch/before.ini" "$scratch/rna.ini" | grep -c '^>' || true)

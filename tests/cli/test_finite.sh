@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Messages and exit statuses for values that are not finite: a value in the validation rows that f16 cannot
-# hold, and a kernel that computes incorrectly. Also the settings a run refuses before any lengthy work.
+# Messages and exit statuses for non-finite values: a value in the validation rows that exceeds f16, and a kernel that
+# computes incorrectly. Also settings that a run refuses before any lengthy work.
 #   test_finite.sh CLEAT SOURCE_DIR
 # ctest: device
 set -euo pipefail
@@ -52,7 +52,7 @@ test_eval() {
         exits 0 "$cleat" eval "$profile" "${tiny[@]}" --set train.precision=$precision --checkpoint "$scratch/run32"
         lacks err "not finite"
     done
-    # Training settings have no effect if nothing is trained.
+    # Training settings have no effect without training.
     exits 0 "$cleat" eval "$profile" "${tiny[@]}" --set train.precision=f32 --set train.loss_scale=1024 --checkpoint "$scratch/run32"
     exits 1 "$cleat" plan "$profile" "${tiny[@]}" --set train.precision=f32 --set train.loss_scale=1024
     says err "--set train.loss_scale=auto"
@@ -68,7 +68,7 @@ test_predict() {
     lacks err "not finite"
 }
 
-# A kernel with a NaN gradient and a finite loss: no loss scale corrects that.
+# A kernel with a NaN gradient and a finite loss, which no loss scale corrects.
 test_check_finite() {
     cp -r "$2/cl" "$scratch/cl"
     sed -i 's/row_store(fma(d, (floatv)(weight), before), AT(dx)/row_store(fma(d, (floatv)(weight), before) + (floatv)(NAN), AT(dx)/' \
@@ -85,7 +85,7 @@ test_check_finite() {
         --json
     says out '"deviation": null'
     json checks
-    # A gradient that overflows only because of the loss scale is handled by it, and reported once.
+    # A gradient that overflows only because of the loss scale lowers the scale and is reported once.
     exits 0 "$cleat" train "$profile" "${f16[@]}" --set train.loss_scale=1099511627776 --set train.epochs=10 --check-finite \
         --set run.evaluate_every_epochs=none --set data.val_rows=10 --out "$scratch/high"
     says out "their gradient overflowed f16"
@@ -97,7 +97,7 @@ test_check_finite() {
     exits 0 cmp <(grep -v start "$scratch/high/metrics.jsonl") <(grep -v start "$scratch/high_free/metrics.jsonl")
 }
 
-# The schedule needs the number of steps, and so the data. It is validated as soon as they are known, before memory is
+# The schedule depends on the number of steps, and so on the data. It is validated once they are read, before memory is
 # planned and kernels are compiled.
 test_schedule() {
     exits 1 "$cleat" train "$profile" "${tiny[@]}" --set run.self_check=always --set train.lr_scaling=linear \
@@ -107,7 +107,7 @@ test_schedule() {
     lacks err "planned"
 }
 
-# A profile for more data than there are here.
+# A warm-up that is too long for these data.
 test_warmup() {
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.warmup_steps=1000 --out "$scratch/warm"
     says err "the warm-up of 1000 optimizer steps is not shorter than the run of"

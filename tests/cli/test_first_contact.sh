@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/first_contact.sh: one text file, whatever fails; no names, no folders; the passport at its end as tools/passport_merge.py reads it.
-#   test_first_contact.sh CLEAT SOURCE_DIR [real]      without `real`, a script takes the place of cleat
+# tools/first_contact.sh: one text file, whatever fails, without names and folders, that ends with a passport for tools/passport_merge.py.
+#   test_first_contact.sh CLEAT SOURCE_DIR [real]      without `real`, a script replaces cleat
 # ctest: quick
 set -euo pipefail
 cleat=$1
@@ -8,10 +8,10 @@ source=$2
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
-# contains FILE TEXT, omits FILE TEXT: whether a file has a text.
+# contains FILE TEXT, omits FILE TEXT: check whether a file contains the text.
 contains() {
     checks=$((checks + 1))
-    grep -qF -- "$2" "$1" || complain "$1 does not say '$2'"
+    grep -qF -- "$2" "$1" || complain "$1 does not contain '$2'"
 }
 
 omits() {
@@ -19,7 +19,7 @@ omits() {
     ! grep -qF -- "$2" "$1" || complain "$1 says '$2'"
 }
 
-# A program whose doctor hangs, whose f16 is wrong, and which crashes in bf16.
+# A program whose doctor hangs, whose f16 results are wrong, and which crashes in bf16.
 make_stand_in() {
     cat >"$scratch/stand_in" <<'SCRIPT'
 #!/usr/bin/env bash
@@ -46,7 +46,7 @@ test_goes_on() {
     contains "$text" "FAILED doctor: time limit of 5 s"
     contains "$text" "FAILED verify f16: exit status 1"
     contains "$text" "FAILED verify bf16: exit status 139"
-    contains "$text" "FAILED compile: exit status 139" # it has crashed there, too
+    contains "$text" "FAILED compile: exit status 139" # it also crashed there
     contains "$text" "== bench W9_vit_s16 bf16: ok"
     contains "$text" "== same bits twice: ok"
     contains "$text" "lines left out"
@@ -54,21 +54,21 @@ test_goes_on() {
     omits "$text" "$scratch"
     omits "$text" "$source/"
     checks=$((checks + 1))
-    [[ $(sed '1,/^== the passport$/d' "$text") == "[passport]" ]] || complain "the passport is not the end of the file"
+    [[ $(sed '1,/^== the passport$/d' "$text") == "[passport]" ]] || complain "the file does not end with the passport"
     exits 1 "$source/tools/first_contact.sh" --cleat "$scratch/stand_in" --out "$text"
     says err "exists and is not overwritten"
     exits 2 "$source/tools/first_contact.sh" --seconds 0
     exits 2 "$source/tools/first_contact.sh" --device
 }
 
-# Two runs of different metrics are noticed.
+# Different metrics of two runs are reported.
 test_other_bits() {
     sed -i 's/"loss":1/"loss":'"'"'$RANDOM$RANDOM'"'"'/' "$scratch/stand_in"
     exits 1 "$source/tools/first_contact.sh" --cleat "$scratch/stand_in" --seconds 10 --out "$scratch/other.txt"
     contains "$scratch/other.txt" "FAILED same bits twice: exit status 1"
 }
 
-# On a device: time limits are short, so that steps may run into them, but nothing else may go wrong.
+# On a device: time limits are short, so steps may exceed them, but must not fail otherwise.
 test_real() {
     local text=$scratch/real.txt line
     "$source/tools/first_contact.sh" --cleat "$cleat" --device "${CLEAT_TEST_DEVICE:-auto}" --seconds 200 --out "$text" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `--init`: what is said about weights that do not quite fit the profile.
+# `--init`: messages about weights that partly fit the profile.
 #   test_init.sh CLEAT SOURCE_DIR
 # ctest: device quick cost=10
 set -euo pipefail
@@ -26,14 +26,14 @@ write_files() {
     sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' "$bert/config.json" >"$scratch/one_layer.json"
 }
 
-# train NAME OPTION...: a classifier into the run folder NAME.
+# train NAME OPTION...: trains a classifier into the run folder NAME.
 train() {
     local name=$1
     shift
     "$cleat" train "$source_dir/profiles/text_classify.ini" "${settings[@]}" --out "$scratch/$name" "$@"
 }
 
-# A smaller model.layers takes the first blocks of a network, which is logged; a larger one is an error.
+# A smaller model.layers loads the first blocks of a network, which is logged; a larger one is an error.
 test_fewer_layers() {
     exits 0 train whole --init "$bert"
     lacks err "not used"
@@ -51,8 +51,8 @@ test_fewer_layers() {
     says err "block 1 of the file is not used"
 }
 
-# Training has no config.json beside its tokenizer: that of an export, which is written last, must not change how
-# tokenizer.json is read (with a BERT's, do_lower_case overrules it).
+# Training has no config.json beside its tokenizer. An export writes one last, which must not change how tokenizer.json is
+# read (in a BERT's, do_lower_case would override it).
 test_exported_tokenizer() {
     mkdir "$scratch/own_tokenizer"
     python3 - "$scratch/own_tokenizer" <<'END'
@@ -76,7 +76,7 @@ END
     exits 0 test -e "$scratch/hf_cased/config.json"
 }
 
-# Labels of other names get a new output layer, be they as many; the rest of the head is taken.
+# Labels with other names get a new output layer, even if their number is the same; the rest of the head is loaded.
 test_other_labels() {
     sed 's/bad/cat/; s/good/dog/; s/,so/,eel/' "$scratch/texts.csv" >"$scratch/animals.csv"
     sed 's/bad/BAD/' "$scratch/texts.csv" >"$scratch/shouted.csv"
@@ -95,7 +95,7 @@ test_other_labels() {
     says err "left      1  head.out.weight: initialised here"
 }
 
-# Families of texts start from each other's runs; others are told what they can start from.
+# Text families start from each other's runs; for others, the message names what they can start from.
 test_other_families() {
     local common=(--set data.path="$scratch/texts.txt" --set train.epochs=1 --set run.self_check=never --set data.max_length=16
         --device "${CLEAT_TEST_DEVICE:-auto}")
@@ -113,7 +113,7 @@ test_other_families() {
     says err "model.type = emberformer can start from: runs of type emberformer, mask_segformer; published weights of type segformer"
 }
 
-# That a cased tokenizer differs from the default of data.lowercase is no news; that it differs from the user's word is.
+# A cased tokenizer that differs from the default of data.lowercase is not reported; one that differs from the user's setting is.
 test_lowercase() {
     cp -r "$bert" "$scratch/cased"
     echo '{"do_lower_case": false, "tokenizer_class": "BertTokenizer"}' >"$scratch/cased/tokenizer_config.json"
@@ -125,7 +125,7 @@ test_lowercase() {
     lacks err "has no effect"
 }
 
-# same_bits FILE FILE: prints how many tensors of both files, those of the embeddings and of the first block, have the same bits.
+# same_bits FILE FILE: prints how many tensors of the embeddings and the first block have the same bits in both files.
 same_bits() {
     python3 - "$@" <<'END'
 import json, struct, sys
@@ -140,7 +140,7 @@ print(sum(one[name] == other[name] for name in one if name in other and ("embedd
 END
 }
 
-# adapters FOLDER: prints what the configuration says, and each tensor with its shape.
+# adapters FOLDER: prints the configuration, and each tensor with its shape.
 adapters() {
     python3 - "$1" <<'END'
 import json, struct, sys
@@ -156,7 +156,7 @@ print(*(f"{name} {tensor['shape']}" for name, tensor in sorted(header.items())),
 END
 }
 
-# An export has frozen parameters as the file has them, although the device had only halves.
+# An export has the file's values of frozen parameters, although the device had only halves.
 test_frozen() {
     local precision
     for precision in f16 bf16; do
@@ -190,13 +190,13 @@ END
     mv "$scratch/elsewhere" "$bert"
 }
 
-# What adapters are added to is not rounded either. Then what PEFT needs to make the same modules; peft.peft loads them, where it is installed.
+# Layers with adapters are not rounded either. Then the files that PEFT requires for the same modules; peft.peft loads them.
 test_frozen_below_adapters() {
     exits 0 train lora --init "$bert" --set train.lora_rank=2 --set train.lora_alpha=5 --set train.lora_dropout=0.25 --set train.precision=f16
     exits 0 "$cleat" export "$scratch/lora" --format hf --out "$scratch/hf_lora"
     says err "frozen tensors are exported as they are in model.init"
     exits 0 same_bits "$bert/model.safetensors" "$scratch/hf_lora/model.safetensors"
-    says out 13 # not query and value, to which adapters are added
+    says out 13 # all but query and value, which have adapters
     exits 0 "$cleat" export "$scratch/lora" --format peft --out "$scratch/adapters"
     exits 0 adapters "$scratch/adapters"
     says out "LORA 2 5.0 0.25 none False False True: bert.encoder.layer.0.attention.self.query bert.encoder.layer.0.attention.self.value bert."

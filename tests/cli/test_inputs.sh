@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Inputs of predictions: plain lines, standard input, folders and files of images, images that cannot be read.
+# Inputs of predictions: plain lines, standard input, folders and files of images, unreadable images.
 #   test_inputs.sh CLEAT SOURCE_DIR
 # ctest: device quick cost=13
 set -euo pipefail
@@ -19,7 +19,7 @@ train() {
     exits 0 "$cleat" train "$profiles/$profile" "${small[@]}" "$@" --set "data.path=$scratch/$name" --out "$scratch/$name.run"
 }
 
-# predict STATUS NAME ARGUMENT...: by the run's checkpoint; $from: file of its standard input.
+# predict STATUS NAME ARGUMENT...: predicts with the run's checkpoint; $from: file for standard input.
 predict() {
     local wanted=$1 name=$2 status=0
     shift 2
@@ -28,7 +28,7 @@ predict() {
     ((status == wanted)) || complain "exit status $status instead of $wanted: predict $name $*"
 }
 
-# column N FILE: a column of a CSV file, in one line.
+# column N FILE: prints a column of a CSV file in one line.
 column() {
     cut -d , -f "$1" "$2" | paste -s -d ' '
 }
@@ -57,7 +57,7 @@ test_texts() {
     says err "lines.txt: unsupported file for text classification; use a table"
 }
 
-# Readers of the standard output that are slow, or end early: the output is longer than a pipe holds.
+# Readers of standard output that are slow or end early: the output exceeds a pipe's capacity.
 test_readers() {
     local pid i status=0 arguments=(predict --checkpoint "$scratch/texts.run" --device "$device" --data "$scratch/long.csv" --out -)
     seq -f 'good day %g' 4000 | sed '1i text' >"$scratch/long.csv"
@@ -79,7 +79,7 @@ test_readers() {
     exits 0 test -s "$scratch/long.csv"
 }
 
-# The sentence that is too long for the model gets tags as far as that reaches, which is an error.
+# A sentence that is too long for the model gets tags up to the maximum length, which is an error.
 test_tags() {
     local i
     mkdir "$scratch/tags"
@@ -112,7 +112,7 @@ for name in sys.argv[2:]:
 END
 }
 
-# truncate_image FILE BYTES: leaves a file whose header is intact, or is not.
+# truncate_image FILE BYTES: truncates a file after or within its header.
 truncate_image() {
     head -c "$2" "$1" >"$1.part"
     mv "$1.part" "$1"

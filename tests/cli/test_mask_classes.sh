@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Masks of classes, from PNG files to a report: training, evaluation, prediction, examples; masks that are wrong.
+# Class masks, from PNG files to a report: training, evaluation, prediction, examples; wrong masks.
 #   tests/cli/test_mask_classes.sh CLEAT
 # ctest: device cost=11
 set -uo pipefail
@@ -39,7 +39,7 @@ for i in range(count):
 END
 }
 
-# pixels FILE: the kind of a PNG file that cleat wrote (3: palette), and its values in order.
+# pixels FILE: prints the kind of a PNG file that cleat wrote (3: palette), and its values in order.
 pixels() {
     python3 - "$1" <<'END'
 import struct, sys, zlib
@@ -64,12 +64,12 @@ settings=(--set model.type=mask_segformer --set model.stem_stride=1 --set "model
     --set loss.class_weights=balanced --set loss.label_smoothing=0.05 --set train.epochs=6 --set run.metric=iou
     --set train.learning_rate=5e-3 --set train.effective_batch_size=4 --set run.self_check=never)
 
-# value NAME: a metric of the last command's table.
+# value NAME: prints a metric of the last command's table.
 value() {
     awk -v name="$1" '$1 == name { print $2 }' "$scratch/out"
 }
 
-# above NAME LEAST: checks a metric.
+# above NAME LEAST: checks that a metric is above LEAST.
 above() {
     checks=$((checks + 1))
     awk -v found="$(value "$1")" -v least="$2" 'BEGIN { exit !(found + 0 > least) }' || complain "$1 is not above $2"
@@ -95,7 +95,7 @@ test_training() {
     exits 0 "$cleat" report "$scratch/run"
     exits 0 grep -q "red box" "$scratch/run/report.html"
     exits 0 grep -q "the most frequent class of the training data" "$scratch/run/examples.json"
-    # A prediction can serve as a mask.
+    # A prediction can be used as a mask.
     mv "$scratch/scenes/masks" "$scratch/scenes/truth"
     mkdir "$scratch/scenes/masks"
     cp "$scratch"/found/*.png "$scratch/scenes/masks"
@@ -131,7 +131,7 @@ test_faults() {
     says err "or, with data.classes, have a palette"
 }
 
-# The convolutions of a run of cleat are in cleat's layout, not in PyTorch's.
+# The convolutions of a cleat run have cleat's layout, not PyTorch's.
 test_init_with_a_run() {
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --init "$scratch/run" --out "$scratch/second"
     says err "0 skipped, 0 of the network initialised"
@@ -146,7 +146,7 @@ test_init_with_a_run() {
     says err "0 skipped, 0 of the network initialised"
 }
 
-# The classes of a published network have names: its last layer is taken where the data have the same, or none.
+# A published network's classes have names: its last layer is loaded if the data have the same names, or no names.
 test_names() {
     local bare=("${settings[@]}" --set train.epochs=1)
     exits 0 "$cleat" train "$scratch/empty.ini" "${bare[@]}" --set model.stage_order=descending --out "$scratch/named"
@@ -170,7 +170,7 @@ test_names() {
     mv "$scratch/labels.txt" "$scratch/scenes/labels.txt"
 }
 
-# An export says how images are normalised; one that is refused leaves nothing.
+# An export records how images are normalised; a refused export leaves no files.
 test_export() {
     exits 0 "$cleat" train "$scratch/empty.ini" "${settings[@]}" --set train.epochs=1 --set model.stage_order=descending \
         --out "$scratch/published"
@@ -181,7 +181,7 @@ test_export() {
     exits 1 test -e "$scratch/refused"
 }
 
-# What the weights determined is in the checkpoint: a run goes on where they are gone.
+# The checkpoint has the settings that the weights determined: a run continues without the weights.
 test_resume_without_the_weights() {
     local first=("${settings[@]}" --set train.schedule=constant --init "$scratch/moved" --out "$scratch/third")
     mv "$scratch/run" "$scratch/moved"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Training on matrix units: reference trajectories of a text classifier and of a residual network on the
-# emulated units, with the kernel shapes of GPUs. Needs a device.
+# Training on emulated matrix units: reference trajectories of a text classifier and a residual network, with the
+# kernel shapes of GPUs. Needs a device.
 #   test_matrix.sh CLEAT SOURCE_DIR
 # ctest: device cost=48
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `cleat monitor` on the records of a run in monitor_run/: the text at two widths, running, ended and killed runs, the
-# terminal is left as it was. No device.
+# `cleat monitor` on the records of a run in monitor_run/: the text at two widths, running, ended and killed runs,
+# restoring the terminal. Needs no device.
 #   test_monitor.sh CLEAT SOURCE_DIR
 # ctest: quick
 set -euo pipefail
@@ -13,14 +13,14 @@ unset JPY_PARENT_PID JPY_SESSION_NAME KAGGLE_KERNEL_RUN_TYPE COLAB_RELEASE_TAG C
 escape=$'\033'
 end='{"kind":"end","time":1790000009.000,"step":48,"status":"interrupted","text":"stopped by a test","seconds":9}'
 
-# copy NAME: a separate run folder.
+# copy NAME: makes a separate run folder.
 copy() {
     mkdir "$scratch/$1"
     cp "$fixture"/*.jsonl "$scratch/$1"
     run=$scratch/$1
 }
 
-# held COMMAND...: runs a command while another process holds the lock of the run folder.
+# held COMMAND...: runs a command while another process holds the run folder's lock.
 held() {
     flock "$run/.train.lock" "$@"
 }
@@ -33,11 +33,11 @@ test_once() {
     same_text 40
     same_text 100
     exits 0 test "$(wc -L <"$fixture/width_40.txt")" -le 40
-    exits 0 env LC_ALL=C "$cleat" monitor "$fixture" --once # no characters that this locale cannot show
+    exits 0 env LC_ALL=C "$cleat" monitor "$fixture" --once # only characters of this locale
     exits 1 grep -q '[^ -~]' "$scratch/out"
     exits 0 "$cleat" monitor "$fixture" --json
     json values busy_device
-    exits 0 "$cleat" monitor "$fixture" # killed: one report of lines, then it ends
+    exits 0 "$cleat" monitor "$fixture" # killed: prints one report of lines, then ends
     says out "hint loader_bound: the device had no work for 12 % of the time"
     says out "killed  step 48/200  loss 0.6631"
 }
@@ -47,7 +47,7 @@ test_states() {
     exits 0 held "$cleat" monitor "$run" --once
     says out "states, running"
     says out "19.0 s left"
-    printf '{"kind":"sam' >>"$run/system.jsonl" # a line that is being written
+    printf '{"kind":"sam' >>"$run/system.jsonl" # an incomplete line
     exits 0 held "$cleat" monitor "$run" --once
     says out "states, running"
     cp "$fixture/system.jsonl" "$run"
@@ -68,7 +68,7 @@ test_schedule() {
     says out "60 %, step 48 of 80, epoch 2.40 of 4, 4.0 s left"
 }
 
-# It shows a line now and then, and leaves when the run ends.
+# It prints a line occasionally, and exits when the run ends.
 test_follow() {
     copy follow
     (
@@ -114,7 +114,7 @@ test_terminal() {
     for keys in q $'\003'; do
         on_terminal "$keys" NO_COLOR=
         says out "${escape}[?1049h"
-        says out "${escape}[?25h${escape}[?1049l" # the screen and the cursor of before
+        says out "${escape}[?25h${escape}[?1049l" # restores the screen and the cursor
         says out "${escape}[32mrunning"
         says out "status 0"
         exits 0 cmp "$scratch/before" "$scratch/after"
@@ -125,7 +125,7 @@ test_terminal() {
     lacks out "${escape}[?1049h"
     says out "running  step 48/200"
     exec 8>&-
-    on_terminal "" # no process trains: it ends by itself
+    on_terminal "" # no process trains: the monitor exits
     says out "status 0"
     says out "killed"
 }

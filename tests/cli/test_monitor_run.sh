@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The records of a run that is killed, and continued: every line is complete, `cleat monitor` tells what happened.
+# The records of a run that is killed and continued: every line is complete, and `cleat monitor` shows the events.
 #   test_monitor_run.sh CLEAT SOURCE_DIR
 # ctest: device
 set -euo pipefail
@@ -14,16 +14,16 @@ run=$scratch/run
 
 require_device
 
-# wait_for TEXT COUNT: until system.jsonl has it that often; at most a minute.
+# wait_for TEXT COUNT: waits until system.jsonl has the text COUNT times; at most a minute.
 wait_for() {
     for _ in $(seq 600); do
         if [[ -f $run/system.jsonl ]] && (($(grep -c "$1" "$run/system.jsonl") >= $2)); then return; fi
         sleep 0.1
     done
-    complain "system.jsonl has not $2 times $1"
+    complain "system.jsonl does not have $2 times $1"
 }
 
-# parses: every complete line of system.jsonl is a JSON object with a kind, a time and a step.
+# parses: checks that every complete line of system.jsonl is a JSON object with a kind, a time and a step.
 parses() {
     while IFS= read -r line; do
         printf '%s\n' "$line" >"$scratch/out"
@@ -49,7 +49,7 @@ says out "run, killed"
 exits 0 "$cleat" monitor "$run" --json
 json values host_cpu
 
-# Another folder, a run that reaches its end and is continued with more time.
+# In another folder, a run that ends and is continued with more time.
 run=$scratch/whole
 exits 75 "$cleat" train "${tiny[@]}" --set train.epochs=1000000 --set run.budget=stop --time-budget 2s --out "$run"
 exits 0 "$cleat" monitor "$run"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The examples with own data of README.md and profiles/README.md: their commands run as written,
-# on little data and for one epoch.
+# The examples of README.md and profiles/README.md for the user's own data: their commands run as written, on few data,
+# for one epoch.
 #   test_own_data.sh CLEAT SOURCE_DIR
 # ctest: device
 set -euo pipefail
@@ -10,14 +10,14 @@ source "$(dirname "$0")/checks.sh"
 
 small=(--device "${CLEAT_TEST_DEVICE:-auto}" --set run.self_check=never --set train.epochs=1)
 
-# commands FILE: the indented commands of the section "Your own data", one a line.
+# commands FILE: the indented commands of the section "Your own data", one per line.
 commands() {
     awk '/^## / { on = $0 == "## Your own data" } on && (/^    cleat / || more) { sub(/^ +/, ""); sub(/ +#.*/, ""); more = sub(/ *\\$/, " ")
         printf "%s%s", $0, more ? "" : "\n" }' "$1"
 }
 
-# What a stranger has: a table saved by a German spreadsheet, with a class that is rare; folders of images; a series
-# with its dates and a decimal comma.
+# Typical user data: a table saved by a German spreadsheet, with a rare class; folders of images; a series with its
+# dates and a decimal comma.
 make_data() {
     local i
     {
@@ -50,7 +50,7 @@ for i in range(3):
 END
 }
 
-# run_examples FILE: those of one README.
+# run_examples FILE: runs the examples of one README.
 run_examples() {
     local line words
     commands "$1" >commands
@@ -66,7 +66,7 @@ run_examples() {
     cp log "$scratch/err"
 }
 
-# early TEXT SETTING...: checks that a training is refused with TEXT before anything is done with the device.
+# early TEXT SETTING...: checks that a training is refused with TEXT before the device is used.
 early() {
     local text=$1
     shift
@@ -76,7 +76,7 @@ early() {
     exits 1 test -e runs/refused
 }
 
-# What the names of files and the header of a table show is said before the checks of the device, which take seconds.
+# Faults in file names and table headers are reported before the device checks, which take seconds.
 test_early_errors() {
     local texts=("$source/profiles/text_classify.ini" --set data.path=reviews.csv)
     early "data.text_column: reviews.csv:1: no column 'txt'; did you mean 'text'?" "${texts[@]}" --set data.text_column=txt

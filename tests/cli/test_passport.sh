@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The passport of a device: its form, its size, that it contains no names, and the card file made of it.
+# The passport of a device: its form, its size, no names in it, and the card file made from it.
 #   test_passport.sh CLEAT SOURCE_DIR STUB_DRIVER
 # ctest: device cost=66
 set -euo pipefail
@@ -9,10 +9,10 @@ stub_driver=$3
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
-# contains FILE TEXT, omits FILE TEXT: whether a file has a text.
+# contains FILE TEXT, omits FILE TEXT: check whether a file contains the text.
 contains() {
     checks=$((checks + 1))
-    grep -qF -- "$2" "$1" || complain "$1 does not say '$2'"
+    grep -qF -- "$2" "$1" || complain "$1 does not contain '$2'"
 }
 
 omits() {
@@ -38,24 +38,24 @@ test_passport() {
     omits "$scratch/p.txt" gertrude
     omits "$scratch/p.txt" "$scratch"
     omits "$scratch/p.txt" "$(hostname)"
-    # The folder of its cache is gone.
+    # Its cache folder is removed.
     checks=$((checks + 1))
     [[ -z $(find "$scratch/home_of_gertrude" -name 'cleat-passport-*') ]] || complain "files were left in TMPDIR"
-    # Nothing is overwritten, and that is known before any work.
+    # An existing file is refused before any work.
     cp "$scratch/p.txt" "$scratch/before.txt"
     exits 1 "$cleat" passport --out "$scratch/p.txt"
     says err "exists and is not overwritten"
     exits 0 cmp "$scratch/p.txt" "$scratch/before.txt"
 }
 
-# CLEAT_TEST_SHORT: each kind of measurement is begun, few are done; the rest of a passport says that its time was over.
+# CLEAT_TEST_SHORT: each kind of measurement starts, few finish; the passport reports the others as out of time.
 test_short() {
     exits 0 "$cleat" passport --device "${CLEAT_TEST_DEVICE:-auto}" --seconds 12 --out "$scratch/short.txt"
     contains "$scratch/short.txt" "compute_units = "
     contains "$scratch/short.txt" "[end]"
 }
 
-# A device that does not open: the passport says so, which is what it is for. The message repeats the selector.
+# A device that does not open: the passport reports it, and the message repeats the selector.
 test_no_device() {
     local host
     host=$(hostname)
@@ -69,8 +69,8 @@ test_no_device() {
     says err "the device did not open"
 }
 
-# A device on which kernels do not compile, compute wrongly, or crash: the passport is written, with all of it. The
-# compiler's words, the operation and its error are what a maintainer needs of a card that is not here.
+# Kernels do not compile, compute wrongly, or crash: the passport is written and has all of this. A maintainer without the
+# card needs the compiler's message, the operation and its error.
 test_failures() {
     local text="$scratch/bad.txt"
     cp -r "$2/cl" "$scratch/cl"
@@ -86,24 +86,24 @@ test_failures() {
     contains "$text" "error: pointwise.cl:39:"
     contains "$text" "unknown type name 'voyd'"
     contains "$text" "series_transformer f32 = failed, "
-    sed -n 's/^[0-9]*\.[0-9]* = //p' "$text" | tr '\n' ' ' >"$scratch/told.txt" # without the breaks of lines
+    sed -n 's/^[0-9]*\.[0-9]* = //p' "$text" | tr '\n' ' ' >"$scratch/told.txt" # without line breaks
     contains "$scratch/told.txt" "in a reference training of series_transformer in f32 with its first-choice kernels"
     contains "$scratch/told.txt" "'output' has a relative error of 0."
     contains "$scratch/told.txt" "first wrong: 'output', by 'linear' or an operation before it"
-    if grep -qx "kind = CPU" "$text"; then # a graphics card may survive it
+    if grep -qx "kind = CPU" "$text"; then # a graphics card may survive this
         contains "$text" "series_lstm f32 = failed, 01, crashed: signal 11"
         contains "$text" "01 = check:series_lstm:f32: crashed: signal 11; its last lines:"
-        grep -qE 'building [^ ]*lstm/lstm' "$scratch/told.txt" || complain "the program that was built last is not named"
+        grep -qE 'building [^ ]*lstm/lstm' "$scratch/told.txt" || complain "the last program to be built is not named"
     fi
     checks=$((checks + 1))
     (($(stat -c %s "$text") <= 20480)) || complain "larger than 20 KB"
-    # It is a device all the same: the merge goes on, and says what to look at.
+    # It is still a device: the merge continues, and names what to check.
     exits 0 "$merge" "$text" --check
     says err "not the device as it is"
     says err " failures; see [failures]"
 }
 
-# stub FAULT: the passport of a driver without hardware, "a Radeon", with that fault.
+# stub FAULT: writes the passport of a driver without hardware, "a Radeon", with that fault.
 stub() {
     local folder="$scratch/icd_$1"
     mkdir "$folder"
@@ -113,7 +113,7 @@ stub() {
         "fault=$1" "log=error: cannot select v_dot2" >"$folder/stub.so.conf"
     exits 0 env OCL_ICD_VENDORS="$folder" "$cleat" passport --seconds 8 --out "$scratch/$1.txt"
     contains "$scratch/$1.txt" "[end]"
-    exits 1 "$merge" "$scratch/$1.txt" --check # complete, but nothing to make a card file of
+    exits 1 "$merge" "$scratch/$1.txt" --check # complete, but not enough for a card file
     says err "so there is no"
 }
 
@@ -125,7 +125,7 @@ test_broken_drivers() {
     contains "$scratch/crash-list.txt" "failed = failed, 01, crashed: signal 11"
     stub hang-list
     contains "$scratch/hang-list.txt" "failed = timeout, 01, no answer within 4 s"
-    # It opens, and compiles nothing: its facts are there, and the compiler's words.
+    # It opens but compiles nothing: the passport has its facts and the compiler's message.
     stub build-fails
     contains "$scratch/build-fails.txt" "name = gfx1030"
     contains "$scratch/build-fails.txt" "matrix unit amd_dot of 'gfx1030' cannot multiply f16: lib/mma_probe.cl with options"
@@ -142,10 +142,10 @@ test_merge() {
     contains "$scratch/cards/here.ini" "f32_tflops = passport of 20"
     exits 0 "$cleat" plan "$2/profiles/rna_small.ini" --card "$scratch/cards/here.ini"
     says out "card file here"
-    # As it arrives from a web page: code marks, blank lines, blanks, line ends of Windows.
+    # As pasted from a web page: code marks, blank lines, blanks, Windows line ends.
     { printf '```\r\n\r\n' && sed 's/$/  \r/' "$scratch/p.txt" && printf '```\r\n'; } >"$scratch/pasted.txt"
     exits 0 "$merge" "$scratch/pasted.txt" --check
-    # A card file that exists keeps its peaks.
+    # An existing card file keeps its peaks.
     sed -i 's/^f32_tflops = [0-9.]*$/f32_tflops = 9000/; s/^gemm_efficiency = 1$/gemm_efficiency = 0.5/' "$scratch/cards/here.ini"
     exits 0 "$merge" "$scratch/p.txt" "$scratch/p.txt" --cards "$scratch/cards"
     contains "$scratch/cards/here.ini" "f32_tflops = 9000"
@@ -154,7 +154,7 @@ test_merge() {
     exits 0 "$cleat" plan "$2/profiles/rna_small.ini" --card "$scratch/cards/here.ini"
 }
 
-# seal: writes the check sum of a changed passport, so that the change is judged by itself.
+# seal: writes the checksum of a changed passport, so only the change itself is checked.
 seal() {
     python3 - "$1" <<'PYTHON'
 import sys, zlib
@@ -165,7 +165,7 @@ open(sys.argv[1], "w").write("\n".join(lines) + f"\n\n[end]\nlines = {len(kept)}
 PYTHON
 }
 
-# edited NAME SED: a copy of the passport, changed and sealed.
+# edited NAME SED: makes a changed and sealed copy of the passport.
 edited() {
     sed "$2" "$scratch/p.txt" >"$scratch/$1.txt"
     seal "$scratch/$1.txt"
@@ -180,13 +180,13 @@ test_tuned() {
     contains "$scratch/cards/fast.tuned" "$node = plain"
     contains "$scratch/cards/fast.tuned" "[choices]"
     contains "$scratch/cards/fast.tuned" "shape = "
-    # Two owners of whom one found another kernel faster: no answer.
+    # Two owners disagree on the faster kernel: no answer.
     exits 0 "$merge" "$scratch/faster.txt" "$scratch/other.txt" --name fast --out "$scratch/cards"
     omits "$scratch/cards/fast.tuned" "$node"
     contains "$scratch/cards/fast.tuned" "sum f32[8] -> f32[1] = cpu"
 }
 
-# refused NAME LINE TEXT: the copy is refused at that line (0: any) for that reason.
+# refused NAME LINE TEXT: checks that the copy is refused at that line (0: any) for that reason.
 refused() {
     exits 1 "$merge" "$scratch/$1.txt" --name here --out "$scratch/refused"
     says err "$1.txt:"

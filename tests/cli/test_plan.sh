@@ -86,7 +86,7 @@ test_all_cards() {
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --json
     check_members 0
     json 1 card
-    # A model that no card holds: a row with that message for each card.
+    # A model that fits no card: each card's row has that message.
     local none=(--batch 3400 --set train.gradient_checkpointing=false --set train.precision=f32)
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --card all "${none[@]}"
     says out "does not fit"
@@ -94,7 +94,7 @@ test_all_cards() {
     says out '"fits":false'
     lacks out '"fits":true'
     json 0 reason
-    # Cards too small for a model are listed with those that hold it.
+    # Cards that are too small for a model are listed with those it fits.
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all --batch 400 --set train.gradient_checkpointing=false
     says out "does not fit"
     says out "400 x 1"

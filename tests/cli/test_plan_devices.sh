@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `cleat plan --devices`: several cards and a network, on paper (needs no device and no OpenCL platform).
+# `cleat plan --devices`: estimates for several cards and a network (needs no device and no OpenCL platform).
 #   test_plan_devices.sh CLEAT SOURCE_DIR
 # ctest: quick
 set -euo pipefail
@@ -51,7 +51,7 @@ test_table() {
     says out "J a step (140 W, the devices at full load)"
     says out "unknown without the data"
     lacks out "price"
-    # No network carries the gradients of one step of this model in its time.
+    # No network transfers this model's gradients within the time of one step.
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Mb
     says out "t4 alone is the fastest choice"
     says out "another device does as well"
@@ -78,7 +78,7 @@ test_json() {
     equals 0.5 price_per_hour
     equals "" run_price
     local member
-    # With the free card the price of a sample would be that of the others, for longer.
+    # With the free card, a sample would cost the price of the others, for longer.
     equals 0.5 devices 2 other_price_per_hour
     equals 0.25 devices 0 other_price_per_hour
     holds "$(value devices 2 other_samples_per_second) < $(value samples_per_second)"
@@ -95,7 +95,7 @@ test_json() {
     sum="$(value devices 0 compute_seconds) + $(value exchange exposed_seconds) - $(value step_seconds)"
     holds "($sum) ^ 2 < 1e-18"
     holds "$(value efficiency) < 1 && $(value efficiency) > 0.5"
-    # The same command, the same text.
+    # The same command prints the same text.
     cp "$scratch/out" "$scratch/once"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" "${three[@]}" --network 10Gb --price t4=0.25,intel_igpu=0 --json
     cp "$scratch/out" "$scratch/twice"
@@ -160,7 +160,7 @@ test_memory() {
     exits 3 "$cleat" plan "$rna" "${nowhere[@]}" --devices "$scratch/tiny.ini" --network pcie3 --json
     equals OFF fits
     equals "" step_seconds
-    # Memory for a part of the samples: its own micro-batches.
+    # Memory for a share of the samples: separate micro-batches.
     sed 's/^memory = [0-9].*/memory = 600 MiB/' "$2/profiles/devices/t4.ini" | sed 's/^max_allocation = [0-9].*/max_allocation = 600 MiB/' \
         >"$scratch/small.ini"
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --devices "t4,$scratch/small.ini" --network 100GB,1us --json \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/quickstart.sh shows at its end is what README.md says: the same lines, figures of the same form and nearly the same value; a
-# second call shows it again. The program is the one of the tests: the script's own steps `packages` and `build` are left out.
+# The final output of tools/quickstart.sh matches README.md: the same lines, with numbers of the same form and nearly the same value. A second
+# call prints it again. The tests' program is used: the script's steps `packages` and `build` are omitted.
 #   test_quickstart.sh CLEAT SOURCE_DIR
 # ctest: device slow cost=33
 set -euo pipefail
@@ -12,7 +12,7 @@ source "$(dirname "$0")/checks.sh"
 cleat=$program
 require_device
 
-# The script in $scratch, as in a checkout. A separate program: `set -e` has no effect in a function that `exits` calls.
+# Runs the script in $scratch, as in a checkout. It is a separate program because `set -e` has no effect in a function that `exits` calls.
 cat >"$scratch/quickstart.sh" <<END
 source "$source/tools/quickstart.sh"
 packages() { :; }
@@ -22,12 +22,12 @@ out=$scratch/runs/quickstart
 main
 END
 
-# block FILE: from the heading of the figures to the folder of everything, without the indent of a README.
+# block FILE: prints the lines from the heading of the results to the output folder, without a README's indent.
 block() {
     sed -n '/^ *== [0-9]* held-out chains/,/^ *all output /p' "$1" | sed 's/^    //'
 }
 
-# form: digits as 9, and digits before a point as one: figures may differ in size.
+# form: replaces digits by 9, and all digits before a point by one, because numbers may differ in size.
 form() {
     sed -E 's/ +[0-9]+\.([0-9]+)/ 9.\1/; /\.[0-9]/s/[0-9]/9/g'
 }
@@ -37,7 +37,7 @@ figure() {
     awk -v name="$1" '$1 == name { print $2 }' "$2"
 }
 
-# near NAME SHARE: the figure of this run differs from README.md's by at most this share of it.
+# near NAME SHARE: checks that this run's number differs from README.md's by at most this share.
 near() {
     local said printed
     checks=$((checks + 1))
@@ -60,7 +60,7 @@ test_readme() {
     near lDDT 0.03
     checks=$((checks + 1))
     [[ $(cd "$scratch" && sed -nE 's/^  (a predicted|its true|the run as|all output).* (runs.*)/\2/p' printed | xargs ls -d | wc -l) == 4 ]] ||
-        complain "not every path that is shown exists"
+        complain "a printed path does not exist"
 }
 
 test_second_call() {
@@ -70,7 +70,7 @@ test_second_call() {
     lacks out "== training"
     block "$scratch/out" >"$scratch/printed"
     checks=$((checks + 1))
-    cmp -s "$scratch/first" "$scratch/printed" || complain "a second call shows something else"
+    cmp -s "$scratch/first" "$scratch/printed" || complain "a second call prints other text"
 }
 
 test_readme

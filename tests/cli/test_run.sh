@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and
-# the exit statuses for an absent device and for a model that does not fit.
+# The program from data to predictions: a tiny model, two epochs, a resume, an evaluation, predictions, and the exit
+# statuses for a missing device and for a model that does not fit.
 #   test_run.sh CLEAT SOURCE_DIR
 # ctest: device quick cost=11
 set -euo pipefail
@@ -21,13 +21,13 @@ test_devices() {
     says out "largest allocation"
 }
 
-# The reference trainings of the library need no file.
+# The library's reference trainings need no file.
 test_verify() {
     exits 0 "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --model series_dense --precision f32
     says out "driver"
     says out "series_dense         f32   ok"
     says out "of its limit"
-    lacks err "warning generated" # by PoCL, where the cache is empty
+    lacks err "warning generated" # by PoCL if the cache is empty
     exits 0 "$cleat" verify --device "${CLEAT_TEST_DEVICE:-auto}" --model image_resnet --precision f32
     within_limits
     exits 4 "$cleat" verify --device no_such_device
@@ -46,7 +46,7 @@ test_train() {
     json steps
 }
 
-# A run ends with the command of its page, which can be pasted.
+# A run ends by printing the command for its report, which can be pasted.
 test_next_command() {
     local folder="$scratch/a run"
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --set data.limit=8 --out "$folder"
@@ -57,7 +57,7 @@ test_next_command() {
     empty out
 }
 
-# The budget is used up within the run, permanently: another process with the same budget trains nothing.
+# The run uses up its budget permanently: another process with the same budget trains nothing.
 test_time_budget() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100000 --set run.budget=stop --out "$scratch/week" --json)
     exits 75 "${line[@]}" --time-budget 4s
@@ -93,7 +93,7 @@ test_signals() {
     done
 }
 
-# The run ends at the first tensor that overflows, and names it.
+# The run ends at the first tensor that overflows and names it.
 test_check_finite() {
     local absurd=(--set train.learning_rate=3 --set train.weight_decay=1 --set train.warmup_steps=0 --set train.epochs=60 --set data.limit=4
         --set model.head=absolute --set loss.coordinate=1 --set train.schedule=constant)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/setup.sh on machines of made-up packages: what it would install, and what it says is left out.
+# tools/setup.sh on machines with made-up packages: what it would install, and what it reports as omitted.
 #   test_setup.sh CLEAT SOURCE_DIR
 # ctest: quick
 set -euo pipefail
@@ -8,13 +8,13 @@ setup=$2/tools/setup.sh
 source "$(dirname "$0")/checks.sh"
 mkdir "$scratch/bin"
 
-# program NAME: its text is stdin.
+# program NAME: writes stdin as a program.
 program() {
     { echo '#!/usr/bin/env bash' && cat; } >"$scratch/bin/$1"
     chmod +x "$scratch/bin/$1"
 }
 
-# As dpkg's: a name or pattern that no package has is an error.
+# Like dpkg: a name or pattern without a package is an error.
 program dpkg-query <<END
 status=1
 for name in "\${@:3}"; do
@@ -38,7 +38,7 @@ while [[ $1 == -* ]]; do shift; done
 exec "$@"
 END
 
-# machine PACKAGE...: nothing is installed; its release has what a build and its tests need, and these.
+# machine PACKAGE...: nothing is installed; the release has these packages and those that a build and its tests need.
 machine() {
     : >"$scratch/installed"
     (
@@ -48,14 +48,14 @@ machine() {
     ) >"$scratch/release"
 }
 
-# installs STATUS ARGUMENT...: runs it on that machine.
+# installs STATUS ARGUMENT...: runs setup.sh on that machine.
 installs() {
     local status=$1
     shift
     exits "$status" env PATH="$scratch/bin:$PATH" CLEAT_SYSTEM_ROOT="$scratch" "$setup" "$@"
 }
 
-# has|has_not PACKAGE: whether it was installed.
+# has|has_not PACKAGE: check whether it was installed.
 has() {
     checks=$((checks + 1))
     grep -qxF "$1" "$scratch/installed" || complain "$1 was not installed"
@@ -65,7 +65,7 @@ has_not() {
     if grep -qxF "$1" "$scratch/installed"; then complain "$1 was installed"; fi
 }
 
-# No package is named libclc-N yet: dpkg knows none.
+# No package is named libclc-N yet, so dpkg finds none.
 machine clang-19 libclc-19 clang-15 libclc-15 rocm-device-libs valgrind
 installs 0 --tests
 for name in gcc libcmocka-dev clang-19 libclc-19 rocm-device-libs valgrind; do has "$name"; done
@@ -73,7 +73,7 @@ has_not libclc-15
 lacks out "virtual"
 says out "without oclgrind, which this release does not have"
 
-# The packages libclc-N exclude each other: an installed one stays.
+# The packages libclc-N exclude each other: an installed one is kept.
 machine clang-19 libclc-19 clang-15 libclc-15
 echo libclc-15 >"$scratch/installed"
 installs 0 --tests
@@ -81,7 +81,7 @@ has clang-15
 has_not libclc-19
 says out "without rocm-device-libs"
 
-# A release without them: its tests are skipped, and that is said.
+# A release without them: their tests are skipped, which is reported.
 machine
 installs 0 --tests
 says out "without libclc, which this release does not have or which is not installed: the tests of the virtual card are skipped"

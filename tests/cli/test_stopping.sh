@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A training run that is asked to stop, or whose output is lost: a checkpoint and the exit status of an interruption;
-# before the first step, an end within seconds.
+# A training run that is stopped, or whose output is lost, writes a checkpoint and returns the exit status of an interruption;
+# before the first step, it ends within seconds.
 #   test_stopping.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail
@@ -51,12 +51,12 @@ test_signals() {
     done
 }
 
-# read_by_sed OUT: the reader of the messages ends after the first step.
+# read_by_sed OUT: runs with a reader of the messages that exits after the first step.
 read_by_sed() {
     "$cleat" train "${tiny[@]}" --out "$1" --progress lines 2> >(sed '/first step after/q' >/dev/null)
 }
 
-# limited OUT: the file of the messages reaches the largest size that the process may write.
+# limited OUT: runs with a message file that reaches the process's file size limit.
 limited() {
     head -c 2047800 /dev/zero >"$scratch/messages"
     (
@@ -70,7 +70,7 @@ test_lost_messages() {
     exits 0 test -f "$scratch/head/last"
     exits 130 limited "$scratch/limited"
     exits 0 test -f "$scratch/limited/last"
-    # a full disk may have room again later: the run goes on, but what was lost is no success
+    # a full disk may have room again later: the run continues, but lost output is not success
     exits 1 bash -c '"$@" 2>/dev/full' bash "$cleat" train "${tiny[@]}" train.epochs=1 --out "$scratch/lost"
     exits 0 test -f "$scratch/lost/last"
     exits 1 bash -c '"$@" 2>/dev/full' bash "$cleat" plan rna_small --card t4
@@ -78,7 +78,7 @@ test_lost_messages() {
     exits 1 bash -c '"$@" >/dev/full' bash "$cleat" eval "${tiny[@]}" --checkpoint "$scratch/lost" --split all
 }
 
-# The caches are empty, so that kernels compile for seconds; the signal arrives meanwhile.
+# The caches are empty, so kernels compile for seconds; the signal arrives meanwhile.
 opening() {
     CLEAT_CACHE_DIR=$scratch/cache POCL_CACHE_DIR=$scratch/pocl \
         "$cleat" --log debug train "${tiny[@]}" --set run.self_check=always --out "$1" &
@@ -94,12 +94,12 @@ test_opening() {
     exits 130 opening "$scratch/opening"
     says err "before the first step"
     exits 1 test -e "$scratch/opening/last"
-    exits 0 "$cleat" train "${tiny[@]}" train.epochs=1 --out "$scratch/opening" # nothing is in the way of the next start
+    exits 0 "$cleat" train "${tiny[@]}" train.epochs=1 --out "$scratch/opening" # nothing blocks the next start
     checks=$((checks + 1))
     ((SECONDS - started < 20)) || complain "took $((SECONDS - started)) s to end"
 }
 
-# Where nothing can be cached, a run says so, and trains.
+# If nothing can be cached, a run logs this and trains.
 test_no_cache() {
     exits 0 env CLEAT_CACHE_DIR=/dev/null/cache "$cleat" train "${tiny[@]}" train.epochs=1 --set run.self_check=never --out "$scratch/uncached"
     says err "nothing is cached"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Event files of runs: equal to metrics.jsonl in a run that ends, in one that is killed and resumed several times,
-# and in one that had none before it was resumed. read_events.py compares them, and has its own reader.
+# Event files of runs equal metrics.jsonl: in a run that ends, in one that is killed and resumed several times, and in one
+# that had no event file until its resume. read_events.py compares them with a separate reader.
 #   test_tensorboard.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail
@@ -17,7 +17,7 @@ tiny=(--device "${CLEAT_TEST_DEVICE:-auto}" --set "data.path=$scratch/data" --se
 require_python
 require_device
 
-# same_as_metrics RUN: also with TensorBoard's own reader, where it is installed.
+# same_as_metrics RUN: compares, also with TensorBoard's own reader if installed.
 same_as_metrics() {
     exits 0 python3 "$reader" "$1" "$1"
     if grep -qF '"accumulator": true' "$scratch/out"; then accumulated=$((accumulated + 1)); fi
@@ -33,18 +33,18 @@ test_whole_run() {
     says out '"train/learning_rate"'
     says out '"system/memory_planned"'
     says out 'tensorboard = true'
-    # The same comparison finds a value that differs.
+    # The same comparison finds a different value.
     cp -r "$scratch/whole" "$scratch/changed"
     sed -i '2s/"loss":[0-9]/"loss":7/' "$scratch/changed/metrics.jsonl"
     exits 1 python3 "$reader" "$scratch/changed" "$scratch/changed"
     says err "train/loss"
-    # A run that has ended adds no file when it is opened again.
+    # Reopening a finished run adds no file.
     exits 0 "$cleat" train "$profile" "${tiny[@]}" --set train.epochs=2 --set run.tensorboard=true --out "$scratch/whole" --resume
     checks=$((checks + 1))
     [[ $(find "$scratch/whole" -name '*tfevents*' | wc -l) == 1 ]] || complain "a second event file"
 }
 
-# Killed at moments of no choice, before and after checkpoints, also before the first.
+# Killed at arbitrary moments, before and after checkpoints, including the first.
 test_killed_run() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=60 --set run.tensorboard=true --out "$scratch/killed")
     local kills=0
@@ -57,7 +57,7 @@ test_killed_run() {
     ((kills > 0)) || complain "no run was killed"
 }
 
-# The setting is no part of the run: it may be switched on at a resume, and then the file has the earlier steps too.
+# The setting is not part of the run: a resume may enable it, and the file then also has the earlier steps.
 test_switched_on() {
     local line=("$cleat" train "$profile" "${tiny[@]}" --set train.epochs=100 --out "$scratch/later") run
     "${line[@]}" >/dev/null 2>&1 &
@@ -70,7 +70,7 @@ test_switched_on() {
     says out '"starts": [0]'
 }
 
-# `cleat report` makes the same of a run that had no event file, and replaces what it made before.
+# `cleat report` makes the same file for a run without one, and replaces an earlier result.
 test_report() {
     local made=$scratch/made
     exits 0 cp -r "$scratch/whole" "$scratch/other"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cleat train` writes to a terminal: a bar and colours, no colours with NO_COLOR, lines with TERM=dumb and in a
-# notebook, what --progress asks for, and only warnings with --quiet. `script` makes the terminal.
+# Output of `cleat train` on a terminal: a bar and colours, no colours with NO_COLOR, lines with TERM=dumb and in a notebook,
+# as requested by --progress, and only warnings with --quiet. `script` simulates the terminal.
 #   test_terminal.sh CLEAT SOURCE_DIR
 # ctest: device quick
 set -euo pipefail
@@ -20,7 +20,7 @@ if ! command -v script >/dev/null; then
 fi
 require_device
 
-# on_terminal NAME=VALUE... -- OPTION... [-- OPTION OF TRAIN...]: trains with --resume in an empty folder, which is worth a
+# on_terminal NAME=VALUE... -- OPTION... [-- OPTION OF TRAIN...]: trains with --resume in an empty folder, which logs a
 # warning.
 runs=0
 on_terminal() {

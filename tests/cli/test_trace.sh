@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tracer of the program: tables, trace and summary agree, a slow kernel is found, schedules are checked. Needs a
-# device and Python 3.
+# The program's tracer: tables, trace and summary agree, a slow kernel is found, schedules are checked. Needs a device
+# and Python 3.
 #   test_trace.sh CLEAT SOURCE_DIR
 # ctest: device
 set -euo pipefail
@@ -40,12 +40,12 @@ test_command() {
     json profiles 0 memory step_peak
 }
 
-# top FOLDER STEM: the kernel that the summary lists first.
+# top FOLDER STEM: prints the kernel that the summary lists first.
 top() {
     python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["kernels"][0]["kernel"])' "$1"
 }
 
-# A kernel with a loop that does nothing useful must lead the table, and did not before.
+# With a useless loop, a kernel that is not the slowest must lead the table.
 test_slow_kernel() {
     mkdir "$scratch/kernels"
     awk '{ print } slow && /\{$/ { print "    volatile int wasted = 0; for (int w = 0; w < 300000; ++w) wasted += w;"; slow = 0 }
@@ -80,7 +80,7 @@ test_former_names() {
     says err "run.trace: the trace schedule '5'"
 }
 
-# The checker must find what is wrong.
+# The checker must find planted faults.
 test_checker() {
     mkdir "$scratch/bad"
     cp "$scratch/profile/profile-S000008".* "$scratch/bad"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The tables "trained on": their rows are well formed, and a merge of passports rewrites them in place.
+# The "trained on" tables: their rows are well formed, and a passport merge rewrites them in place.
 #   test_trained_on.sh CLEAT SOURCE_DIR
 # ctest: quick
 set -euo pipefail
 source=$2
 merge=$source/tools/passport_merge.py
-passport=$source/tests/cli/passport/xeon.txt # of the machine on which the tests of this repository ran
+passport=$source/tests/cli/passport/xeon.txt # of the machine that ran this repository's tests
 # shellcheck source=tests/cli/checks.sh
 source "$(dirname "$0")/checks.sh"
 
@@ -20,13 +20,13 @@ merge_both() {
     exits 0 "$merge" "$@" --name here --out "$scratch/cards" --readme "$scratch/front.md" --readme "$scratch/full.md"
 }
 
-# count FILE TEXT N: as many lines have the text.
+# count FILE TEXT N: checks that N lines contain the text.
 count() {
     checks=$((checks + 1))
-    [[ $(grep -cF -- "$2" "$1") == "$3" ]] || complain "$1 has not $3 lines with '$2'"
+    [[ $(grep -cF -- "$2" "$1") == "$3" ]] || complain "$1 does not have $3 lines with '$2'"
 }
 
-# The READMEs as they are: every row parses, and a rewrite without a new row changes no byte.
+# The current READMEs: every row parses, and a rewrite without a new row changes no byte.
 test_readmes() {
     copy
     exits 0 "$merge" --readme "$scratch/front.md" --readme "$scratch/full.md"
@@ -34,7 +34,7 @@ test_readmes() {
     exits 0 cmp "$source/profiles/results/README.md" "$scratch/full.md"
 }
 
-# another: a passport of another device, sealed again.
+# another: makes a sealed passport of another device.
 another() {
     sed 's/^name = .*/name = A card | of the test/; s/^flops = .*/flops = 2e13/; s/^load = .*/load = 0.1/
         s/^\(rna_transformer f16\) = .*/\1 = failed, wrong/; s/bf16 = .*/bf16 = skipped, out of time/' "$passport" >"$scratch/other.txt"
@@ -54,23 +54,23 @@ test_merge() {
     merge_both "$scratch/other.txt"
     count "$scratch/full.md" "$row" 1
     count "$scratch/front.md" "| A card / of the test | 9 of 9 | 8 of 9 | not tried | 2026-11-22 |" 1
-    count "$scratch/front.md" "| pthread-skylake" 1 # the other rows stay
+    count "$scratch/front.md" "| pthread-skylake" 1 # the other rows are unchanged
     cp "$scratch/front.md" "$scratch/front1.md"
     cp "$scratch/full.md" "$scratch/full1.md"
     merge_both "$scratch/other.txt"
     exits 0 cmp "$scratch/front.md" "$scratch/front1.md"
     exits 0 cmp "$scratch/full.md" "$scratch/full1.md"
-    # Nothing but the new row has changed.
+    # Only the new row has changed.
     checks=$((checks + 1))
-    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md") == *"> $row" ]] || complain "more than the row was changed"
-    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md" | wc -l) == 2 ]] || complain "more than the row was changed"
-    # A passport of a machine that worked says so.
+    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md") == *"> $row" ]] || complain "more than one row changed"
+    [[ $(diff "$source/profiles/results/README.md" "$scratch/full.md" | wc -l) == 2 ]] || complain "more than one row changed"
+    # The passport of a working machine reports it as such.
     merge_both "$passport"
     count "$scratch/full.md" "| pthread-skylake" 1
     count "$scratch/full.md" "(busy host) |" 1
 }
 
-# refused SED TEXT: a changed table is refused for that reason, and no file is written.
+# refused SED TEXT: checks that a changed table is refused for that reason without writing a file.
 refused() {
     copy
     sed -i "$1" "$scratch/full.md"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The kernel tuner of the program: its output, its tuning file, and that plans and runs report the table they
-# use. Needs a device.
+# The program's kernel tuner: its output, its tuning file; plans and runs report the table that they use. Needs a device.
 #   test_tune.sh CLEAT SOURCE_DIR
 # ctest: device cost=52
 set -euo pipefail
@@ -54,7 +53,7 @@ test_use() {
     says err "the tuned choices are not used"
 }
 
-# Also replaces the damaged file of choices that test_use leaves.
+# Also replaces the damaged tuning file from test_use.
 test_several() {
     local other=$scratch/other.ini
     cp "$profile" "$other"

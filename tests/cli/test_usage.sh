@@ -29,7 +29,7 @@ test_help() {
         says out "usage: cleat $command"
     done
     exits 0 "$cleat" train --help-profile
-    # what a key takes differs from family to family
+    # the values of a key depend on the family
     says out "Takes one of mean, first."
     says out "Takes one of token, mean; default: token."
     says out "Takes one of b0, b1, b2, b3, b4, b5; default: b0."
@@ -101,7 +101,7 @@ test_wrong_lines() {
     says err "a call runs at most 256 workloads"
 }
 
-# What was probably meant: near names, settings, words of other programs.
+# Suggestions: similar names, settings, words of other programs.
 test_meant() {
     exits 2 "$cleat" trian
     says err "did you mean 'train'?"
@@ -168,7 +168,7 @@ test_settings_as_words() {
     exits 0 env --chdir="$scratch" "$cleat" plan some.profile=1 "${card[@]}"
 }
 
-# The program finds the profiles of its installation, wherever that is; here, in a folder beside it.
+# The program finds the profiles of its installation in any location; here, in a folder beside it.
 test_profiles_by_name() {
     mkdir -p "$scratch/place/bin" "$scratch/place/share/cleat/profiles"
     cp "$cleat" "$scratch/place/bin/cleat"
@@ -182,7 +182,7 @@ test_profiles_by_name() {
     says err "rna_small"
 }
 
-# What would be trained: every value and its origin; the text is a profile again.
+# What would be trained: every value and its origin; the output is again a profile.
 test_config() {
     exits 0 "$cleat" config
     says out "rna_small "
@@ -204,7 +204,7 @@ test_config() {
     exits 2 "$cleat" config train.epochs=7
 }
 
-# Output that is lost is an error, whatever the command.
+# Lost output is an error in every command.
 test_lost_output() {
     local line
     for line in --help --version "train --help" "train --help-profile" "help plan" devices "devices --json" \

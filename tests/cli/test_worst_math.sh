@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The self-check's tolerances hold on the least accurate device that OpenCL permits: every exp, log, sqrt, sin, tanh ... of the kernels
-# is wrong by as many units in the last place as the specification allows, always upwards, and results that are denormal are 0.
-# NVIDIA's ex2.approx and AMD's v_exp are better. A coarser error must be noticed.
+# The self-check's tolerances hold on the least accurate device that OpenCL permits: every exp, log, sqrt, sin, tanh ... in the kernels
+# is too large by as many units in the last place as the specification allows, and denormal results are 0.
+# NVIDIA's ex2.approx and AMD's v_exp are better. A larger error must be detected.
 #   test_worst_math.sh CLEAT SOURCE_DIR
 # ctest: device slow cost=71
 set -euo pipefail
@@ -14,7 +14,7 @@ export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable # PoCL compiles in half the time; 
 # OpenCL 1.2, table 7.1: function:error in units in the last place (full profile).
 functions="exp:3 exp2:3 expm1:3 log:3 log2:3 log1p:2 sqrt:3 rsqrt:2 sin:4 cos:4 tanh:5"
 
-# worsen TIMES: kernels whose functions have that many times the error.
+# worsen TIMES: makes kernels whose functions have TIMES the error.
 worsen() {
     local function type
     rm -rf "$scratch/cl"

@@ -3,9 +3,9 @@
 
     tests/cli/trace_check.py FOLDER/profile-S000008     checks .trace.json.gz beside .json, .csv and .txt
 
-Rules: strict JSON in UTF-8, known kinds of events, whole numbers as ids, every slice on a named track, slices of a track
-apart or nested (also after times are cut to whole nanoseconds), every arrow with one begin and one end within slices and in
-the order of time. Prints the faults; exit status 1 if there are any."""
+Rules: strict JSON in UTF-8, known kinds of events, integers as ids, every slice on a named track, slices of a track
+disjoint or nested (also after times are truncated to nanoseconds), every arrow with one begin and one end within slices and in
+time order. Prints the faults; exit status 1 if there are any."""
 import collections
 import csv
 import gzip
@@ -23,7 +23,7 @@ def fault(text):
 
 
 def refuse(constant):
-    fault(f"{constant} is no JSON")
+    fault(f"{constant} is not JSON")
 
 
 def unique(pairs):
@@ -78,7 +78,7 @@ def check_arrows(events, slices):
     for number, ends in arrows.items():
         kinds = "".join(e["ph"] for e in sorted(ends, key=lambda e: e["ts"]))
         if kinds not in ("sf", "stf"):
-            fault(f"arrow {number} is '{kinds}' in the order of time")
+            fault(f"arrow {number} is '{kinds}' in time order")
         for event in ends:
             at = nanoseconds(event["ts"])
             if not any(start <= at <= end for start, end, _ in slices[event["pid"], event["tid"]]):
@@ -107,11 +107,11 @@ def check_summary(stem, summary, events, names):
             fault(f"no track '{wanted}'")
     saved = [row["saves"] for row in summary["kernels"]]
     if summary["rates"] and saved != sorted(saved, reverse=True):
-        fault("the kernels are not sorted by what they would save")
+        fault("the kernels are not sorted by their possible savings")
     with open(stem + ".csv", newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["table"] == "kernel"]
     if [row["name"] for row in rows] != [row["kernel"] for row in summary["kernels"]]:
-        fault("CSV and JSON list other kernels")
+        fault("CSV and JSON list different kernels")
     for row, other in zip(rows, summary["kernels"]):
         if not math.isclose(float(row["seconds"]), other["seconds"], rel_tol=1e-6):
             fault(f"CSV and JSON differ: {row}")
@@ -134,7 +134,7 @@ def main():
         threads[event["tid"]].add(event["pid"])
     for thread, processes in threads.items():
         if thread == 0 or len(processes) > 1:
-            fault(f"thread {thread} of the processes {processes}: viewers take thread numbers for unique, and 0 for idle")
+            fault(f"thread {thread} of the processes {processes}: viewers require unique thread numbers, and 0 means idle")
     slices = collections.defaultdict(list)
     for event in events:
         if event["ph"] != "X":

@@ -1,4 +1,4 @@
-/* Limits of control groups, read from kernel files under folders created by the test. */
+/* Limits of control groups, from kernel files in folders that the test creates. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,10 +53,10 @@ static void test_cgroup_v2(void **state) {
     expect_free(1024, "/proc/meminfo");
     tree_put("/sys/fs/cgroup/user/job/memory.max", "629145600\n"); /* 600 MiB, 100 used */
     expect_free(500, "cgroup v2");
-    /* 50 MiB of them are cache */
+    /* including 50 MiB of cache */
     tree_put("/sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 52428800\n");
     expect_free(550, "cgroup v2");
-    tree_put("/sys/fs/cgroup/user/memory.max", "314572800\n"); /* the group above allows 300 MiB, 100 used */
+    tree_put("/sys/fs/cgroup/user/memory.max", "314572800\n"); /* the parent group allows 300 MiB, 100 used */
     tree_put("/sys/fs/cgroup/user/memory.current", "104857600\n");
     expect_free(200, "cgroup v2");
 }
@@ -139,7 +139,7 @@ static void test_quota_v2_nested(void **state) {
     tree_put("/sys/fs/cgroup/batch/job/step/cpu.max", "800000 100000\n");
     tree_put("/sys/fs/cgroup/batch/job/step/cpu.stat", "nr_periods 1\nnr_throttled 1\n");
     expect_quota(8.0, "cgroup v2");
-    tree_put("/sys/fs/cgroup/batch/job/cpu.max", "75000 50000\n"); /* tighter, and above */
+    tree_put("/sys/fs/cgroup/batch/job/cpu.max", "75000 50000\n"); /* a tighter parent */
     tree_put("/sys/fs/cgroup/batch/job/cpu.stat", "usage_usec 9\nnr_periods 40\nnr_throttled 10\nthrottled_usec 3\n");
     tree_put("/sys/fs/cgroup/batch/cpu.max", "max 100000\n");
     expect_quota(1.5, "cgroup v2");
@@ -148,7 +148,7 @@ static void test_quota_v2_nested(void **state) {
     assert_int_equal(throttled, 10);
 }
 
-/* docker --cpus=2 on a machine of 64 CPUs. */
+/* docker --cpus=2 on a machine with 64 CPUs. */
 static void test_quota_in_a_container(void **state) {
     (void)state;
     tree_put("/proc/self/cgroup", "0::/\n");
@@ -162,7 +162,7 @@ static void test_quota_in_a_container(void **state) {
     assert_int_equal(cleat_cpus_within(64, tree_root), 1);
     tree_put("/sys/fs/cgroup/cpu.max", "6500000 100000\n");
     assert_int_equal(cleat_cpus_within(64, tree_root), 64);
-    /* the path of the host, which does not exist inside */
+    /* a path of the host that does not exist in the container */
     tree_put("/proc/self/cgroup", "0::/../../docker/0123abcd\n");
     tree_put("/sys/fs/cgroup/cpu.max", "200000 100000\n");
     expect_quota(2.0, "cgroup v2");
@@ -182,7 +182,7 @@ static void test_quota_v1(void **state) {
     tree_put("/sys/fs/cgroup/cpu/docker/box/cpu.stat", "nr_periods 8\nnr_throttled 2\nthrottled_time 5\n");
     assert_true(cleat_cgroup_throttled(tree_root, &periods, &throttled));
     assert_true(periods == 8 && throttled == 2);
-    /* Some systems lack the link that is named after one controller. */
+    /* Some systems lack the link named after a single controller. */
     tree_put("/sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_quota_us", "50000\n");
     tree_put("/sys/fs/cgroup/cpu,cpuacct/docker/cpu.cfs_period_us", "100000\n");
     expect_quota(0.5, "cgroup v1");

@@ -1,4 +1,4 @@
-/* Child processes: what the caller is told of one that answers, crashes, hangs, or stops in the middle of an answer. */
+/* Child processes: what the caller gets if one answers, crashes, hangs, or stops in the middle of an answer. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void count_record(void *user, const void *record) {
     all->sum += ((const answer *)record)->number;
 }
 
-/* --- what the child does --- */
+/* --- actions of the child --- */
 
 static void send_three(void *user, int out) {
     (void)user;
@@ -40,7 +40,7 @@ static void send_three(void *user, int out) {
     }
 }
 
-/* The bytes of two records in pieces that fit neither. */
+/* The bytes of two records in pieces of other sizes. */
 static void send_in_pieces(void *user, int out) {
     const struct timespec moment = {.tv_nsec = 2000000};
     answer both[2] = {{.number = 1, .text = "first"}, {.number = 2, .text = "second"}};
@@ -80,7 +80,7 @@ static void hang(void *user, int out) {
     for (;;) pause();
 }
 
-/* Closes the pipe, so that only the process itself is left to wait for. */
+/* Closes the pipe, so the caller can only wait for the process itself. */
 static void hang_without_pipe(void *user, int out) {
     (void)user;
     close(out);
@@ -138,7 +138,7 @@ static void an_answer_that_breaks_off_is_named(void **state) {
     (void)state;
     outcome o = run(send_one_byte, 60);
     assert_int_equal(o.end.records, 0);
-    assert_int_equal(o.last.number, -1); /* only a complete record is written */
+    assert_int_equal(o.last.number, -1); /* only a complete record is stored */
     assert_string_equal(o.end.text, "returned an invalid result");
     o = run(send_and_one_byte, 60);
     three_records(&o);
@@ -171,7 +171,7 @@ static void a_signal_is_named(void **state) {
     assert_int_equal(end.records, 3);
     assert_int_equal(last.number, 30);
     assert_string_equal(end.text, "killed by signal 11 (Segmentation fault)");
-    number = SIGKILL; /* what the kernel sends when memory runs out */
+    number = SIGKILL; /* the kernel's signal when memory runs out */
     assert_int_equal(cleat_child_run(&child, &last, &end, &error), CLEAT_OK);
     assert_int_equal(end.signal, SIGKILL);
     assert_non_null(strstr(end.text, "out of memory"));

@@ -42,7 +42,7 @@ static void error_may_be_null(void **state) {
     assert_int_equal(cleat_fail_in(NULL, CLEAT_ERR_IO, "%d", 1), CLEAT_ERR_IO);
 }
 
-/* Text that is too long is truncated and remains zero-terminated. */
+/* Overlong text is truncated and remains zero-terminated. */
 static void error_text_is_cut(void **state) {
     (void)state;
     char letters[2 * CLEAT_ERROR_TEXT];
@@ -163,7 +163,7 @@ static void draws_have_their_distribution(void **state) {
     assert_int_equal(cleat_random_below(&random, 1), 0);
 }
 
-/* Every permutation of three occurs about equally often. */
+/* All permutations of three occur about equally often. */
 static void shuffle_is_a_fair_permutation(void **state) {
     (void)state;
     enum { ROUNDS = 6000 };
@@ -245,7 +245,7 @@ static void empty_file_is_read(void **state) {
     cleat_free(data);
 }
 
-/* Files of whole parts, and of one byte more, are copied and hashed as they are. */
+/* Files of whole parts, and of one more byte, are copied and hashed correctly. */
 static void files_are_copied_and_hashed_in_parts(void **state) {
     const place *p = *state;
     static const size_t sizes[] = {0, 1, 65536, 65537, 200001};
@@ -272,7 +272,7 @@ static void files_are_copied_and_hashed_in_parts(void **state) {
     cleat_free(bytes);
 }
 
-/* File systems of networks, and signals, end calls early. The linker replaces read and write by these. */
+/* Network file systems and signals end calls early. The linker replaces read and write with these functions. */
 static size_t most_bytes = SIZE_MAX;
 static int file_calls;
 ssize_t __real_read(int file, void *data, size_t size);
@@ -300,7 +300,7 @@ static void interrupted_and_short_calls_lose_nothing(void **state) {
     most_bytes = SIZE_MAX;
 }
 
-/* One that does not exist is named, and leaves nothing. */
+/* A missing file is named, and no file remains. */
 static void what_is_no_file_is_not_copied(void **state) {
     const place *p = *state;
     char to[96];
@@ -336,8 +336,7 @@ static void read_without_memory_is_an_error(void **state) {
     assert_null(data);
 }
 
-/* The rename fails because a folder is in the way: the folder remains, and no temporary file is left
- * behind. */
+/* The rename fails because a folder has the name: the folder remains, and no temporary file is left. */
 static void failed_write_leaves_nothing(void **state) {
     const place *p = *state;
     cleat_error error;
@@ -359,7 +358,7 @@ static void keep_log(void *user, cleat_log_level level, const char *text) {
     snprintf(logged.text, sizeof logged.text, "%s", text);
 }
 
-/* Names of files and cells of tables are parts of messages: they must not move the cursor or set a title. */
+/* Messages contain file names and table cells, which must not move the cursor or set a title. */
 static void messages_have_no_control_characters(void **state) {
     (void)state;
     static const char bad[] = "a\033[2J\rb\001\177\xC2\x9B"
@@ -428,14 +427,15 @@ static void folders_are_listed_in_order(void **state) {
     assert_string_equal(cleat_name_ending("ends."), ".");
 }
 
-/* The user that the library sees; 0: the real one. */
+/* The user id that the library gets; 0: the real one. */
 static uid_t pretended;
 
 uid_t geteuid(void) {
     return pretended ? pretended : (uid_t)syscall(SYS_geteuid);
 }
 
-/* Kernels in it are executed: another user's folder is refused, even if only its owner can write there. */
+/* Kernels in the cache folder are executed: another user's folder is refused, even if only its owner can
+ * write there. */
 static void cache_folder_of_another_user_is_refused(const char *wanted) {
     char path[256] = "unchanged";
     cleat_error error = {0};
@@ -507,7 +507,7 @@ static void chosen_allocation_fails_once(void **state) {
     assert_null(cleat_alloc(SIZE_MAX / 2, 3));
 }
 
-/* Room that is made once is not made again, and keeps what was there. */
+/* Reserved capacity is not reserved again, and contents are kept. */
 static void texts_reserve_room(void **state) {
     cleat_string text = {0};
     (void)state;
@@ -570,15 +570,14 @@ static void rounds_to(void (*round)(const float *, size_t, uint16_t *), float va
     if (bits != expected) fail_msg("%a becomes %04x instead of %04x", (double)value, bits, expected);
 }
 
-/* Every finite value, and points between it and the next one: to nearest, ties to even. `most`: the bits of
- * the largest finite value. */
+/* Every finite value, and points between it and the next: to nearest, ties to even. `most`: the bits of the
+ * largest finite value. */
 static void rounds_to_nearest(void (*round)(const float *, size_t, uint16_t *), float (*value)(uint16_t),
                               uint16_t most) {
     for (uint32_t sign = 0; sign < 0x10000; sign += 0x8000)
         for (uint32_t i = 0; i <= most; ++i) {
             const uint16_t low = (uint16_t)(sign | i), high = (uint16_t)(low + 1);
-            /* Beyond the largest finite value, the next value would lie at the same distance as the previous
-             * one. */
+            /* Beyond the largest finite value, the next value would be as far away as the previous one. */
             const float here = value(low), next = i < most ? value(high) : here + (here - value((uint16_t)(low - 1)));
             const float middle = here + (next - here) / 2;
             rounds_to(round, here, low);
@@ -627,7 +626,7 @@ static void halves_become_floats(void **state) {
     }
 }
 
-/* The first and the last of each length, and what is next to them. */
+/* The first and the last of each length, and their neighbours. */
 static void only_characters_are_utf8(void **state) {
     (void)state;
     static const struct {

@@ -27,7 +27,7 @@ static void only_allowed_cpus_count(void **state) {
     assert_int_equal(found, 1);
 }
 
-/* The number of CPUs of the machine is used instead. */
+/* The machine's number of CPUs is used instead. */
 static void no_memory_is_survived(void **state) {
     (void)state;
     cleat_fail_allocation(1);

@@ -1,4 +1,4 @@
-/* Locks between processes: one holder at a time, and a process that has ended leaves none behind. */
+/* Locks between processes: one holder at a time; a lock ends with its process. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ static cleat_status try_lock(void) {
     return status;
 }
 
-/* Starts a process that holds the lock when this returns, and keeps it until it is killed. */
+/* Starts a process that holds the lock on return and until it is killed. */
 static pid_t start_holder(void) {
     int ready[2], lock = -1;
     char byte = 0;
@@ -63,7 +63,7 @@ static void lock_is_free_again_after_its_holder(void **state) {
     (void)state;
     int lock = -1;
     assert_int_equal(cleat_lock(path, 0, &lock, NULL), CLEAT_OK);
-    assert_int_equal(try_lock(), CLEAT_ERR_TIME_UP); /* opened a second time, as by another thread */
+    assert_int_equal(try_lock(), CLEAT_ERR_TIME_UP); /* opened again, as by another thread */
     cleat_unlock(lock);
     assert_int_equal(try_lock(), CLEAT_OK);
 }
@@ -86,7 +86,7 @@ static void missing_folder_is_an_error(void **state) {
     assert_int_equal(lock, -1);
 }
 
-/* Neither created nor opened through a link. */
+/* A lock is neither created nor opened through a link. */
 static void a_link_is_refused(void **state) {
     (void)state;
     char link[128], outside[128];

@@ -1,4 +1,4 @@
-/* The table of names: what is added is found, at any size, and nothing else. */
+/* The table of names finds what was added, at any size, and nothing else. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void names_are_found_at_any_size(void **state) {
         assert_true(cleat_name_table_find(&names, name_of(i), &value));
         assert_int_equal(value, i * 3);
         assert_int_equal(names.count, i + 1);
-        assert_true(names.count * 2 <= names.capacity); /* so that a search ends soon */
+        assert_true(names.count * 2 <= names.capacity); /* so a search ends soon */
     }
     for (uint32_t i = 0; i < NAMES; ++i) {
         assert_true(cleat_name_table_find(&names, name_of(i), &value));
@@ -42,7 +42,7 @@ static void names_are_found_at_any_size(void **state) {
     assert_true(!names.slots && !names.count && !names.capacity);
 }
 
-/* The table has copies: the caller's text may change. A failed allocation changes nothing else. */
+/* The table has copies, so the caller's text may change. A failed allocation changes nothing. */
 static void a_failed_allocation_loses_no_name(void **state) {
     (void)state;
     int failures = 0;

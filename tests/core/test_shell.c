@@ -1,4 +1,4 @@
-/* Words of shell commands: what a shell makes of them is the word, and reading them gives the word back. */
+/* Quoted words of shell commands: a shell expands them to the word, and reading them returns the word. */
 /* ctest: quick */
 #include "core/shell.h"
 
@@ -26,7 +26,7 @@ static const char *const words[] = {
     "Gr\xc3\xbc\xc3\x9f"
     "e",
 };
-/* A newline, a byte that is no UTF-8 before a digit, an escape of a terminal. */
+/* A newline, a byte that is not UTF-8 before a digit, a terminal escape. */
 static const char *const bytes[] = {"two\nlines",
                                     "\xff"
                                     "1\\ 'x",

@@ -1,4 +1,4 @@
-/* The span log: what is recorded between start and stop, by which thread, while others add. */
+/* The span log: what each thread records between start and stop while others add spans. */
 /* ctest: quick */
 #include <pthread.h>
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static void test_full(void **state) {
     assert_int_equal(cleat_span_log_lost(log), 5);
     cleat_span_log_start(log);
     cleat_fail_allocation(1);
-    cleat_span_add(log, "kept", 0, 1, 2); /* the memory of before is used again */
+    cleat_span_add(log, "kept", 0, 1, 2); /* memory is reused */
     cleat_fail_allocation(0);
     cleat_span_log_stop(log);
     assert_int_equal(count_of(log), 1);
@@ -85,7 +85,7 @@ static void *add_spans(void *argument) {
     return NULL;
 }
 
-/* Spans are read while threads go on adding: none of them may change what is read. */
+/* Spans are read while threads add more, which must not change what is read. */
 static void test_threads(void **state) {
     cleat_span_log *log = make_log();
     atomic_bool quit = false;

@@ -57,7 +57,8 @@ static unsigned to_8_bits(unsigned value, int bits) {
     return (unsigned)floor((double)value * 255 / ((1u << bits) - 1) + 0.5);
 }
 
-/* Palette entry i is (3 i, 255 - 2 i, i); the first four entries are partly transparent, which is left out. */
+/* Palette entry i is (3 i, 255 - 2 i, i); the first four entries are partly transparent, which readers
+ * ignore. */
 static unsigned entry(unsigned i, int c) {
     return (c == 0 ? 3 * i : c == 1 ? 255 - 2 * i : i) & 255;
 }
@@ -143,7 +144,7 @@ void drawn_write_jpeg(const char *path, const cleat_image *image, drawn_jpeg kin
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 95, TRUE);
     if (kind == DRAWN_JPEG_PROGRESSIVE) jpeg_simple_progression(&jpeg);
-    jpeg_scan_info scans[64] = {{.comps_in_scan = 1}}; /* one for each coefficient */
+    jpeg_scan_info scans[64] = {{.comps_in_scan = 1}}; /* one per coefficient */
     for (int i = 1; i < 64; ++i) scans[i] = (jpeg_scan_info){.comps_in_scan = 1, .Ss = i, .Se = i};
     if (kind == DRAWN_JPEG_SCANS) {
         jpeg.scan_info = scans;

@@ -14,9 +14,9 @@ void test_write_text(const char *path, const char *text);
 char *test_read(const char *path, size_t *size);
 /* CMocka group teardown: removes the temporary folder. */
 int test_remove_all(void **state);
-/* Begins to keep what is logged, instead of printing it; what was kept is empty. */
+/* Starts to capture log output instead of printing it; discards earlier captures. */
 void test_keep_log(void);
-/* Ends it, and returns the lines: warnings begin with "warning: ". */
+/* Ends the capture and returns its lines: warnings begin with "warning: ". */
 const char *test_logged(void);
 /* Returns the path of the shared RNA set, or NULL if the checkout lacks it. */
 const char *test_shared_rna(void);

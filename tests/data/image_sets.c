@@ -1,4 +1,4 @@
-/* Helpers of the tests of image sets. */
+/* Helpers of the image set tests. */
 #include "image_sets.h"
 
 #include <setjmp.h>

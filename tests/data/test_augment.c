@@ -40,7 +40,7 @@ static double mean_of(const cleat_image *p, double y, double x, double height, d
     return sum / (tall * wide);
 }
 
-/* Row and column in the crop that correspond to pixel (i, j) of the sample. */
+/* The row and column in the crop that correspond to pixel (i, j) of the sample. */
 static void place_of(const cleat_augment_params *params, int64_t size, int64_t i, int64_t j, int64_t *row,
                      int64_t *column) {
     if (params->flip_y) i = size - 1 - i;
@@ -107,7 +107,7 @@ static void an_identity_crop_is_the_image(void **state) {
     assert_false(cleat_augment_is_identity(&p, &mirrored, 16));
     assert_int_equal(cleat_augment_apply(&p, &params, NULL, 16, values, NULL), CLEAT_OK);
     for (int i = 0; i < 16 * 16 * 3; ++i) assert_true(values[i] == (float)p.pixels[i] * (1.0f / 255));
-    for (unsigned way = 1; way < 8; ++way) { /* every orientation of a square keeps its exact values */
+    for (unsigned way = 1; way < 8; ++way) { /* a square keeps its exact values in every orientation */
         params = cleat_augment_identity(&p, true);
         params.flip_x = way & 1;
         params.flip_y = way & 2;
@@ -188,7 +188,8 @@ static void colours_change(void **state) {
     cleat_image_free(&p);
 }
 
-/* Sizes of several blocks of pixels and a part of one; with and without colours; an identity, which is only copied. */
+/* Sizes of several pixel blocks and a partial one; with and without colours; an identity, which is only
+ * copied. */
 static void standardizing_at_once_gives_the_same_bits(void **state) {
     (void)state;
     static float apart[12 * 12 * 4], at_once[12 * 12 * 4];
@@ -270,7 +271,7 @@ static void shifts_flips_and_turns_are_even(void **state) {
     for (int i = 0; i < 8; ++i) assert_in_range(ways[i], 400, 600);
 }
 
-/* Without mirroring the orientations are quarter, half and three-quarter turns only. */
+/* Without mirroring, the only orientations are quarter, half and three-quarter turns. */
 static void turns_do_not_mirror(void **state) {
     (void)state;
     cleat_augment augment = {.crop_min = 1, .turn = true};

@@ -91,7 +91,7 @@ static void training_order_depends_on_seed_and_epoch(void **state) {
     assert_true(same(made[0], made[1]));
     assert_false(same(made[0], made[2]));
     assert_false(same(made[0], made[3]));
-    size_t changes = 0; /* changes of bucket from one batch to the next: shuffled batches change often */
+    size_t changes = 0; /* changes of bucket between consecutive batches: shuffled batches change often */
     for (size_t i = 1; i < cleat_batches_count(made[0]); ++i)
         changes += cleat_batches_get(made[0], i)->bucket != cleat_batches_get(made[0], i - 1)->bucket;
     assert_true(changes > 50);
@@ -151,8 +151,8 @@ static cleat_batches *create_global_batches(int64_t most, const cleat_rng_key *r
     return batches;
 }
 
-/* Checks one global batch: its micro-batches are contiguous, belong to its bucket, are of minimal number and
- * as equal as possible; its statistics are those of its samples. Copies the samples. */
+/* Checks one global batch: its micro-batches are contiguous, in its bucket, as few and as equal as possible;
+ * its statistics match its samples. Copies the samples. */
 static int64_t check_global_batch(const cleat_batches *batches, size_t index, int64_t most, uint32_t *samples) {
     cleat_global_batch global_batch;
     assert_true(cleat_batches_global_batch(batches, index, &global_batch));
@@ -219,11 +219,11 @@ static void global_batches_do_not_depend_on_the_cut(void **state) {
     }
     for (int b = 0; b < BUCKETS; ++b) assert_true(short_global_batches[b] <= 1);
     assert_int_equal(short_global_batches[0] + short_global_batches[1] + short_global_batches[2],
-                     3); /* chosen such that each is tested */
+                     3); /* chosen to test each */
     cleat_batches_destroy(whole);
 }
 
-/* An evaluation does not accumulate: its batches are full, and each is a separate global batch. */
+/* An evaluation does not accumulate: its batches are full, and each one is a global batch. */
 static void evaluation_has_a_global_batch_each(void **state) {
     (void)state;
     cleat_batches *batches = create_global_batches(5, NULL);
@@ -296,7 +296,7 @@ static void chooses_the_best_buckets(void **state) {
     assert_int_equal(choose(all, 1, 8, 0, edges, &n, &error), CLEAT_ERR_ARGUMENT);
 }
 
-/* More different lengths than are compared: they are rounded up to multiples of 4. */
+/* More distinct lengths than the search compares: they are rounded up to multiples of 4. */
 static void many_lengths_are_rounded(void **state) {
     (void)state;
     enum { MANY = 5000, CHOSEN = 4 };
@@ -350,7 +350,8 @@ static void dataset_pads_and_checks(void **state) {
     assert_null(cleat_dataset_id(&fake.base, SAMPLES));
 }
 
-/* By places, a set may hold out none where its share is three; the same place stays in one split. */
+/* Purely by place, a set may hold out nothing although its share is three samples; equal places stay in one
+ * split. */
 static void small_sets_hold_out_their_share(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* The RFC 4180 reader, number parsing, and input that is refused because it is not text. */
+/* The RFC 4180 reader, number parsing, and refusal of input that is not text. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static void reads_quoted_fields(void **state) {
     cleat_csv_close(&csv);
 }
 
-/* Reads a whole file; returns the status of the first failed call. */
+/* Reads a whole file; returns the status of the first call that fails. */
 static cleat_status read_all(const char *path, cleat_error *error) {
     cleat_csv csv;
     bool more = true;
@@ -88,7 +88,7 @@ static void refuses_broken_files(void **state) {
         assert_non_null(strstr(error.text, rows[i].what));
     }
     cleat_error error = {0};
-    const char *quoted = test_path("it's $(a) file.csv"); /* the proposed command names this file, when it is pasted */
+    const char *quoted = test_path("it's $(a) file.csv"); /* the suggested command names it when pasted */
     test_write(quoted, "\xFF\xFE,", 3);
     assert_int_equal(read_all(quoted, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "/it'\\''s $(a) file.csv' > NEW"));

@@ -29,7 +29,7 @@ static cleat_tokenizer *make_tokenizer(bool lowercase, const char *more) {
     return tokenizer;
 }
 
-/* Texts of 0 to 11 words; one has more tokens than the encoder's small buffer holds. */
+/* Texts of 0 to 11 words; one has more tokens than fit the encoder's small buffer. */
 static void make_texts(void) {
     static const char *const words[5] = {"Fires", "in", "the", "zone", "fire"};
     for (size_t t = 0; t < TEXTS; ++t) {
@@ -131,7 +131,7 @@ static void progress_grows_to_the_end(void **state) {
 static void the_first_bad_text_is_named(void **state) {
     (void)state;
     cleat_tokenizer *tokenizer = make_tokenizer(true, "");
-    texts[400].size = texts[1200].size = (size_t)1 << 32; /* never read: the size alone causes the refusal */
+    texts[400].size = texts[1200].size = (size_t)1 << 32; /* never read: the size alone is refused */
     for (int workers = 0; workers <= 3; ++workers) {
         cleat_encode_setup setup = setup_of(tokenizer, workers);
         cleat_encoded_texts encoded = {.n = 77};
@@ -196,8 +196,7 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
     if (level <= CLEAT_LOG_WARNING) snprintf(said, sizeof said, "%s", text);
 }
 
-/* Encodes through the cache, compares with a direct encoding, and returns whether the cache had the
- * result. */
+/* Encodes through the cache, compares with a direct encoding, and returns whether it was a cache hit. */
 static bool encode(const cleat_encode_setup *setup, const char *name) {
     bool reused = false;
     cleat_encoded_texts encoded, fresh;
@@ -251,7 +250,7 @@ static void whatever_changes_is_noticed(void **state) {
     memory[700][0] ^= 1;
     assert_false(encode(&setup, "changes"));
     assert_true(encode(&setup, "changes"));
-    /* The same bytes with another boundary between two texts. */
+    /* The same bytes with a different boundary between two texts. */
     cleat_text_view joined[2] = {{"in the", 3}, {"fire", 4}}, other[2] = {{"in", 2}, {" fire", 5}};
     setup.texts = joined;
     setup.n = 2;
@@ -310,8 +309,8 @@ static void damaged_files_are_made_anew(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* Files whose checksum is right, as a faulty writer would leave them: ids that the vocabulary does not have
- * would be read as places in a table of embeddings. */
+/* Files with a correct checksum from a faulty writer: ids outside the vocabulary would be read as rows of an
+ * embedding table. */
 static void impossible_tokens_are_not_used(void **state) {
     (void)state;
     enum { N_AT = 16, HASH_AT = 80, BODY = 120, TEXTS_SAVED = 20 };
@@ -342,7 +341,7 @@ static void impossible_tokens_are_not_used(void **state) {
         cleat_hash_text(other + BODY, size - BODY, hash);
         memcpy(other + HASH_AT, hash, sizeof hash);
         test_write(path, other, size);
-        if (encode(&setup, "impossible")) fail_msg("change %zu is not noticed", i);
+        if (encode(&setup, "impossible")) fail_msg("change %zu is not detected", i);
         assert_non_null(strstr(said, "is not used"));
     }
     free(whole);

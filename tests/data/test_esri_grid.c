@@ -1,5 +1,4 @@
-/* ESRI ASCII grids: every accepted form of the header, and a message with place and remedy for every invalid
- * one. */
+/* ESRI ASCII grids: every accepted header, and a message with place and remedy for every invalid one. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +44,7 @@ static void headers_have_any_order_case_and_line_breaks(void **state) {
     cleat_esri_grid_free(&grid);
 }
 
-/* As GDAL and rasters of R write them: the digits of NODATA_value and of the cells differ. */
+/* As written by GDAL and R's raster packages: NODATA_value and the cells have different numbers of digits. */
 static void nodata_is_compared_in_single_precision(void **state) {
     (void)state;
     static const struct {

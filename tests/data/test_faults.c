@@ -1,5 +1,5 @@
-/* Bad rows and files of every reader: one error names the first five and counts all, without faults that only follow
- * from another. */
+/* Bad rows and files for every reader: one error names the first five faults and counts all, without
+ * consequential ones. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "drawn.h"
 #include "files.h"
 
-/* The error of all faults: its first line, and a part of each of the following lines in order. */
+/* Checks the error's first line, and a part of each of the following lines in order. */
 static void expect(cleat_status status, const cleat_error *error, const char *first_line, const char *const *lines) {
     const char *at = error->text;
     if (status != CLEAT_ERR_FORMAT) fail_msg("status %d: %s", status, error->text);
@@ -91,21 +91,22 @@ static void rows_of_series(void **state) {
 }
 
 typedef struct disorder_case {
-    const char *days; /* of the rows, a letter a day */
+    const char *days; /* of the rows, one letter per day */
     const char *first_line;
-    const char *lines[4]; /* NULL: one fault, and first_line is a part of its text */
+    const char *lines[4]; /* NULL: one fault, whose text contains first_line */
 } disorder_case;
 
-/* A row in a wrong place is one fault, although the series has a gap where it is missing, or where it goes on. */
+/* A misplaced row is one fault, although the series also has a gap where the row is missing or where it
+ * continues. */
 static void rows_of_series_out_of_order(void **state) {
     (void)state;
     static const disorder_case cases[] = {
         {"abcdbefgh", ":6: the time decreases from 2020-01-04", {NULL}}, /* moved back */
-        {"abdcefgh", ":5: the time decreases from 2020-01-04", {NULL}},  /* two changed places */
+        {"abdcefgh", ":5: the time decreases from 2020-01-04", {NULL}},  /* two rows swapped */
         {"abdefcgh", ":7: the time decreases from 2020-01-06", {NULL}},  /* too late */
         {"abfcdegh", ":5: the time decreases from 2020-01-06", {NULL}},  /* too early */
-        {"abcdabcd", ":6: the time decreases from 2020-01-04", {NULL}},  /* twice the same rows */
-        {"abccdefg", ":5: duplicate time 2020-01-03", {NULL}},           /* one row twice */
+        {"abcdabcd", ":6: the time decreases from 2020-01-04", {NULL}},  /* the same rows twice */
+        {"abccdefg", ":5: duplicate time 2020-01-03", {NULL}},           /* one row repeated */
         {"dcba", "3 faults in the data:", {":3: the time", ":4: the time", ":5: the time"}},
         {"abceghfj", "2 faults in the data:", {":5: this row is", ":8: the time decreases"}},
     };
@@ -149,7 +150,7 @@ static void rows_of_chains(void **state) {
            (const char *const[]){":3: resname is 'G'", ":4: y_1 is 'x'", ":5: resid 5 of 'A' instead of 4", NULL});
 }
 
-/* Many threads read the files; the message names the first ones in the order of the folder. */
+/* Many threads read the files; the message names the first faulty ones in folder order. */
 static void files_of_images(void **state) {
     (void)state;
     char folder[512], path[600];
@@ -298,7 +299,8 @@ static cleat_status out_of_memory_at_70(void *user, size_t index, cleat_error *e
     return index % 10 == 5 ? cleat_fail(error, CLEAT_ERR_FORMAT, "%zu", index) : CLEAT_OK;
 }
 
-/* Of a later stage, with more faults than are shown: all are counted, the first ones of both shown. */
+/* A later stage with more faults than are shown: the error counts all and shows the first ones of both
+ * stages. */
 static void faults_of_later_stages_follow(void **state) {
     (void)state;
     const size_t counts[][2] = {{0, 7}, {2, 7}, {4, 1}, {6, 2}, {1, 0}};

@@ -1,4 +1,5 @@
-/* The fingerprint of a dataset: equal for equal data, other for other names, lengths, values, bytes of the file. */
+/* The fingerprint of a dataset: equal for equal data, different if names, lengths, values or file bytes
+ * differ. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static void one_sample_fewer(void **state) {
     expect("19 samples of split 'train' then, 18 now", &a, &b, false);
 }
 
-/* A length of any sample counts, the last one too; but not where lengths are cut differently. */
+/* The length of every sample counts, including the last; truncation to another maximum does not. */
 static void other_lengths(void **state) {
     (void)state;
     const cleat_data_fingerprint a = take(SAMPLES, "/none");
@@ -72,7 +73,7 @@ static void other_lengths(void **state) {
 
 static const char *renamed_id(const cleat_dataset *dataset, size_t sample) {
     (void)dataset;
-    return sample == 3 ? "other" : sample ? "some" : "first"; /* as fake.c, but one */
+    return sample == 3 ? "other" : sample ? "some" : "first"; /* as in fake.c, except for one */
 }
 
 static void other_names(void **state) {
@@ -87,7 +88,7 @@ static void other_names(void **state) {
     expect("other names", &a, &b, true);
 }
 
-/* Changes the first value of sample 3, in the first field. */
+/* Changes the first value of sample 3 in the first field. */
 static cleat_status other_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     fake_dataset fake = fake_make(lengths, dataset->count);
@@ -137,7 +138,7 @@ static void failing_allocations_are_reported(void **state) {
         assert_int_equal(status, CLEAT_ERR_MEMORY);
     }
     assert_true(failures > 2);
-    assert_string_equal(made.content, whole.content); /* not one that lacks a sample */
+    assert_string_equal(made.content, whole.content); /* but not data that lack a sample */
 }
 
 int main(void) {

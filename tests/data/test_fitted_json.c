@@ -1,4 +1,5 @@
-/* Numbers of a fitted preprocessor's file, which may be anybody's: a list of another size never reaches the array. */
+/* Number lists in a fitted preprocessor's file, which is untrusted: a list of the wrong size never reaches
+ * the array. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

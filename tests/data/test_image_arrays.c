@@ -1,4 +1,4 @@
-/* Image classification datasets in files of all images: IDX, CIFAR. */
+/* Image classification datasets in single files: IDX, CIFAR. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void put_size(uint8_t *bytes, uint32_t size) {
     for (int i = 0; i < 4; ++i) bytes[i] = (uint8_t)(size >> (24 - 8 * i));
 }
 
-/* channels 0: labels, i % 3. Returns the bytes. */
+/* channels 0: labels, i % 3. Returns the number of bytes. */
 static size_t make_idx(uint8_t *bytes, int count, int channels) {
     int rank = channels == 0 ? 1 : channels == 1 ? 3 : 4;
     const uint32_t sizes[4] = {(uint32_t)count, SIDE, SIDE, (uint32_t)channels};
@@ -94,7 +94,7 @@ static void idx_files_are_read(void **state) {
         assert_string_equal(cleat_dataset_id(dataset, 17), "train-00017");
         assert_int_equal(cleat_dataset_save(dataset, test_folder("idx_model"), NULL), CLEAT_OK);
         cleat_dataset_destroy(dataset);
-        options.val_fraction = 0.2; /* then the official test part becomes the test split */
+        options.val_fraction = 0.2; /* if so, the official test part becomes the test split */
         options.channels = 4 - channels;
         dataset = images_open_ok(path, &options);
         info = cleat_image_describe(dataset);
@@ -227,7 +227,7 @@ static void cifar_files_are_read(void **state) {
     static float image[32 * 32 * 3];
     cleat_image_info info = cleat_image_describe(dataset);
     assert_true(info.channels == 3 && info.classes == 2 && info.samples[0] == 11 && info.samples[1] == 4);
-    assert_string_equal(cleat_images_class(dataset, 0), "zebra"); /* in the order of the numbers */
+    assert_string_equal(cleat_images_class(dataset, 0), "zebra"); /* in numerical order */
     assert_string_equal(cleat_images_class(dataset, 1), "apple");
     assert_int_equal(images_fill(dataset, images_sample_called(dataset, "data_batch_2-00003"), NULL, image), 1);
     double step = image[8 * 3] - image[0];

@@ -1,4 +1,4 @@
-/* The cache of images: it counts the bytes of their pixels, keeps what fits, and reads the rest each time. */
+/* The image cache: counts the bytes of pixels, keeps what fits, and reads the rest each time. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,8 @@ static void use(cleat_image_cache *cache, size_t index, int *reads) {
 static void what_fits_is_kept(void **state) {
     (void)state;
     enum { UNIT = HEIGHT * CHANNELS };
-    /* Room for images 0, 1, 2 to the byte; then 3 and 4 are read each time. One byte less: 2 is, too. */
+    /* Exactly enough room for images 0, 1 and 2: 3 and 4 are read each time. With one byte less, 2 is also
+     * read. */
     for (int less = 0; less < 2; ++less) {
         const int64_t limit = 6 * UNIT - less, kept = less ? 2 : 3, bytes = less ? 3 * UNIT : 6 * UNIT;
         cleat_image_cache *cache = NULL;

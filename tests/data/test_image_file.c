@@ -1,4 +1,4 @@
-/* Image files: every kind of PNG, JPEG, damaged files; and the cache of decoded images. */
+/* Image files: every kind of PNG, JPEG, and damaged files; the cache of decoded images. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,8 @@ static cleat_image read_ok(const char *path, int64_t channels) {
     return image;
 }
 
-/* Expects that reading fails with a message that names the file and contains `why`, and that nothing is
- * written. */
+/* Expects that reading fails with a message that names the file and contains `why`, without writing the
+ * output. */
 static void expect_failure(const char *path, const char *why) {
     cleat_image image = {.height = 77};
     cleat_error error = {0};
@@ -172,7 +172,7 @@ static void large_jpegs_are_decoded_smaller(void **state) {
     cleat_image_free(&drawn);
 }
 
-/* Cameras and programs leave bytes after the last pixel. */
+/* Some cameras and programs leave bytes after the last pixel. */
 static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
     (void)state;
     const char *path = test_path("spare.jpg");
@@ -194,7 +194,7 @@ static void bytes_to_spare_at_the_end_do_no_harm(void **state) {
     cleat_image_free(&drawn);
 }
 
-/* A progressive file may repeat a scan, as often as it likes: each costs as much as the whole image. */
+/* A progressive file may repeat a scan without limit, and each scan costs as much as the whole image. */
 static void scans_of_jpegs_are_counted(void **state) {
     (void)state;
     enum { MOST = 500, SCANS = 64 };
@@ -241,7 +241,7 @@ static void no_part_of_a_file_is_an_image(void **state) {
             drawn_write_jpeg(whole, &drawn, kind == 2 ? DRAWN_JPEG : DRAWN_JPEG_PROGRESSIVE);
         char *bytes = test_read(whole, &size);
         for (size_t cut = 0; cut < size; cut += cut < 700 || cut > size - 20 ? 1 : 37) {
-            remove(part); /* otherwise some file systems write the old file to disk first */
+            remove(part); /* otherwise some file systems flush the old file first */
             test_write(part, bytes, cut);
             expect_failure(part, cut == 0 ? "empty" : cut < 3 ? "not an image" : "");
         }
@@ -253,8 +253,7 @@ static void no_part_of_a_file_is_an_image(void **state) {
     cleat_image_free(&drawn);
 }
 
-/* Random bytes in a file: the result is an image of its size or an error, without a memory leak (under
- * ASan). */
+/* Random bytes in a file result in an image of the declared size or an error, without a leak (under ASan). */
 static void noise_is_survived(void **state) {
     (void)state;
     const char *whole = test_path("whole"), *noisy = test_path("noisy");
@@ -300,7 +299,7 @@ static void put_number(uint8_t *bytes, uint32_t number) {
     for (int i = 0; i < 4; ++i) bytes[i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
-/* A PNG whose header declares this size, without the first pixels. */
+/* A PNG whose header declares this size, and which has no pixels. */
 static void write_promise(const char *path, uint32_t height, uint32_t width) {
     uint8_t bytes[41] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     put_number(bytes + 16, width);
@@ -312,7 +311,7 @@ static void write_promise(const char *path, uint32_t height, uint32_t width) {
     test_write(path, bytes, sizeof bytes);
 }
 
-/* A file of 260 kB can hold 16000 x 16000 black pixels. Those of a colour image would take 732 MiB. */
+/* A file of 260 kB can hold 16000 x 16000 black pixels, which would take 732 MiB in colour. */
 static void small_files_take_no_large_memory(void **state) {
     (void)state;
     const char *path = test_path("black.png");
@@ -375,7 +374,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
             cleat_fail_allocation(0);
             assert_true(!status || (status == CLEAT_ERR_MEMORY && !got.pixels));
         }
-        assert_true(n > (i ? 3 : 4)); /* the file, the pixels; and as grey */
+        assert_true(n > (i ? 3 : 4)); /* the file, its pixels, and its pixels as grey */
         cleat_image_free(&got);
     }
     cleat_image_free(&expected);

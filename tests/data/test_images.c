@@ -125,7 +125,7 @@ static void named_parts_are_splits(void **state) {
     make_classes("parts/test", 1);
     test_folder("parts/other");
     cleat_image_options options = images_small_options();
-    options.val_fraction = 0.5; /* not used, because a validation part exists */
+    options.val_fraction = 0.5; /* unused, because a validation part exists */
     options.test_fraction = 0.3;
     cleat_dataset *dataset = images_open_ok(test_path("parts"), &options);
     cleat_image_info info = cleat_image_describe(dataset);
@@ -146,7 +146,7 @@ static void named_parts_are_splits(void **state) {
     images_expect_failure(test_path("parts"), &options, "no train folder");
 }
 
-/* A class may have the name of a part. */
+/* A class may be named like a part. */
 static void a_class_called_train_is_a_class(void **state) {
     (void)state;
     const char *path = make_classes("traffic", 2);
@@ -179,7 +179,7 @@ static void hashes_split_what_names_no_parts(void **state) {
     images_expect_failure(path, &options, "their sum below 1");
 }
 
-/* Below a class, to a depth of 16 from the set's folder on. */
+/* Subfolders of a class, to a depth of 16 below the set's folder. */
 static void folders_may_be_nested(void **state) {
     (void)state;
     const char *path = make_classes("nested", 2);
@@ -271,8 +271,7 @@ static void bad_folders_are_refused(void **state) {
     images_expect_failure(path, &options, "trained model");
 }
 
-/* Damage that the header does not show is found by decoding: the error names the file, and no image is
- * returned. */
+/* Decoding detects damage beyond the header: the error names the file, and no image is returned. */
 static void truncated_images_stop_the_filling(void **state) {
     (void)state;
     const char *path = make_classes("cut", 3), *file = images_lasting(test_path("cut/cat/2.jpg"));
@@ -391,7 +390,7 @@ static void threads_fill_the_same_bits(void **state) {
 
 /* --- the fitted preprocessor ---------------------------------------------------------------------------------- */
 
-/* A network that starts from other weights needs their means; they are kept with the model. */
+/* A network with pretrained weights requires their means, which are stored with the model. */
 static void means_may_be_given(void **state) {
     (void)state;
     const char *path = make_classes("given", 4), *folder = images_lasting(test_folder("given_model"));
@@ -454,7 +453,7 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     assert_int_equal(cleat_image_describe(second).channels, 3);
     assert_int_equal(cleat_image_describe(second).file_width, 12);
     assert_true(cleat_images_class_samples(first, 0) > 0);
-    for (size_t i = 0; i < 2; ++i) /* the means of the training part, not of this one */
+    for (size_t i = 0; i < 2; ++i) /* the means of the training part, not of this part */
         assert_int_equal(cleat_images_class_samples(second, i), cleat_images_class_samples(first, i));
     assert_int_equal(images_fill(second, images_sample_called(second, "cow/1.png"), NULL, b), CLEAT_NO_CLASS);
     assert_int_equal(images_fill(second, images_sample_called(second, "loose.jpg"), NULL, b), CLEAT_NO_CLASS);
@@ -502,7 +501,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
     images_expect_memory_errors(make_classes("memory", 2), &options);
 }
 
-/* Values of 2 alone, and of 1 to 4. */
+/* Values that are all 2, and values of 1 to 4. */
 static void a_constant_channel_has_std_one(void **state) {
     (void)state;
     const cleat_channel_sums sums = {.pixels = 4, .values = {8, 10}, .squares = {16, 30}};

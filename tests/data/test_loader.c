@@ -1,5 +1,5 @@
-/* The loader: the same bytes in the same order for any number of threads, errors in the order of the batches,
- * and termination at any moment. */
+/* The loader: the same bytes in the same order for any number of threads, errors in batch order, and
+ * termination at any moment. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,19 +31,20 @@ typedef struct consumer {
     pthread_mutex_t lock;
     bool travelling[SLOTS];
     int waits;
-    int fail_wait_at; /* the n-th wait fails; 0: none */
-    cpu_set_t used;   /* all CPUs that filling threads may run on */
+    int fail_wait_at; /* index of the wait that fails, from 1; 0: none */
+    cpu_set_t used;   /* CPUs that loader threads may run on */
     size_t max_slots;
     size_t slots_in_use;
-    /* If not NULL: after each batch it gets the next number of threads, and a slot while there is room. */
+    /* If not NULL, the loader gets the next number of threads after each batch, and another slot while there
+     * is room. */
     cleat_loader *resized;
     const int *counts; /* [n_counts] */
     size_t n_counts, changes;
     pthread_t fillers[64]; /* threads that have filled a slot */
-    int n_fillers;         /* their number */
+    int n_fillers;         /* number of these threads */
 } consumer;
 
-/* values [B, L] at word 8, lengths [B] after them, matrix not required in bucket 1. */
+/* values [B, L] at word 8, followed by lengths [B]; bucket 1 does not require the matrix. */
 static int64_t field_offset(void *user, size_t bucket, size_t field) {
     (void)user;
     int64_t b = buckets[bucket].micro_batch_size, l = buckets[bucket].length;
@@ -54,7 +55,7 @@ static int64_t field_offset(void *user, size_t bucket, size_t field) {
 static cleat_status slot_wait(void *user, size_t slot, cleat_error *error) {
     consumer *c = user;
     pthread_mutex_lock(&c->lock);
-    c->travelling[slot] = false; /* the transfer is complete after a wait */
+    c->travelling[slot] = false; /* a wait completes the transfer */
     bool fails = ++c->waits == c->fail_wait_at;
     int filler = 0;
     while (filler < c->n_fillers && !pthread_equal(c->fillers[filler], pthread_self())) ++filler;
@@ -115,7 +116,7 @@ static cleat_batches *make_batches(consumer *c, const cleat_rng_key *rng_key) {
     return batches;
 }
 
-/* FNV-1a over all bytes a batch has written. */
+/* FNV-1a over all bytes that a batch has written. */
 static void digest(uint64_t *hash, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
 }
@@ -216,7 +217,8 @@ static void any_number_of_workers_gives_the_same_bytes(void **state) {
     assert_true(first_digest[0] != first_digest[1]);
 }
 
-/* The number of threads changes after every batch, and slots are added: same bytes, same order, none lost. */
+/* The number of threads changes after every batch, and slots are added: same bytes, same order, no batch
+ * lost. */
 static void threads_and_slots_change_during_a_pass(void **state) {
     (void)state;
     static const int counts[] = {5, 1, 3, 7, 2, 2, 6, 1, 1, 4};
@@ -244,7 +246,7 @@ static void threads_and_slots_change_during_a_pass(void **state) {
     }
 }
 
-/* Number of threads that fill batches in a pass. */
+/* The number of threads that fill batches in a pass. */
 static int fillers_of_a_pass(consumer *c, cleat_loader *loader, const cleat_batches *batches) {
     c->n_fillers = 0;
     run_pass(c, loader, batches, 0, NULL, 1);
@@ -311,7 +313,7 @@ static void an_error_arrives_in_its_turn(void **state) {
             assert_non_null(strstr(error.text, "data.bin:7: sample"));
         }
         assert_int_equal(cleat_loader_next(loader, &loaded, NULL), CLEAT_ERR_FORMAT);
-        cleat_loader_stop(loader);     /* later batches may still be being filled */
+        cleat_loader_stop(loader);     /* threads may still be filling later batches */
         c->fake.bad_sample = SIZE_MAX; /* repaired: a new pass works */
         run_pass(c, loader, batches, 0, NULL, 1);
 
@@ -417,7 +419,7 @@ static cleat_dtype integers_as_halves(void *user, size_t bucket, size_t field) {
     return CLEAT_F16;
 }
 
-/* The field `matrix` [B, L, 2] of every batch, rounded, with its padding of 3; other fields are unchanged,
+/* The field `matrix` [B, L, 2] of every batch is rounded, as is its padding of 3; other fields are unchanged,
  * and nothing behind them is written. */
 static void floats_are_rounded_to_halves(void **state) {
     (void)state;

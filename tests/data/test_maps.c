@@ -1,5 +1,5 @@
-/* Maps over time: samples, splits, patches, means and masks of daily grids and of NPY stacks; and that
- * invalid folders are refused with a place and a remedy. */
+/* Maps over time: samples, splits, patches, means and masks of daily grids and of NPY stacks; invalid folders
+ * are refused with place and remedy. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 enum { H = 3, W = 5, PATCH = 2, PADDED_H = 4, PADDED_W = 6, N = 6, DAYS = 12, UNKNOWN = -9999 };
 
-/* Creates the folder TEMPORARY/name. The returned path stays valid longer than that of test_folder. */
+/* Creates the folder TEMPORARY/name. The returned path remains valid longer than one from test_folder. */
 static const char *make_folder(const char *name) {
     static char kept[16][512];
     static int next;
@@ -35,8 +35,8 @@ static const char *make_folder(const char *name) {
 static const char *const dates[DAYS] = {"20200225", "20200226", "20200227", "20200228", "20200229", "20200301",
                                         "20200302", "20200303", "20200304", "20200305", "20200306", "20200307"};
 
-/* The value of a cell. Channel 0 is "heat", the target: above 0 in some cells; one of its cells is unknown on
- * day 3. */
+/* The value of a cell. Channel 0 is "heat", the target, which is above 0 in some cells and unknown in one
+ * cell on day 3. */
 static int cell(int day, int channel, int y, int x) {
     if (channel == 0 && day == 3 && y == 1 && x == 2) return UNKNOWN;
     int value = (day * 7 + channel * 5 + y * 3 + x * 11) % 13;
@@ -53,7 +53,7 @@ static void write_grid(const char *folder, const char *channel, int c, int day, 
     test_write_text(path, text);
 }
 
-/* A folder of all days; "rain" is channel 1. */
+/* Creates a folder of all days; "rain" is channel 1. */
 static const char *write_grids(const char *name) {
     const char *folder = make_folder(name);
     for (int d = 0; d < DAYS; ++d) {
@@ -155,7 +155,7 @@ static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
                                       "2020-03-05", "2020-03-06", "2020-03-07"};
     double mean[2], std[2];
     int32_t persistence[PADDED_H * PADDED_W];
-    /* Targets of 7 days are for training; the steps of the last one end with day 5. */
+    /* The targets of 7 days are for training; the last one's steps end with day 5. */
     for (int c = 0; c < 2; ++c) moments(c, 0, 5, &mean[c], &std[c]);
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 1);
     for (int i = 0; i < DAYS - 1; ++i) {
@@ -178,7 +178,7 @@ static void samples_hold_steps_and_the_target_of_a_later_day(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* No day is missing between those before 1970, whose numbers are negative, and those after. */
+/* No day is missing across 1970, before which day numbers are negative. */
 static void days_before_1970_are_days(void **state) {
     (void)state;
     static const char *const days[] = {"19691229", "19691230", "19691231", "19700101", "19700102"};
@@ -196,7 +196,7 @@ static void days_before_1970_are_days(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* The frame that people are shown, in its own size and values. Cells of days without unknown ones. */
+/* The displayed frame has its own size and values. Cells of days without unknown cells. */
 static void the_last_frame_shows_the_target(void **state) {
     (void)state;
     static const char *const inputs[] = {"rain heat", "rain"}, *const names[] = {"heat", "rain"};
@@ -258,7 +258,7 @@ static void horizons_and_single_inputs_are_kept(void **state) {
     fill(dataset, 7, 3, NULL, &s);
     for (int p = 0; p < PADDED_H * PADDED_W; ++p)
         assert_int_equal(s.mask[p], target_of(11, p / PADDED_W, p % PADDED_W));
-    /* Two pixels of the last step, day 7, differ by their raw difference divided by the std. */
+    /* Two pixels of the last step, day 7, differ by their raw difference over the std. */
     float apart = s.steps[2 * PATCH * PATCH + 1] - s.steps[2 * PATCH * PATCH];
     float others = s.steps[2 * PATCH * PATCH + 2] - s.steps[2 * PATCH * PATCH];
     int a = cell(7, 1, 0, 1) - cell(7, 1, 0, 0), b = cell(7, 1, 1, 0) - cell(7, 1, 0, 0);
@@ -328,7 +328,7 @@ static void the_fitted_preprocessor_is_used_again(void **state) {
     fill(same, 8, 3, NULL, &b);
     assert_memory_equal(&a, &b, sizeof a);
     assert_true(cleat_image_describe(same).positive == cleat_image_describe(dataset).positive);
-    /* A single day, without its target: the target is unknown, the values are standardised as in training. */
+    /* A single day without its target: the target is unknown, and the values are standardised as in training. */
     const char *fresh = make_folder("fresh");
     write_grid(fresh, "heat", 0, 8, dates[8]);
     write_grid(fresh, "rain", 1, 8, dates[8]);
@@ -403,7 +403,7 @@ static void missing_days_are_refused_or_skipped(void **state) {
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "heat_20200229.asc is missing");
     options.skip_missing = true;
     cleat_dataset *dataset = open_maps(folder, &options);
-    /* No target on day 4; no steps that end there. */
+    /* Day 4 has no target, and no steps end there. */
     assert_int_equal(cleat_dataset_count(dataset), DAYS - 3);
     assert_string_equal(cleat_dataset_id(dataset, 3), "2020-03-02");
     assert_int_equal(cleat_dataset_length(dataset, 3), 2); /* days 3 and 5 */
@@ -494,7 +494,7 @@ static void channels_without_values_or_variety(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* The real grids, if available: the values of the persistence forecast given in their description. */
+/* The real grids, if available: the values of the persistence forecast in their description. */
 static void persistence_of_the_shared_wildfires(void **state) {
     (void)state;
     const char *folder = shared_path("data/wildfire_firms/grid");
@@ -696,7 +696,7 @@ static void large_stacks_are_read_when_they_are_wanted(void **state) {
             assert_true(fabsf(frames[0][p] - copysignf(log1pf(fabsf(value)), value)) < 1e-5f);
         }
     }
-    /* A file deleted since is missed only if its data are not cached. */
+    /* A file deleted after opening is missed only if its data are not cached. */
     static sample s;
     void *slots[3] = {s.steps, NULL, NULL};
     remove_file(folder, "beta.npy");

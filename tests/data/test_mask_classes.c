@@ -1,4 +1,5 @@
-/* Masks of classes: ids of every kind of PNG file, unlabelled pixels, names, counts; values that are not classes. */
+/* Class masks: ids from every kind of PNG file, unlabelled pixels, names, counts, and values outside the
+ * classes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ static void write_mask(const char *name, const uint8_t *ids, const uint8_t *pale
     if (cleat_image_write_png_ids(in(name), &image, palette, &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* Sample i has the values i, i + 1, ... below `values`, and 255 in its first row. */
+/* Sample i has the values i, i + 1, ... below `values`, and 255 in the first row. */
 static void ids_of(int sample, int values, uint8_t ids[PIXELS]) {
     for (int p = 0; p < PIXELS; ++p) ids[p] = p < SIDE ? 255 : (uint8_t)((p + sample) % values);
 }
@@ -109,7 +110,7 @@ static void values_are_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* 255 for an object is not a class: its share is logged, as a warning where a class is missing. */
+/* An object labelled 255 is not a class: its share is logged, as a warning if a class is missing. */
 static void unlabelled_pixels_are_named(void **state) {
     (void)state;
     write_samples("unlabelled", 5);
@@ -142,7 +143,7 @@ static void reduced_labels_begin_at_one(void **state) {
                    "not a class: with data.classes = 3 and data.reduce_labels they are 1 to 3, and 0 and 255 are");
 }
 
-/* Augmentation moves classes, and never mixes them. */
+/* Augmentation moves classes but never mixes them. */
 static void augmented_masks_have_the_same_classes(void **state) {
     int32_t still[PIXELS], mask[PIXELS];
     int changed = 0;
@@ -189,7 +190,7 @@ static void names_come_from_the_options_or_a_file(void **state) {
     expect_refused(&options, "set data.classes");
 }
 
-/* id2label of a config.json, if it names every class; else numbers. Where memory ends, there are no wrong names. */
+/* id2label of config.json if it names every class, else numbers. Out of memory never results in wrong names. */
 static void names_come_from_a_configuration(void **state) {
     (void)state;
     write_samples("configured", 3);
@@ -280,7 +281,7 @@ static void what_is_no_class_is_refused(void **state) {
     colours[3] = colours[5] = 2;
     colours[4] = 2;
     assert_int_equal(cleat_image_write_png(in("masks/a.png"), &image, &error), CLEAT_OK);
-    dataset = open_masks(&options); /* a file of colours that are greys */
+    dataset = open_masks(&options); /* an RGB file of greys */
     fill_mask(dataset, 0, NULL, mask);
     assert_true(mask[0] == 0 && mask[1] == 2);
     cleat_dataset_destroy(dataset);

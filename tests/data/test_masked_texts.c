@@ -1,5 +1,5 @@
-/* Masked texts: how many tokens are chosen, what becomes of them, and that the choice follows from seed and
- * epoch alone. */
+/* Masked texts: how many tokens are chosen, how they are replaced, and that the choice depends on seed and
+ * epoch only. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static const char *texts(void) {
     return path;
 }
 
-/* split: long texts are divided to parts of at most this many tokens; 0: they are not. */
+/* split: divides long texts into parts of at most this many tokens; 0: does not. */
 static cleat_status open_masked(const char *mask, double fraction, int64_t split, cleat_dataset **dataset,
                                 cleat_error *error) {
     char vocabulary[600];
@@ -143,7 +143,7 @@ static void texts_without_labels_are_split(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A folder has a file of lines for each part; without one for training the message says what is wanted. */
+/* A folder has a file of lines for each part; without a training file, the message names the missing file. */
 static void folders_have_files_of_lines(void **state) {
     char folder[600], path[700], vocabulary[600];
     cleat_text_options options = cleat_text_defaults();
@@ -172,7 +172,8 @@ static void folders_have_files_of_lines(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* No token of a long text is lost: its parts follow each other, in the same split, with special tokens around each. */
+/* No token of a long text is lost: its parts are consecutive, in the same split, each framed by special
+ * tokens. */
 static void long_texts_are_divided(void **state) {
     enum { PART = 10, MOST = PART - 2 };
     cleat_dataset *whole = must_open(0.15), *dataset = NULL;
@@ -207,7 +208,7 @@ static void long_texts_are_divided(void **state) {
     assert_int_equal(open_masked("[MASK]", 0.15, 2, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
 
-/* Texts to predict have mask tokens of their own, which stay; one behind the greatest length is lost, and said. */
+/* Texts to predict keep their own mask tokens; one beyond the maximum length is lost with a warning. */
 static void mask_tokens_of_texts_to_predict_stay(void **state) {
     char vocabulary[600], lines[600], text[400] = "w1 [MASK] w2 [MASK]\nw1 w2\n";
     cleat_text_options options = cleat_text_defaults();
@@ -215,7 +216,7 @@ static void mask_tokens_of_texts_to_predict_stay(void **state) {
     cleat_error error = {0};
     (void)state;
     for (int i = 0; i < LONGEST - 4; ++i) strcat(text, "w3 ");
-    strcat(text, "[MASK] w4\n"); /* as long as may be */
+    strcat(text, "[MASK] w4\n"); /* the maximum length */
     for (int i = 0; i < LONGEST - 3; ++i) strcat(text, "w3 ");
     strcat(text, "[MASK] [MASK]\n"); /* one more */
     snprintf(vocabulary, sizeof vocabulary, "%s", test_path("vocab.txt"));

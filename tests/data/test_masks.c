@@ -20,8 +20,7 @@ enum { SAMPLES = 6, SIDE = 8 };
 
 static const char *const names[SAMPLES] = {"ant", "bee", "cat", "dog", "elk", "fox"};
 
-/* 1 inside an asymmetric figure, which no mirroring or rotation maps to itself; its position depends on the
- * sample. */
+/* 1 inside a figure that no mirroring or rotation maps to itself; its position depends on the sample. */
 static int figure(int sample, int y, int x) {
     int top = 1 + sample % 3, left = 1 + sample / 3;
     return (y >= top && y < top + 4 && x == left) || (y == top + 3 && x >= left && x < left + 3);
@@ -217,7 +216,7 @@ static void images_of_any_size_and_colour_are_scaled(void **state) {
         mask[3 * i] = mask[3 * i + 1] = mask[3 * i + 2] = one ? 255 : 0;
     }
     write_image(folder, "images/fox.png", 16, 24, 3, image);
-    write_image(folder, "masks/fox.png", 16, 24, 3, mask); /* an RGB file whose colours are greys */
+    write_image(folder, "masks/fox.png", 16, 24, 3, mask); /* an RGB file of greys */
     cleat_dataset *dataset = open_masks(folder, &options);
     sample s;
     assert_int_equal(cleat_image_describe(dataset).channels, 3);
@@ -400,7 +399,7 @@ static void several_threads_may_fill(void **state) {
     (void)state;
     cleat_image_options options = small_options();
     options.augment = (cleat_augment){.crop_min = 0.5, .flip = true, .brightness = 0.2};
-    options.cache_bytes = 5 * SIDE * SIDE; /* some are cached, some are read each time */
+    options.cache_bytes = 5 * SIDE * SIDE; /* some are cached, others are read each time */
     cleat_dataset *dataset = open_masks(write_pairs("threads"), &options);
     static sample expected[SAMPLES];
     const cleat_rng_key rng_key = {.seed = 3, .epoch = 1};

@@ -1,4 +1,4 @@
-/* NPY files: data written by NumPy are read exactly; invalid files are refused with a remedy. */
+/* NPY files: NumPy's data are read exactly; invalid files are refused with a remedy. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "data/maps/npy.h"
 #include "files.h"
 
-/* Writes a file of this version, dictionary and elements. */
+/* Writes a file with this version, dictionary and elements. */
 static const char *write_npy(const char *name, int version, const char *dictionary, const void *data, size_t size) {
     static uint8_t file[16384];
     const char *path = test_path(name);

@@ -1,4 +1,4 @@
-/* sequences.csv, labels.csv and FASTA: accepted files, and the messages of refusals. */
+/* sequences.csv, labels.csv and FASTA: accepted files, and messages of refusals. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void reads_training_files(void **state) {
     }
 }
 
-/* Kaggle's validation files are the validation split; those of the test have no labels and are left out. */
+/* Kaggle's validation files are the validation split; its test files have no labels and are ignored. */
 static void reads_validation_files(void **state) {
     (void)state;
     const char *folder = test_folder("kaggle_val");

@@ -124,7 +124,7 @@ static int64_t hairpin(int stem, float *coords) {
     return n;
 }
 
-/* A million residues without coordinates would be 5 * 10^11 comparisons. */
+/* A million residues without coordinates would take 5 * 10^11 comparisons. */
 static void chains_beyond_any_molecule_take_no_time(void **state) {
     enum { RESIDUES = 1 << 20, MOST = 1 << 15 };
     (void)state;
@@ -157,8 +157,7 @@ static void pairs_need_bases_distance_and_stack(void **state) {
     assert_int_equal(cleat_rna_find_pairs("CCCCCCCCAAAAGGGGGGGG", coords, mask, n, partner, &error), CLEAT_OK);
     for (int i = 0; i < 8; ++i) assert_int_equal(partner[i], n - 1 - i);
     for (int i = 8; i < 12; ++i) assert_int_equal(partner[i], -1);
-    /* Pairs from the outside inwards: G-U, G-U, A-U, G-C, then A-A, a single C-G between mismatches, C-A,
-     * C-A. */
+    /* Pairs from the outside in: G-U, G-U, A-U, G-C, then A-A, a single C-G between mismatches, C-A, C-A. */
     const int32_t expected[8] = {19, 18, 17, 16, -1, -1, -1, -1};
     assert_int_equal(cleat_rna_find_pairs("GGAGACCCAAAAAAGACUUU", coords, mask, n, partner, &error), CLEAT_OK);
     assert_memory_equal(partner, expected, sizeof expected);

@@ -1,5 +1,5 @@
-/* The RNA generator: its geometry is A-form and right-handed, its files are deterministic and can be read
- * back, and its pairs are detected. Also tests the writers, by reading back their output. */
+/* The RNA generator: its geometry is A-form and right-handed, its files are deterministic, and its pairs are
+ * detected. Reading the files back also tests the writers. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void loops_close_without_clashes(void **state) {
         double nearest = 1e9;
         for (int i = 0; i < length; ++i)
             for (int j = i + 2; j < length; ++j) nearest = fmin(nearest, distance(chain[i], chain[j]));
-        print_message("loop of %d: nearest residues that are no neighbours %.2f A\n", n, nearest);
+        print_message("loop of %d: nearest residues that are not neighbours %.2f A\n", n, nearest);
         assert_true(nearest > 6.0);
     }
 }
@@ -195,7 +195,7 @@ static void made_set_reads_back(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Molecules that are added to a set made with the same options neither belong to it nor repeat each other. */
+/* Molecules added to a set of the same options differ from those in the set and from each other. */
 static void joined_molecules_are_new(void **state) {
     (void)state;
     const size_t joined = 60;
@@ -240,7 +240,7 @@ static void refuses_impossible_options(void **state) {
     options = cleat_rna_make_defaults();
     options.count = 2000;
     options.duplex_fraction = 1;
-    options.stem_min = options.stem_max = 2; /* fewer sequences of length 2 exist */
+    options.stem_min = options.stem_max = 2; /* there are fewer sequences of length 2 */
     assert_int_equal(cleat_data_make_rna(test_path("no"), &options, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "longer stems"));
     test_write_text(test_path("file"), "x");

@@ -1,5 +1,5 @@
-/* Augmentation of RNA training samples: pairs stay pairs, crops stay crops, and the same RNG key gives the
- * same sample. */
+/* Augmentation of RNA training samples: pairs stay pairs, crops stay crops, and equal RNG keys give equal
+ * samples. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void draw_sample(const cleat_dataset *dataset, size_t index, const cleat_
     assert_int_equal(cleat_dataset_fill(dataset, index, MOST, rng_key, slots, NULL), CLEAT_OK);
 }
 
-/* Position in the whole chain at which the crop of s starts, found by its coordinates; -1: not found. */
+/* Finds the position in the whole chain at which the crop of s starts, by its coordinates; -1: not found. */
 static int crop_start(const cleat_dataset *dataset, size_t index, const sample *s) {
     const float *whole = cleat_rna_coords(dataset, index);
     for (int start = 0; start + s->length <= cleat_rna_chain_length(dataset, index); ++start)

@@ -1,4 +1,4 @@
-/* PDB files: irregularities of real files, damaged files, and agreement with the tables of the shared set. */
+/* PDB files: irregular real files, damaged files, and agreement with the tables of the shared set. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static void reads_real_oddities(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* The ends of a chain as Amber names them. */
+/* Chain ends as Amber names them. */
 static void amber_ends_are_read(void **state) {
     (void)state;
     char text[2048] = "";
@@ -82,7 +82,7 @@ static void amber_ends_are_read(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A second copy under the same chain and numbers is not read as alternate locations without a word. */
+/* A second copy with the same chain and numbers is not silently read as alternate locations. */
 static void residues_that_come_again_are_named(void **state) {
     (void)state;
     char text[2048] = "";
@@ -102,7 +102,7 @@ static void residues_that_come_again_are_named(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A TER without a chain ends that of the last atom: what follows under its letter is a ligand. */
+/* A TER without a chain ends the last atom's chain: later atoms with its letter are ligands. */
 static void a_bare_ter_ends_the_chain_of_the_last_atom(void **state) {
     (void)state;
     static const char *const records[] = {"TER\n", "TER      99        G    12\n"};
@@ -123,7 +123,7 @@ static void a_bare_ter_ends_the_chain_of_the_last_atom(void **state) {
     }
 }
 
-/* As gemmi writes mmCIF's A and AA, and residue 10000 in hybrid-36. */
+/* mmCIF's chains A and AA, and residue 10000 in hybrid-36, as gemmi writes them. */
 static void chains_of_two_letters_are_chains(void **state) {
     (void)state;
     static const char text[] = "ATOM      1  C1'   G A   1       1.000   2.000   3.000\n"

@@ -1,5 +1,5 @@
-/* Samples of a time series: windows, splits, resampling, standardised values, baselines; and that no sample
- * depends on data after its last known row. */
+/* Time series samples: windows, splits, resampling, standardised values, baselines; no sample depends on data
+ * after its last known row. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static double value_at(int row, int c, int changed) {
     return row > changed ? value + 5 + (row * 7 + c * 3) % 11 : value;
 }
 
-/* Hourly rows of three columns; column c is constant in the first half where `constant`. */
+/* Hourly rows of three columns; if `constant`, column c is constant in the first half. */
 static const char *write_series(int rows, int changed) {
     static char text[65536];
     const char *path = test_path("series.csv");
@@ -129,7 +129,7 @@ static void samples_hold_standardised_windows(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Rows are copied at once where every column is a feature. */
+/* Whole rows are copied if every column is a feature. */
 static void all_columns_may_be_features(void **state) {
     (void)state;
     cleat_series_options options = small_options();
@@ -261,7 +261,7 @@ static void nothing_looks_ahead(void **state) {
         assert_true(same > 0 && different > 0);
         cleat_dataset_destroy(after);
     }
-    /* Rows appended after the test part change nothing. */
+    /* Rows appended after the test part have no effect. */
     cleat_dataset *longer = open_series(write_series(ROWS + 30, ROWS), &options);
     assert_int_equal(cleat_dataset_count(longer), cleat_dataset_count(before));
     for (size_t n = 0; n < cleat_dataset_count(longer); ++n) {
@@ -344,8 +344,8 @@ static void the_fitted_preprocessor_is_kept(void **state) {
     snprintf(kept, sizeof kept, "%s", folder);
     assert_int_equal(cleat_dataset_save(first, kept, &error), CLEAT_OK);
 
-    /* Other values after row 20, another column order, one more column: the selected columns and their means
-     * stay. */
+    /* Different values after row 20, a different column order or an additional column do not change the
+     * selected columns and their means. */
     cleat_series_options later = small_options();
     later.fitted = kept;
     cleat_dataset *second = open_series(write_series(ROWS, 20), &later);
@@ -416,7 +416,7 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     cleat_dataset_destroy(trained);
 }
 
-/* Opens `rows` rows as an evaluation, with the preprocessor fitted by small_options() to 115 of them. */
+/* Opens `rows` rows for evaluation, with the preprocessor that small_options() fits to 115 of them. */
 static cleat_dataset *open_evaluation(int rows, const cleat_series_options *options, const char *kept) {
     cleat_series_options evaluation = *options;
     evaluation.fitted = kept;
@@ -425,7 +425,7 @@ static cleat_dataset *open_evaluation(int rows, const cleat_series_options *opti
 }
 
 /* Asserts that every window of rows [0, rows) is present, `stride` rows apart, with the same values as in the
- * file of the training. */
+ * training file. */
 static void assert_whole(const cleat_dataset *dataset, int rows, int stride, const cleat_dataset *trained) {
     assert_true(cleat_dataset_is_whole(dataset));
     assert_int_equal(cleat_dataset_count(dataset), (rows - 10) / stride + 1);
@@ -457,8 +457,7 @@ static void an_evaluation_takes_any_file(void **state) {
     snprintf(kept, sizeof kept, "%s", test_folder("evaluation"));
     assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
 
-    /* The file of the training, and a longer one: the splits are those of the training unless the whole file
-     * is requested. */
+    /* The training file, and a longer one: training's splits apply unless the whole file is requested. */
     for (int rows = SUM; rows <= ROWS; rows += ROWS - SUM) {
         dataset = open_evaluation(rows, &options, kept);
         assert_false(cleat_dataset_is_whole(dataset));
@@ -470,7 +469,7 @@ static void an_evaluation_takes_any_file(void **state) {
         cleat_dataset_destroy(dataset);
     }
 
-    /* A shorter file is used as a whole, whichever count it falls short of; a single window is enough. */
+    /* A file that is shorter than any of the counts is used as a whole; a single window is enough. */
     const int shorter[] = {SUM - 1, 70, 40, 10};
     for (int i = 0; i < 4; ++i) {
         cleat_series_options strided = small_options();
@@ -481,7 +480,7 @@ static void an_evaluation_takes_any_file(void **state) {
         cleat_dataset_destroy(dataset);
     }
 
-    /* With fractions the file has splits. A split without a window is no error; if no split has one, the
+    /* With fractions, the file has splits. A split without a window is not an error; if no split has one, the
      * whole file is used. */
     cleat_series_options fractions = small_options();
     fractions.train_rows = fractions.val_rows = fractions.test_rows = 0;
@@ -516,14 +515,14 @@ static void an_evaluation_needs_a_window(void **state) {
     options.fitted = kept;
     assert_int_equal(cleat_series_open(write_series(9, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "no window fits the file: each takes 6 rows of lookback and 4 rows of targets"));
-    options.evaluation = false; /* a resumed training whose file has become shorter */
+    options.evaluation = false; /* a resumed training whose file is now shorter */
     assert_int_equal(cleat_series_open(write_series(70, ROWS), &options, &none, &error), CLEAT_ERR_ARGUMENT);
     assert_non_null(strstr(error.text, "the val split would be rows 61 to 90, but the file has 70"));
     assert_null(none);
     cleat_dataset_destroy(trained);
 }
 
-/* Other kinds of dataset already contain every sample: nothing changes. */
+/* Datasets of other kinds already contain every sample, so nothing changes. */
 static void other_datasets_are_whole_anyway(void **state) {
     (void)state;
     const char *path = test_path("w.pdb");
@@ -594,12 +593,12 @@ static void check_ett(const char *file, int64_t horizon, score last, score seaso
     const double off[4] = {got_last.mse / n - last.mse, got_last.mae / n - last.mae, got_season.mse / n - season.mse,
                            got_season.mae / n - season.mae};
     for (int i = 0; i < 4; ++i)
-        if (!(fabs(off[i]) <= 1e-5)) fail_msg("%s %lld: figure %d is off by %g", file, (long long)horizon, i, off[i]);
+        if (!(fabs(off[i]) <= 1e-5)) fail_msg("%s %lld: value %d is off by %g", file, (long long)horizon, i, off[i]);
     cleat_samples_free(samples);
     cleat_dataset_destroy(dataset);
 }
 
-/* The values in the README of the shared data, recomputed to five digits by a script without this library. */
+/* The values in the shared data's README, recomputed to five digits by a script without this library. */
 static void baselines_of_the_real_series(void **state) {
     (void)state;
     if (access(shared_path("data/timeseries_ett/ETTh1.csv"), R_OK) != 0) skip();
@@ -609,7 +608,7 @@ static void baselines_of_the_real_series(void **state) {
     check_ett("ETTh2.csv", 96, (score){0.42472, 0.41860}, (score){0.38973, 0.37969});
 }
 
-/* Forecast of today's value for the next day over the last tenth of the days, in dollars. */
+/* Today's value as the forecast for the next day, over the last tenth of the days, in dollars. */
 static void persistence_of_the_oil_prices(void **state) {
     (void)state;
     if (access(shared_path("data/timeseries_oil/wti-daily.csv"), R_OK) != 0) skip();

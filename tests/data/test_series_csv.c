@@ -340,7 +340,7 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     assert_non_null(strstr(error.text, "(2 windows contain gaps"));
 }
 
-/* Days [rows] of one column, and the times that follow the last row, as text of dates with blanks. */
+/* Days [rows] of one column, and the times after the last row, as dates separated by blanks. */
 static void months_and_business_days_are_steps(void **state) {
     (void)state;
     static const struct {
@@ -359,7 +359,7 @@ static void months_and_business_days_are_steps(void **state) {
         {"2019-11-01 2019-12-01 2020-03-01", CLEAT_GAPS_FILL, 5, "2020-04-01 2020-05-01 2020-06-01 "},
         {"2019-11-01 2019-12-01 2020-02-01 2020-03-01 2020-04-01", CLEAT_GAPS_ROWS, 5,
          "2020-05-01 2020-06-01 2020-07-01 "},
-        /* Thursday to Friday of the week after, without a holiday on Tuesday */
+        /* Thursday to Friday of the next week, without a holiday on Tuesday */
         {"2020-01-02 2020-01-03 2020-01-06 2020-01-08 2020-01-09 2020-01-10 2020-01-13 2020-01-14 2020-01-15 "
          "2020-01-16 2020-01-17",
          CLEAT_GAPS_ROWS, 11, "2020-01-20 2020-01-21 2020-01-22 "},
@@ -381,7 +381,7 @@ static void months_and_business_days_are_steps(void **state) {
         if (strcmp(next, cases[i].next) != 0) fail_msg("%s: %s", cases[i].days, next);
         cleat_dataset_destroy(dataset);
     }
-    /* Months are kept by the state that training saves; a frame in minutes has no whole number of them. */
+    /* The state that training saves preserves months; a month is not a whole number of frames in minutes. */
     cleat_series_options options = test_tiny_series();
     cleat_error error = {0};
     cleat_dataset *dataset = test_must_open_series("t,v\n2019-10-31,1\n2019-11-30,2\n2019-12-31,3\n", &options);
@@ -436,7 +436,7 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     assert_int_equal(test_open_series("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
 }
 
-/* A bad second row leaves the step to be found later. */
+/* If the second row is bad, later rows determine the step. */
 static void steps_are_found_behind_bad_rows(void **state) {
     (void)state;
     for (int gaps = CLEAT_GAPS_ERROR; gaps <= CLEAT_GAPS_ROWS; ++gaps) {
@@ -481,7 +481,7 @@ static void refuses_edited_preprocessor_files(void **state) {
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "series.csv") || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
     }
-    /* A name with every character that CSV must quote is read back. */
+    /* A name with every character that CSV quotes is read back. */
     cleat_dataset *first = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
                                                                                                  .lookback = 2,
                                                                                                  .horizon = 1,
@@ -495,7 +495,7 @@ static void refuses_edited_preprocessor_files(void **state) {
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
     cleat_dataset_destroy(first);
     cleat_dataset_destroy(second);
-    /* Data with another step than the fitted one. */
+    /* Data whose step differs from the fitted one. */
     second = NULL;
     assert_int_equal(test_open_series("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
                      CLEAT_ERR_FORMAT);
@@ -557,7 +557,7 @@ static void large_files_are_read_in_parts(void **state) {
     assert_non_null(strstr(error.text, where));
 }
 
-/* Columns are found by a table of their names: a comparison of each with all others took minutes. */
+/* Columns are looked up in a hash table of names: comparing each with all others would take minutes. */
 static void many_columns_take_seconds(void **state) {
     (void)state;
     enum { COLUMNS = 300000, ROWS = 4 };

@@ -1,4 +1,4 @@
-/* Numbers of time series: marks between thousands, decimal marks, and values far outside of all others. */
+/* Numbers in time series: thousands separators, decimal marks, and outliers. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,12 +14,12 @@
 #include "files.h"
 #include "series_text.h"
 
-/* Values of a file whose fields are separated by `separator`, as they are read, and what is said of them. */
+/* The values read from a file with this field separator, and the expected warning. */
 static void marks_of_numbers_are_found(void **state) {
     (void)state;
     static const struct {
         char separator;
-        const char *cells, *values, *said; /* NULL: nothing of thousands */
+        const char *cells, *values, *said; /* NULL: no warning about thousands */
     } cases[] = {
         {';', "996 1.007 -1.035", "996 1007 -1035", "a point between thousands: '1.007' is 1007"},
         {';', "996 1,007 1,035", "996 1007 1035", "a comma between thousands: '1,007' is 1007"},
@@ -47,7 +47,7 @@ static void marks_of_numbers_are_found(void **state) {
         snprintf(folder, sizeof folder, "%s", test_folder("marks"));
         cleat_series_options options = test_tiny_series();
         options.lookback = options.horizon = 1;
-        for (int fitted = 0; fitted < 2; ++fitted) { /* the same from the state that training saves */
+        for (int fitted = 0; fitted < 2; ++fitted) { /* the same with the state that training saves */
             test_keep_log();
             cleat_dataset *dataset = test_must_open_series(text, &options);
             const char *logged = test_logged(), *said = fitted ? NULL : cases[i].said;
@@ -66,7 +66,7 @@ static void marks_of_numbers_are_found(void **state) {
     }
 }
 
-/* A file to predict may have the first number with a mark between thousands. */
+/* A file to predict may have the first number with a thousands separator. */
 static void a_file_to_predict_has_thousands(void **state) {
     (void)state;
     char folder[512];
@@ -87,7 +87,7 @@ static void a_file_to_predict_has_thousands(void **state) {
 static void values_far_outside_are_named(void **state) {
     (void)state;
     static const struct {
-        const char *values, *named; /* NULL: nothing is said */
+        const char *values, *named; /* NULL: no warning */
     } cases[] = {
         {"1 2 3 2 -9999 4 -9999", "warning: IN: 'v': -9999 (2 times) is far outside of all other values (1 to 4); if"},
         {"1 2 3 2 65535 4 2", "'v': 65535 (1 times)"},

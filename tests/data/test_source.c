@@ -1,4 +1,4 @@
-/* Repair of bytes that are not UTF-8: each becomes U+FFFD, and all others stay. */
+/* Repair of bytes that are not UTF-8: each becomes U+FFFD, and all others are unchanged. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #define FFFD "\xEF\xBF\xBD"
 
-/* The caller closes it. */
+/* The caller closes the source. */
 static cleat_source source_of(const char *text) {
     cleat_source source = {.path = "texts.csv", .data = cleat_strdup(text)};
     assert_non_null(source.data);

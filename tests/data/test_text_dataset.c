@@ -1,5 +1,5 @@
 /* Datasets of texts and tagged words: fields, token positions, splits, labels, the fitted preprocessor and
- * its reuse; and the shared tweets, if available. */
+ * its reuse; the shared tweets, if available. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,7 +140,7 @@ static void fills_tags(void **state) {
     assert_int_equal(cleat_text_label(dataset, 0), CLEAT_TEXT_NO_LABEL);
     cleat_dataset_destroy(dataset);
 
-    /* A word whose last pieces do not fit keeps its first piece. */
+    /* A word keeps its first piece if its last pieces do not fit. */
     options.max_length = 5;
     dataset = open_text("a\tO\ngood.day\tB-x\nbad\tB-x\n", &options);
     assert_ids(fill(dataset, 0).tokens, (int32_t[L]){CLS, A, GOOD, DOT, SEP, REST4, -1, -1, -1});
@@ -152,7 +152,7 @@ static void fills_tags(void **state) {
 
 enum { ROWS = 3000 };
 
-/* ROWS texts, of which texts i and i + ROWS / 2 are equal; `turn` rotates their order. */
+/* ROWS texts; texts i and i + ROWS / 2 are equal; `turn` rotates their order. */
 static char *many_rows(size_t turn) {
     static char text[ROWS * 32];
     size_t used = (size_t)sprintf(text, "text,label\n");
@@ -222,7 +222,7 @@ static void orders_labels_as_told(void **state) {
     assert_refused("a\tB-x\n\na\tB-elsewhere\n", &options, "d.conll:3:", "name the labels of this data in data.labels");
 }
 
-/* Rows of a published output layer are in the order of numbers; those of words in that of their bytes. */
+/* Numeric labels, the rows of a published output layer, are in numerical order; words are in byte order. */
 static void orders_numbers_by_value(void **state) {
     (void)state;
     static const struct {
@@ -309,7 +309,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     snprintf(fitted, sizeof fitted, "%s", test_folder("learnt"));
     cleat_set_log(count_splits, NULL, CLEAT_LOG_INFO);
     cleat_dataset *first = open_text("good\tB-x\nday\tI-x\nbad\tB-y\ngood\tO\nbad\tO\n", &options);
-    assert_int_equal(splits_said, 1); /* of what is fitted, and of nothing else */
+    assert_int_equal(splits_said, 1); /* of the fitted state only */
     assert_int_equal(cleat_dataset_save(first, fitted, NULL), CLEAT_OK);
     snprintf(path, sizeof path, "%s/labels.txt", fitted);
     char *labels = test_read(path, &size);
@@ -321,7 +321,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     assert_string_equal(labels, "2\n1\n1\n1\n0\n");
     free(labels);
 
-    /* Other words with one of the types: the same ids, and the samples used for fitting. */
+    /* Other words with one of the types: ids and label counts are those of fitting. */
     options.fitted = fitted;
     cleat_dataset *second = open_text("bad\tB-y\ngood\tO\n", &options);
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
@@ -334,7 +334,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     cleat_dataset_destroy(second);
     assert_refused("bad\tB-z\n", &options, "d.conll:1:", "unknown label 'z': labels.txt of the model");
 
-    /* Prediction: tags are ignored, or absent. */
+    /* Prediction: tags are ignored or absent. */
     options.labelled = false;
     second = open_text("bad\tE-what\ngood\n", &options);
     assert_int_equal(cleat_text_word_label(second, 0, 0), CLEAT_TEXT_NO_LABEL);
@@ -344,7 +344,7 @@ static void opens_with_the_fitted_preprocessor(void **state) {
     cleat_dataset_destroy(second);
     cleat_dataset_destroy(first);
 
-    /* Damaged, or absent as in a model of an earlier release. */
+    /* Damaged, or absent as in models of earlier releases. */
     options.labelled = true;
     static const char *const no_counts[] = {"2\n1\n1\n1\n", "2\n1\n1\n-1\n0\n", "2\n1.5\n1\n1\n0\n", "2\n1\nO\n1\n0\n"};
     for (size_t i = 0; i < sizeof no_counts / sizeof *no_counts; ++i) {

@@ -1,5 +1,5 @@
-/* Datasets of texts with published tokenizers: pairs of texts, tagged words, the fitted state; and the files that a
- * tokenizer writes for others. */
+/* Text datasets with published tokenizers: pairs of texts, tagged words, the fitted state, and exported
+ * tokenizer files. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static cleat_dataset *open_text(const char *name, const char *text, const cleat_
     return dataset;
 }
 
-/* Expects tokens and types of a sample to be those of its texts framed by hand. */
+/* Expects a sample's tokens and types to equal those of its texts with frames added by the test. */
 static void expect_pair(const cleat_dataset *dataset, size_t sample, const char *first, const char *second,
                         size_t max_length) {
     const cleat_tokenizer *t = cleat_text_tokenizer(dataset);
@@ -146,7 +146,7 @@ static void words_of_sentences_begin_with_a_space(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* As in transformers, whose word_ids leave such words out: no token, no label; the prediction of a position -1 is O. */
+/* As in transformers, whose word_ids omit such words: no token, no label; position -1 is predicted as O. */
 static void words_without_tokens_are_left_out(void **state) {
     cleat_text_options options = options_of(CLEAT_TEXT_TAGS, TOKENIZERS("wordpiece.json"));
     int32_t tokens[L], length, labels[L];
@@ -213,7 +213,7 @@ static void the_fitted_tokenizer_is_the_loaded_one(void **state) {
     }
 }
 
-/* A trained vocabulary and the tokenizer.json that is written for it. */
+/* A trained vocabulary and its exported tokenizer.json. */
 static void a_trained_vocabulary_is_written_for_others(void **state) {
     static const char *const texts[] = {"the quick Brown fox", "The fox jumps \xC3\x89t\xC3\xA9",
                                         "caf\xC3\xA9 the fox, the", "\xE4\xB8\xAD\xE6\x96\x87 the fox"};

@@ -78,7 +78,7 @@ static void reads_a_table(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* As a spreadsheet writes it where the comma is the decimal mark; the profile's id column is of other data. */
+/* As spreadsheets write CSV in locales with a decimal comma; the profile's id column belongs to other data. */
 static void reads_semicolons_without_the_id_column(void **state) {
     (void)state;
     cleat_dataset *dataset = NULL;
@@ -140,7 +140,7 @@ static void reads_conll(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* As MultiCoNER and CoNLL-U have them: a sentence may as well begin with the word '#'. */
+/* Comments as in MultiCoNER and CoNLL-U; a sentence may also begin with the word '#'. */
 static void lines_of_ids_are_comments(void **state) {
     (void)state;
     cleat_dataset *dataset = NULL;
@@ -159,7 +159,7 @@ static void lines_of_ids_are_comments(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* Values that are estimated are no classes; a few numbers are. */
+/* Continuous values are not classes; a few integers are. */
 static void measured_values_are_no_classes(void **state) {
     (void)state;
     cleat_dataset *dataset = NULL;
@@ -187,7 +187,7 @@ static void measured_values_are_no_classes(void **state) {
 
 /* --- settings for irregular input --------------------------------------------------------------------------------- */
 
-/* For prediction: a text a line, and its number as id. */
+/* For prediction: one text per line, with the line number as id. */
 static void reads_plain_lines(void **state) {
     (void)state;
     cleat_dataset *dataset = NULL;
@@ -235,7 +235,7 @@ static void expect_words(const char *name, const char *text, const char *const *
     cleat_dataset_destroy(dataset);
 }
 
-/* For prediction: sentences are split into words as in CoNLL files; a CoNLL file remains one. */
+/* For prediction, sentences are split into words as in CoNLL files; CoNLL files are read as such. */
 static void splits_sentences_into_words(void **state) {
     (void)state;
     static const char text[] = "@a: went (to) \"New York\" today...\r\n\n  It's #good!! \n";
@@ -440,7 +440,7 @@ static void finds_tables(void **state) {
     assert_string_equal(cleat_dataset_id(dataset, 2), "val-1");
     cleat_dataset_destroy(dataset);
 
-    /* The test file of a competition, without labels. */
+    /* A competition's test file without labels. */
     snprintf(path, sizeof path, "%s/test.csv", folder);
     test_write_text(path, "text\ngood\n");
     warnings = 0;
@@ -456,7 +456,7 @@ static void finds_tables(void **state) {
     assert_int_equal(cleat_text_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "no column 'label'"));
 
-    /* Custom file names, and names of missing files. */
+    /* Custom file names, and messages about missing files. */
     options.train_file = options.val_file = options.test_file = "training.csv";
     assert_opens(folder, &options, &dataset);
     assert_int_equal(cleat_dataset_count(dataset), 6);

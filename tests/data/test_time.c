@@ -1,4 +1,4 @@
-/* Times as text: the forms that are read, and every day of eight centuries there and back. */
+/* Times as text: the accepted forms, and a round trip of every day of eight centuries. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static void parses_times(void **state) {
     cleat_time_kind kind;
     /* a later row: the first one determined the format */
     assert_null(cleat_time_parse("20160701", false, &seconds, &kind));
-    /* not dates of these centuries, or no dates */
+    /* not dates, or not of these centuries */
     static const char *const plain[] = {"18991231", "21000101", "20161301", "20160001", "20160100", "20160132"};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
         if (cleat_time_parse(plain[i], true, &seconds, &kind)) fail_msg("'%s' is refused", plain[i]);

@@ -1,4 +1,4 @@
-/* Making machines of files. */
+/* Creates machines made of files. */
 #include "machine.h"
 
 #include <setjmp.h>

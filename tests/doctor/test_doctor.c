@@ -1,5 +1,5 @@
-/* The doctor on machines made of files and stub drivers: every fault gets its code and no other, and nothing is
- * reported on machines without a fault. */
+/* The doctor on machines made of files and stub drivers: every fault gets its own code only, and machines
+ * without a fault get none. */
 /* ctest: quick no-memcheck */
 #include <sched.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void kaggle(void) {
     machine_driver("nvidia", "libnvidia-opencl.so.1", NVIDIA_CONF "device=Tesla T4\npci=0000:00:05.0\n");
 }
 
-/* A server: the management chip has a display, Intel's and Mesa's drivers are installed without a card of theirs. */
+/* A server: the management chip has a display; Intel's and Mesa's drivers are installed without matching cards. */
 static void server(void) {
     nvidia();
     machine_card("0000:6a:00.0", "0x030000", "0x1a03", "0x2000", "ast", NULL);
@@ -309,20 +309,20 @@ static void stale_driver(void) {
 typedef struct machine {
     const char *name;
     void (*make)(void);
-    const char *code;   /* the fault that must be reported; NULL: none */
+    const char *code;   /* the expected fault; NULL: none */
     const char *word;   /* in its evidence; NULL: any */
     bool usable;        /* with --device auto */
-    double seconds;     /* 0: 60, so that a busy machine is no fault */
+    double seconds;     /* 0: 60, so a busy machine is not a fault */
     const char *device; /* NULL: auto */
     const char *run_folder;
-    cleat_doctor_result severity; /* of the fault; CLEAT_CHECK_OK: warn or fail */
+    cleat_doctor_result severity; /* the fault's status; CLEAT_CHECK_OK: warn or fail */
     const char *command;          /* in its first command; NULL: any */
 } machine;
 
 #define MACHINE(its_name, its_make, its_code, its_word, is_usable, ...)                                                \
     { .name = its_name, .make = its_make, .code = its_code, .word = its_word, .usable = is_usable, __VA_ARGS__ }
 
-/* Consequences of other faults, which come with them. */
+/* Consequences of other faults, reported with them. */
 static bool is_consequence(const char *code) {
     static const char *const codes[] = {"no-usable-device", "card-not-listed", "card-unusable"};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; ++i)
@@ -370,7 +370,7 @@ static int check_fault(const cleat_doctor_report *report, const machine *m) {
     return 0;
 }
 
-/* Returns the number of faults of the doctor, not of the machine. */
+/* Returns the number of the doctor's errors, not of the machine's faults. */
 static int examine(const machine *m) {
     char runs[128];
     cleat_doctor_report *report = NULL;
@@ -458,7 +458,7 @@ static void faults_of_cards(void **state) {
     EXAMINE(machines);
 }
 
-/* A fault that keeps no wanted device from working is a warning. */
+/* A fault that does not affect the requested device is a warning. */
 static void severity_follows_the_need(void **state) {
     static const machine machines[] = {
         MACHINE("card unused beside a CPU", unregistered_amd, "amd-icd-missing", NULL, true,
@@ -538,7 +538,7 @@ static void the_device_wanted_decides(void **state) {
 
 enum { NOBODY = 65534, SKIPPED = 77 };
 
-/* Runs a machine in a child that has given up root; returns its number of faults. */
+/* Runs a machine in a child that drops root privileges; returns its number of errors. */
 static int examine_as_nobody(const machine *m) {
     int code = 1;
     pid_t pid = fork();
@@ -566,7 +566,7 @@ static void make_private_node(void) {
     pocl();
 }
 
-/* Makes the folders that a user who is not root writes to. */
+/* Creates the folders that a user other than root writes to. */
 static void open_folders(void) {
     static const char *const folders[] = {"/runs", "/cache", "/dev/shm"};
     for (int i = 0; i < 3; ++i) {
@@ -611,7 +611,7 @@ static void icd_of_nobody(void **state) {
     machine_remove();
 }
 
-/* Runs a machine in a child whose cache folder is a file system of 1 MiB. */
+/* Runs a machine in a child whose cache folder is on a file system of 1 MiB. */
 static void cache_full(void **state) {
     static const machine m = {.name = "cache full", .code = "cache-full", .word = "free", .usable = true};
     char path[128];
@@ -655,7 +655,7 @@ static void commands_are_for_the_distribution(void **state) {
         assert_int_equal(cleat_doctor_run(&request, &report, NULL), CLEAT_OK);
         const cleat_doctor_check *check = cleat_doctor_find(report, "icd-none");
         assert_non_null(check);
-        /* the result repeats no command of a fault that explains it */
+        /* the result does not repeat the command of the fault that explains it */
         assert_int_equal(cleat_doctor_find(report, "no-usable-device")->n_commands, 0);
         if (!strstr(check->commands[0], rows[i].command)) fail_msg("'%s' for %s", check->commands[0], rows[i].release);
         cleat_doctor_free(report);
@@ -663,7 +663,7 @@ static void commands_are_for_the_distribution(void **state) {
     }
 }
 
-/* Every row of the table, on every distribution: a cause, and texts in which nothing is left to fill in. */
+/* Every row of the table, on every distribution, has a cause, and texts without placeholders. */
 static void rows_of_the_table_are_complete(void **state) {
     (void)state;
     for (size_t row = 0; row < cleat_fault_count(); ++row)
@@ -731,7 +731,7 @@ static void checks_of_the_caller_count(void **state) {
     machine_remove();
 }
 
-/* A plug-in for MPI that does not load is a fault; none at all is not. */
+/* An MPI plug-in that does not load is a fault; a missing one is not. */
 static void a_broken_mpi_plugin_is_named(void **state) {
     cleat_doctor_report *report = NULL;
     (void)state;

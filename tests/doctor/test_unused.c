@@ -1,5 +1,5 @@
-/* The look at a machine without running a kernel: what is listed, and which installed card a run on the CPU
- * leaves out and why. */
+/* Detection without running a kernel: what is listed, and which installed card a run on the CPU does not use,
+ * and why. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void amd_card(void) {
     machine_card("0000:03:00.0", "0x030000", "0x1002", "0x744c", "amdgpu", "renderD128");
 }
 
-/* Graphics that no OpenCL driver serves: a management chip, a virtual machine's display; an NPU of Intel. */
+/* Graphics without an OpenCL driver: a management chip, a virtual machine's display; an Intel NPU. */
 static void displays_only(void) {
     pocl();
     machine_card("0000:6a:00.0", "0x030000", "0x1a03", "0x2000", "ast", NULL);
@@ -65,7 +65,7 @@ static void clover(void) {
     machine_driver("mesa", "libMesaOpenCL.so.1", "platform=Clover\n");
 }
 
-/* A container of Kaggle with a T4, in which NVIDIA's library is not registered. */
+/* A Kaggle container with a T4 in which NVIDIA's library is not registered. */
 static void kaggle(void) {
     pocl();
     tree_put_text("/.dockerenv", "");
@@ -84,12 +84,12 @@ static void wsl(void) {
     tree_put_text("/dev/dxg", "");
 }
 
-/* --- the card that a run on the CPU leaves out ----------------------------------------------------------------- */
+/* --- the card that a run on the CPU does not use ----------------------------------------------------------------- */
 
 static void unused_cards_are_named(void **state) {
     static const struct {
         void (*make)(void);
-        const char *card, *reason; /* NULL: no card is left out */
+        const char *card, *reason; /* NULL: no unused card */
     } machines[] = {{pocl, NULL, NULL},
                     {displays_only, NULL, NULL},
                     {given_to_a_guest, NULL, NULL},

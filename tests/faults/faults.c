@@ -1,13 +1,13 @@
 /* A library for LD_PRELOAD that makes the n-th call of a function fail (tests/campaign.sh faults).
  *
- *   CLEAT_FAULT=NAME:N:HOW     the N-th call of NAME fails (N from 1), and with "+" behind N all later ones, too. HOW: ENOSPC, EIO,
+ *   CLEAT_FAULT=NAME:N:HOW     the N-th call of NAME fails (N from 1); with "+" after N, also all later ones. HOW: ENOSPC, EIO,
  *                              EMFILE, EINTR, or `short` (half of the bytes); of OpenCL a code (-5: out of resources, -6: out of
  *                              host memory)
  *   CLEAT_FAULT_FOLDER=PATH    only files below this folder count
- *   CLEAT_FAULT_REPORT=FILE    at the end: a line `NAME COUNT` for each function that was called, and `fault COUNT` for calls that failed
- * OpenCL calls of other libraries count as those of the program; allocations (malloc, calloc, realloc) and threads
- * (pthread_create) only where the program's own code asks for them. Calls that release something never fail. */
-#pragma GCC visibility push(default) /* replaces functions of other libraries, also where cleat hides its own */
+ *   CLEAT_FAULT_REPORT=FILE    at the end: a line `NAME COUNT` for each called function, and `fault COUNT` for failed calls
+ * OpenCL calls of other libraries count as the program's; allocations (malloc, calloc, realloc) and threads
+ * (pthread_create) count only in the program's own code. Calls that release resources never fail. */
+#pragma GCC visibility push(default) /* replaces functions of other libraries even if cleat hides its own */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dirent.h>
@@ -35,7 +35,7 @@ static struct {
 static atomic_int n_functions;
 static atomic_long faults;
 
-/* Counts a call of the function, whose place is kept in *slot. Returns whether this one is to fail. */
+/* Counts a call of the function, whose index is cached in *slot. Returns whether this call must fail. */
 static int fails(const char *name, atomic_int *slot) {
     const char *wanted = getenv("CLEAT_FAULT");
     if (atomic_load(slot) < 0) {
@@ -103,7 +103,7 @@ static int is_file_below(int file) {
     return is_below(path);
 }
 
-/* The function of the next library, of the type of the replacement. */
+/* The function of the next library, with the type of the replacement. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 #define FAIL_IF(condition, name)                                                                                       \
@@ -234,7 +234,7 @@ char *realpath(const char *path, char *resolved) {
     return NEXT(realpath)(path, resolved);
 }
 
-/* The file is closed, and the call says that something was not written. */
+/* Closes the file and reports that data were not written. */
 int close(int file) {
     static atomic_int slot = -1;
     const int failed = is_file_below(file) && fails("close", &slot), code = NEXT(close)(file);
@@ -252,7 +252,7 @@ size_t fread(void *bytes, size_t size, size_t count, FILE *file) {
     static atomic_int slot = -1;
     if (is_file_below(fileno(file)) && fails("fread", &slot)) {
         errno = error_number();
-        file->_flags |= 0x20; /* glibc's _IO_ERR_SEEN: what ferror looks at */
+        file->_flags |= 0x20; /* glibc's _IO_ERR_SEEN, which ferror reads */
         return 0;
     }
     return NEXT(fread)(bytes, size, count, file);
@@ -270,7 +270,7 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *user) {
             atomic_store(&text_end, begin + info->dlpi_phdr[i].p_memsz);
             atomic_store(&text_begin, begin);
         }
-    return 1; /* the program is the first of the list */
+    return 1; /* the program is first in the list */
 }
 
 __attribute__((constructor)) static void find_program(void) {

@@ -1,4 +1,4 @@
-/* A card that does not exist, for plans on paper. */
+/* A made-up card for plans without a device. */
 #include "made_up_gpu.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* All-reduce on paper: times calculated by hand, the best way, networks as texts, overlap with the backward pass. */
+/* Estimated all-reduce: hand-calculated times, the best algorithm, networks as text, overlap with the
+ * backward pass. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +64,7 @@ static void other_texts_are_refused(void **state) {
     }
 }
 
-/* Times of the model itself, whatever ways it takes for them, give back its network; noise moves it little. */
+/* The model's own times give its network again, for any algorithm; noise changes it little. */
 static void a_network_is_found_from_its_times(void **state) {
     static const char *const networks[] = {"1Gb,50us", "1.1GB,30us", "25Gb,5us", "5GB,0us", "1GB,1ms"};
     static const int ranks[] = {2, 3, 4, 7, 8, 64};
@@ -90,7 +91,7 @@ static void a_network_is_found_from_its_times(void **state) {
                     fail_msg("%s, %d ranks: found %g s, %g B/s", networks[n], ranks[r], found.latency_seconds,
                              found.bytes_per_second);
                 assert_true(noisy ? worst > 0.01 && worst < 0.05 : worst < 1e-6);
-                read = parse(found.name); /* three digits, and a tenth of a microsecond */
+                read = parse(found.name); /* three digits, in tenths of a microsecond */
                 assert_true(fabs(read.bytes_per_second / found.bytes_per_second - 1) < 0.006);
                 assert_true(fabs(read.latency_seconds - found.latency_seconds) <= 0.51e-7);
             }
@@ -101,7 +102,7 @@ static void times_of_no_network_are_refused(void **state) {
         {{65536, 1e-3}, {65536, 1e-3}}, /* one size */
         {{65536, 1e-3}, {1048576, 0}},  /* no time */
         {{65536, 1e-3}, {1048576, INFINITY}}, {{0, 1e-3}, {1048576, 1e-2}},
-        {{65536, 1}, {1048576, 1e-9}}, /* the larger takes less */
+        {{65536, 1}, {1048576, 1e-9}}, /* the larger one takes less time */
     };
     cleat_network network = {.bytes_per_second = -7};
     double worst = -1;
@@ -118,7 +119,7 @@ static void times_of_no_network_are_refused(void **state) {
 
 /* --- one all-reduce ----------------------------------------------------------------------------------------------- */
 
-/* 100 MB over 1 GB/s with 1 ms: a message of the whole takes 101 ms. */
+/* 100 MB over 1 GB/s with 1 ms: a single message takes 101 ms. */
 static void times_are_those_calculated_by_hand(void **state) {
     const cleat_network network = parse("1GB,1ms");
     static const struct {
@@ -126,7 +127,7 @@ static void times_are_those_calculated_by_hand(void **state) {
         double ring, tree, doubling, halving; /* seconds */
     } rows[] = {
         {1, 0, 0, 0, 0},
-        /* 2 x (1 + 50) ms; there and back whole; 101 ms; 2 ms + 100 ms */
+        /* 2 x (1 + 50) ms; all of it there and back; 101 ms; 2 ms + 100 ms */
         {2, 0.102, 0.202, 0.101, 0.102},
         /* 4 x (1 + 33.3..) ms; two levels: 4 x 101 ms; as two ranks, and 2 x 101 ms */
         {3, 0.004 + 0.4 / 3, 0.404, 0.303, 0.102 + 0.202},
@@ -155,7 +156,7 @@ static void the_best_way_is_the_fastest(void **state) {
             for (int way = 0; way < CLEAT_ALLREDUCES; ++way)
                 assert_true(best <= cleat_allreduce_seconds((cleat_allreduce)way, ranks, bytes, &network));
         }
-    /* Latency alone: 3 + 2 messages one after the other instead of 16. Bandwidth alone: a ring of three ranks. */
+    /* Latency only: 3 + 2 sequential messages instead of 16. Bandwidth only: a ring of three ranks. */
     assert_int_equal(cleat_allreduce_best(9, 1, &network), CLEAT_ALLREDUCE_DOUBLING);
     assert_int_equal(cleat_allreduce_best(3, 1 << 30, &network), CLEAT_ALLREDUCE_RING);
     assert_int_equal(cleat_allreduce_best(64, 10 << 20, &network), CLEAT_ALLREDUCE_HALVING);
@@ -164,7 +165,7 @@ static void the_best_way_is_the_fastest(void **state) {
     assert_string_equal(cleat_allreduce_name((cleat_allreduce)-1), "");
 }
 
-/* More bandwidth or less latency never takes longer; more ranks or bytes never take less, in a ring. */
+/* In a ring, more bandwidth or less latency never takes longer; more ranks or bytes never take less time. */
 static void times_are_monotone(void **state) {
     (void)state;
     for (int way = 0; way < CLEAT_ALLREDUCES; ++way)
@@ -191,8 +192,8 @@ static cleat_exchange estimate(int ranks, int64_t bytes, const cleat_network *ne
     return cleat_exchange_estimate(ranks, &(cleat_gradient_load){.bytes = bytes}, network, copied, backward);
 }
 
-/* Equal buckets: the slowest stage determines the rate, and the others count once. Bound by the exchange, it
- * starts with the first bucket; bound by backward, the last bucket remains. */
+/* Equal buckets: the slowest stage determines the rate, and the others count once. If the exchange is the
+ * bottleneck, it starts with the first bucket; if backward is, only the last bucket is exposed. */
 static double calculated(const cleat_exchange *exchange, double reduce, double copy, double backward) {
     const double once = reduce + 2 * copy, all = (exchange->buckets - 1) * fmax(reduce, copy) + once;
     return fmax(once, backward / exchange->buckets + all - backward);
@@ -224,14 +225,14 @@ static void buckets_are_not_below_a_mebibyte(void **state) {
     assert_int_equal(estimate(2, 800 << 20, &network, true, 1).buckets, 8);
     assert_true(estimate(1, 800 << 20, &network, true, 1).exposed_seconds == 0);
     assert_true(estimate(2, 0, &network, true, 1).exposed_seconds == 0);
-    /* Hidden but for the last bucket: 8 buckets of 1 MiB in 10 s of backward. */
+    /* All but the last bucket is hidden: 8 buckets of 1 MiB in 10 s of backward. */
     cleat_exchange hidden = estimate(2, 8 << 20, &network, false, 10);
     expect_near(hidden.exposed_seconds, 50e-6 + 1048576 / 125e6);
 }
 
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
-/* 1 GB/s, 1 ms; the table [1000, 250] has 1000 bytes a row, its marks 128 bytes. */
+/* 1 GB/s, 1 ms; the table [1000, 250] has 1000 bytes per row and marks of 128 bytes. */
 static void tables_are_exchanged_by_rows(void **state) {
     const cleat_network network = parse("1GB,1ms");
     static const struct {
@@ -255,13 +256,13 @@ static void tables_are_exchanged_by_rows(void **state) {
         assert_int_equal(e.table_ways[0], cleat_row_sum_way(rows[i].ranks, 1000, rows[i].most, rows[i].any));
         assert_int_equal(e.buckets, 0);
         expect_near(e.seconds, rows[i].seconds);
-        expect_near(e.exposed_seconds, rows[i].seconds); /* backward hides nothing of a table */
+        expect_near(e.exposed_seconds, rows[i].seconds); /* backward hides no part of a table */
         assert_int_equal(e.table_bytes[0], (int64_t)rows[i].sent);
         assert_int_equal(e.sent_bytes, e.table_bytes[0]);
     }
 }
 
-/* More rows never cost less, so rows at most give bytes at most. */
+/* More rows never cost less, so the maximum of rows gives the maximum of bytes. */
 static void bytes_of_tables_are_monotone(void **state) {
     const cleat_network network = parse("1GB,1ms");
     (void)state;

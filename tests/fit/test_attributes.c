@@ -1,6 +1,5 @@
-/* The attributes of a node have the same bytes in every process: what else lies on the stack when a graph is
- * built is not among them (gaps between members of a struct). Records of the self-check are found by these
- * bytes. */
+/* A node's attributes have the same bytes in every process, without stack contents in the padding of structs.
+ * These bytes are the keys of self-check records. */
 /* ctest: quick */
 #include <glob.h>
 #include <setjmp.h>
@@ -33,7 +32,7 @@ static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_CPU,
 
 enum { MIN_PROFILES = 10, RUNS = 6 };
 
-/* NULL: the profile needs weights or data that are not here. */
+/* NULL if the profile needs weights or data that are absent. */
 static cleat_workload *build(const cleat_profile *profile, const cleat_model *model) {
     const int64_t fixed = cleat_model_fixed_length(model);
     const cleat_bucket bucket = {
@@ -47,13 +46,13 @@ static cleat_workload *build(const cleat_profile *profile, const cleat_model *mo
 static void print_graph(const char *path, const cleat_graph *graph) {
     for (size_t i = 0; i < graph->node_count; ++i) {
         char hash[33];
-        if (!graph->nodes[i]->op->variants) continue; /* nothing is computed, and nothing checked */
+        if (!graph->nodes[i]->op->variants) continue; /* nothing is computed or checked */
         cleat_hash_text(graph->nodes[i]->attr, sizeof graph->nodes[i]->attr, hash);
         printf("%s: %s (%s) %s\n", strrchr(path, '/') + 1, graph->nodes[i]->name, graph->nodes[i]->op->name, hash);
     }
 }
 
-/* Whether the profile could be built. */
+/* Returns whether the profile can be built. */
 static bool print_profile(const char *path) {
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;
@@ -71,7 +70,7 @@ static bool print_profile(const char *path) {
     return built;
 }
 
-/* In another process, whose addresses are others. */
+/* In another process, with different addresses. */
 static int print_all(void) {
     glob_t paths;
     int built = 0;
@@ -83,7 +82,7 @@ static int print_all(void) {
 
 static const char *own_path;
 
-/* The lines of such a process; the caller frees them. */
+/* The output of such a process; the caller frees it. */
 static char *read_lines(void) {
     char command[1024], *text = NULL;
     size_t size = 0;
@@ -98,7 +97,7 @@ static char *read_lines(void) {
     return text;
 }
 
-/* Names the first node that differs. */
+/* Names the first different node. */
 static void compare_lines(const char *one, const char *other) {
     while (*one && *other) {
         const size_t length = strcspn(one, "\n");

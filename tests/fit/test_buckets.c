@@ -1,5 +1,5 @@
-/* Global batches and micro-batches of length buckets: as equal as possible, no larger than requested, and of
- * minimal number. */
+/* Global batches and micro-batches of length buckets: as equal as possible, no larger than requested, and as
+ * few as possible. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void splits_are_even(void **state) {
             int64_t size = cleat_bucket_split(global_batch_size, most), pieces = ceil_div(global_batch_size, most);
             assert_true(size >= 1 && size <= most && size <= global_batch_size);
             assert_int_equal(ceil_div(global_batch_size, size), pieces);
-            /* no more empty slots than necessary */
+            /* as few empty slots as possible */
             if (size > 1) assert_true(ceil_div(global_batch_size, size - 1) > pieces);
         }
     assert_int_equal(cleat_bucket_split(25, 8), 7);
@@ -38,7 +38,7 @@ static void global_batches_are_spread_and_cut(void **state) {
         assert_int_equal(whole[b].global_batch_size, sizes[b]);
         assert_int_equal(whole[b].micro_batch_size, sizes[b]);
     }
-    /* no bucket has a length that no sample has */
+    /* every bucket's length is a sample's length */
     assert_int_equal(cleat_lengths_steps(&lengths, 48), 2 + 1 + 1 + 0);
     cleat_lengths_buckets(&lengths, 48, 0, 0, cut);
     assert_memory_equal(cut, whole, sizeof cut);
@@ -55,8 +55,8 @@ static void global_batches_are_spread_and_cut(void **state) {
     }
 }
 
-/* 50 samples in global batches of 25, each of 4 micro-batches of at most 7; a last global batch of 3 samples
- * is one micro-batch. */
+/* 50 samples in global batches of 25, each with 4 micro-batches of at most 7; a last global batch of 3
+ * samples is one micro-batch. */
 static void micro_batches_of_a_pass_are_counted(void **state) {
     (void)state;
     const cleat_bucket bucket = {.length = 8, .global_batch_size = 25, .micro_batch_size = 7};

@@ -1,5 +1,5 @@
-/* The plan of several devices, on made-up cards: against all shares of all choices of devices, each fitted
- * alone; memory; devices that are left out; networks; 64 devices; errors. */
+/* The plan of several devices, on made-up cards: against all shares of all device subsets, each fitted
+ * separately; memory; unused devices; networks; 64 devices; errors. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static const char profile_text[] = "[model]\ntype = rna_transformer\nd_model = 1
                                    "dropout = 0.1\n[data]\npath = /nonexistent\nmax_length = 400\n"
                                    "[train]\neffective_batch_size = 12\nprecision = f32\n[run]\nmax_memory_usage = 1\n";
 
-/* Devices of any speed, relative to the first kind, and memory. */
+/* Devices of any memory and any speed relative to the first. */
 typedef struct lot {
     cleat_device_facts facts[CLEAT_PLAN_DEVICES];
     cleat_rates rates[CLEAT_PLAN_DEVICES];
@@ -71,7 +71,7 @@ static void assert_near(double value, double wanted, double part) {
     if (!(fabs(value - wanted) <= part * fabs(wanted))) fail_msg("%.9g, expected %.9g within %g", value, wanted, part);
 }
 
-/* What must hold in every plan. */
+/* Invariants of every plan. */
 static void check_report(const cleat_distributed_report *report) {
     int64_t samples = 0;
     int used = 0;
@@ -101,7 +101,7 @@ static void check_report(const cleat_distributed_report *report) {
 
 /* --- against all shares ------------------------------------------------------------------------------------------- */
 
-/* The time of n samples on a device, by the function behind `cleat plan --card`. */
+/* The time of n samples on a device, from the function behind `cleat plan --card`. */
 static double seconds_of(const cleat_profile *profile, const lot *l, int d, int64_t n) {
     cleat_fit_report report;
     cleat_profile *part = NULL;
@@ -113,7 +113,7 @@ static double seconds_of(const cleat_profile *profile, const lot *l, int d, int6
     return (report.recompute ? &report.recomputed : &report.stored)->step_seconds;
 }
 
-/* The least step of all shares whose exposed communication is what the plan of the same number of devices says. */
+/* The shortest step of all shares, with the exposed communication of the plan for the same number of devices. */
 typedef struct table {
     double seconds[DEVICES][BATCH + 1], backward[DEVICES][BATCH + 1];
     int64_t bytes;
@@ -219,7 +219,7 @@ static void more_bandwidth_is_never_slower(void **state) {
     assert_int_equal(used, 4);
     plan(profile, &l, "1kb", &report);
     assert_int_equal(report.used, 1);
-    assert_true(report.exchange.ranks > 1 && report.exchange.seconds > 1); /* that of several, had they been chosen */
+    assert_true(report.exchange.ranks > 1 && report.exchange.seconds > 1); /* of several devices, if they were chosen */
     cleat_profile_destroy(profile);
 }
 
@@ -234,7 +234,7 @@ static void sixty_four_devices(void **state) {
     assert_int_equal(report.used, CLEAT_PLAN_DEVICES);
     for (int d = 2; d < CLEAT_PLAN_DEVICES; ++d) {
         int64_t change = report.ranks[d].share - report.ranks[d - 2].share;
-        assert_true(change == 0 || change == -1); /* equal devices: one sample more for the earlier */
+        assert_true(change == 0 || change == -1); /* equal devices: the earlier ones get one more sample */
         assert_true(report.ranks[d].other_seconds == report.ranks[d % 2].other_seconds);
     }
     assert_true(report.watts == 6400 && report.price_per_hour == 32);
@@ -301,7 +301,7 @@ static void one_device_is_as_without_others(void **state) {
         assert_int_equal(report.ranks[0].micro_batches, single.stored.micro_batches);
         assert_int_equal(report.length, 400);
         assert_false(report.data_known);
-        /* two of them, too */
+        /* also with two of them */
         add(&l, 1, 1000 * MIB);
         plan(profile, &l, "9999GB,0us", &report);
         check_report(&report);
@@ -331,7 +331,7 @@ static void invalid_requests_are_refused(void **state) {
     l.rates[1].flops = 0;
     assert_int_equal(cleat_fit_distributed(profile, 2, l.devices, &network, &report, &error), CLEAT_ERR_ARGUMENT);
     l.rates[1].flops = 5e12;
-    assert_int_equal(report.count, 0x07070707); /* nothing is written on failure */
+    assert_int_equal(report.count, 0x07070707); /* unchanged on failure */
     int failed = 0;
     for (long n = 1; n < 4000; n += 1 + n / 8) {
         cleat_fail_allocation(n);

@@ -147,7 +147,7 @@ static void rates_scale_the_time(void **state) {
     small_destroy(&s);
 }
 
-/* What is left of an estimate without launches and idle units. */
+/* The remainder of an estimate without launches and idle units. */
 static void the_roofline_is_the_least_time(void **state) {
     (void)state;
     for (int i = 0; i < 2; ++i) {
@@ -258,7 +258,7 @@ static void without_a_cost_tensors_are_read_and_written_once(void **state) {
     cleat_node_estimate estimate = small_node(&s, 0);
     assert_true(estimate.cost.flops == 0 && estimate.cost.bytes == 8000);
     assert_int_equal(estimate.launches, 3);
-    assert_true(estimate.busy == 1 && estimate.reached == 1); /* of the launch that does the work */
+    assert_true(estimate.busy == 1 && estimate.reached == 1); /* of the main launch */
     assert_near(estimate.seconds, 8000 / rates.bytes + 3 * rates.launch_seconds, 1e-12);
     small_destroy(&s);
 }
@@ -335,7 +335,7 @@ typedef struct shape {
     int recompute;
 } shape;
 
-/* Estimated seconds of the training graph and of the evaluation graph. */
+/* Estimated seconds of the training graph and the evaluation graph. */
 static void model_seconds(shape want, const cleat_device_facts *facts, double *train, double *evaluate) {
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;

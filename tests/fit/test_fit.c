@@ -73,8 +73,8 @@ static void ample_memory_takes_whole_global_batches(void **state) {
     bench_destroy(&b);
 }
 
-/* Global batches keep their size. Micro-batches shrink, never beyond the limit, and the micro-batch of each
- * bucket is the largest that fits on its own. */
+/* Global batches keep their size. Micro-batches shrink within the limit, and each bucket has the largest
+ * micro-batch that fits by itself. */
 static void less_memory_cuts_global_batches(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=false");
@@ -149,14 +149,14 @@ static void says_what_would_fit(void **state) {
     request.lengths = &shorter;
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_OK);
     cleat_fit_result_clear(&whole);
-    shorter.lengths[0] += 8; /* but nothing longer fits */
+    shorter.lengths[0] += 8; /* no longer length fits */
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
 
     facts.memory_free = 1000; /* less than the parameters */
     request = request_of(&b, &facts);
     assert_int_equal(cleat_fit_search(&request, &whole, NULL, NULL, 0, &error), CLEAT_ERR_FIT);
     assert_non_null(strstr(error.text, "smaller model"));
-    /* a card without memory: a limit of 0 means no limit to the search, but the plan has one */
+    /* a card without memory: a limit of 0 means unlimited to the search, but the plan has a limit */
     facts.memory_free = facts.memory_total = 0;
     facts.max_allocation = 0;
     request = request_of(&b, &facts);
@@ -164,8 +164,7 @@ static void says_what_would_fit(void **state) {
     bench_destroy(&b);
 }
 
-/* The length of these models is data.lookback, data.image_size or data.history; data.max_length is
- * refused. */
+/* These models get their length from data.lookback, data.image_size or data.history; data.max_length is refused. */
 static void samples_of_one_size_have_no_length_to_cut(void **state) {
     (void)state;
     static const char *const types[] = {"series_lstm", "image_resnet", "emberformer"};
@@ -259,7 +258,7 @@ static void recomputing_is_the_last_resort(void **state) {
     bench_destroy(&b);
 }
 
-/* `selective` is taken where all would fit, too; it needs less than stored activations. */
+/* `selective` is used even if all activations would fit; it requires less memory. */
 static void cheap_outputs_are_recomputed_on_request(void **state) {
     (void)state;
     bench b = bench_create("train.gradient_checkpointing=selective");
@@ -279,8 +278,7 @@ static void cheap_outputs_are_recomputed_on_request(void **state) {
     bench_destroy(&b);
 }
 
-/* If launches cost more than arithmetic, larger micro-batches justify recomputation; if launches are free,
- * they do not. */
+/* Larger micro-batches justify recomputation if launches cost more than arithmetic, but not if launches are free. */
 static void recomputing_must_pay(void **state) {
     (void)state;
     bench b = bench_create(NULL);
@@ -294,7 +292,7 @@ static void recomputing_must_pay(void **state) {
     int64_t one = min_bytes(&b, 0);
     request.limit = one + one / 4;
 
-    facts.compute_units = 1; /* fully used by any batch */
+    facts.compute_units = 1; /* fully occupied by any batch */
     request.rates = &free_launches;
     assert_int_equal(cleat_fit_search(&request, &fitted, &other, why, sizeof why, NULL), CLEAT_OK);
     assert_int_equal(fitted.work->recompute, 0);

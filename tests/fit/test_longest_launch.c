@@ -1,6 +1,6 @@
-/* The watchdog of a card that also draws a desktop stops a kernel after two seconds or less, and the desktop
- * stands still while one runs. The longest launch of every profile of profiles/, as estimated for a small old
- * card: half a GT 1030, or a UHD 630. */
+/* The longest launch of every profile in profiles/, as estimated for a small old card: half a GT 1030, or a
+ * UHD 630. On a card that also draws the desktop, a watchdog stops kernels after two seconds or less, and the
+ * desktop freezes while one runs. */
 /* ctest: quick no-memcheck */
 #include <glob.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "fit/fit.h"
 #include "source_path.h"
 
-/* Sustained rates; memory of 2 GB, a quarter of it in one buffer. */
+/* Sustained rates; 2 GB of memory, a quarter of it in one buffer. */
 static const cleat_rates rates = {.flops = 2e11, .bytes = 1.6e10, .launch_seconds = 1e-5, .source = "a test"};
 static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_GPU,
                                          .name = "a small old card",
@@ -41,7 +41,7 @@ typedef struct slowest {
     char node[CLEAT_NAME];
 } slowest;
 
-/* A node with several launches counts as one: most of its time is in one of them. */
+/* A node with several launches counts as one, because one of them takes most of the time. */
 static void find_slowest(const cleat_workload *work, slowest *found) {
     for (size_t g = 0; g < work->plan->layout_count; ++g)
         for (size_t i = 0; i < work->plan->layouts[g].node_count; ++i) {
@@ -54,7 +54,7 @@ static void find_slowest(const cleat_workload *work, slowest *found) {
         }
 }
 
-/* False: it does not fit, or needs weights or data that are not here. */
+/* Returns false if the profile does not fit, or needs weights or data that are absent. */
 static bool plan(const char *path, slowest *found) {
     cleat_profile *profile = NULL;
     cleat_model *model = NULL;

@@ -1,4 +1,4 @@
-/* Shares of a global batch against all partitions and all choices of ranks; ties; 64 ranks; invalid arguments. */
+/* Shares of a global batch against all partitions and all subsets of ranks; ties; 64 ranks; invalid arguments. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@ enum { RANKS = 4, SAMPLES = 13, MANY = 64 };
 
 static uint64_t seed = 1;
 
-/* An integer of 0 to `most`. */
+/* An integer from 0 to `most`. */
 static int64_t draw(int64_t most) {
     seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (int64_t)((seed >> 33) % (uint64_t)(most + 1));
 }
 
-/* Multiples of 1/8 s, which are exact, so that ties are frequent. */
+/* Multiples of 1/8 s are exact, so ties are frequent. */
 static cleat_rank_time draw_time(void) {
     cleat_rank_time time = {.fixed_seconds = (double)draw(16) / 8, .seconds_per_sample = (double)(1 + draw(8)) / 8};
     if (draw(3) == 0) time.most_samples = 1 + draw(SAMPLES);
@@ -142,7 +142,7 @@ static void earlier_of_equal_ranks_get_more(void **state) {
     assert_memory_equal(shares, ((int64_t[]){2, 2, 0}), sizeof shares);
 }
 
-/* A rank that is three times as fast gets three times as much. */
+/* A rank that is three times as fast gets three times as many samples. */
 static void shares_follow_speeds(void **state) {
     (void)state;
     const cleat_rank_time times[] = {{.seconds_per_sample = 0.01}, {.seconds_per_sample = 0.03}};
@@ -153,7 +153,7 @@ static void shares_follow_speeds(void **state) {
     assert_true(fabs(seconds - 0.36) < 1e-12);
 }
 
-/* A third device of a tenth of the speed costs more communication than it saves. */
+/* A third device with a tenth of the speed costs more communication than it saves. */
 static void a_slow_device_is_left_out(void **state) {
     (void)state;
     const cleat_rank_time times[] = {
@@ -168,7 +168,7 @@ static void a_slow_device_is_left_out(void **state) {
     assert_true(fabs(others[0] - (0.37 + 0.02)) < 1e-12); /* 0, 37, 3 */
 }
 
-/* 64 ranks of several kinds, a million samples: no rank could give a sample to another and the step be shorter. */
+/* 64 ranks of several kinds, a million samples: moving a sample to another rank never shortens the step. */
 static void sixty_four_ranks(void **state) {
     (void)state;
     cleat_rank_time times[MANY];
@@ -258,7 +258,7 @@ static void invalid_arguments_are_refused(void **state) {
     cleat_fail_allocation(1);
     assert_int_equal(cleat_shares_cut(2, (int64_t[]){4, 1}, 3, shares, &error), CLEAT_ERR_MEMORY);
     cleat_fail_allocation(0);
-    assert_true(shares[0] == -7 && shares[1] == -7); /* nothing is written on failure */
+    assert_true(shares[0] == -7 && shares[1] == -7); /* unchanged on failure */
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* Reading a run's folder: records as columns, whatever a kill or another version left in the files. */
+/* Reads a run's folder: records as columns, whatever a kill or another version left in the files. */
 /* ctest: quick */
 #include "cleat/history.h"
 
@@ -79,7 +79,7 @@ static void damaged_lines_are_counted(void **state) {
                                 "{\"kind\":\"train\",\"step\":4,\"loss\":1} x\n"
                                 "{\"kind\":\"train\",\"step\":5,\"loss\":0x10}\n"
                                 "{\"kind\":\"train\",\"step\":6,\"loss\":1}\n"
-                                "{\"kind\":\"train\",\"step\":7,\"loss\":9}"); /* still being written */
+                                "{\"kind\":\"train\",\"step\":7,\"loss\":9}"); /* incomplete */
     cleat_history *history = read_run();
     const cleat_history_table *train = cleat_history_find(history, "train");
     assert_int_equal(train->rows, 2);
@@ -88,7 +88,8 @@ static void damaged_lines_are_counted(void **state) {
     cleat_history_free(history);
 }
 
-/* A separate name in each record makes a table of the square of the file, which is damage, as are endless kinds. */
+/* A different name in each record would make a table as large as the file's square, which is damage, as are
+ * endless kinds. */
 static void tables_are_no_larger_than_their_file(void **state) {
     enum { LINES = 3000, DENSE = 200 };
     (void)state;
@@ -109,7 +110,7 @@ static void tables_are_no_larger_than_their_file(void **state) {
         cleat_history_free(history);
         cleat_string_free(&text);
     }
-    cleat_string text = {0}; /* as wide as a record may be */
+    cleat_string text = {0}; /* the maximum width of a record */
     for (int i = 0; i < LINES; ++i) {
         cleat_string_add(&text, "{\"kind\":\"eval\",\"step\":%d", i);
         for (int k = 0; k < DENSE; ++k) cleat_string_add(&text, ",\"%d\":1", k);
@@ -156,7 +157,7 @@ static void system_records_are_kept(void **state) {
         "{\"kind\":\"end\",\"time\":11,\"step\":4,\"status\":\"ok\"}\n{\"kind\":\"end\",\"ti");
     cleat_history *history = read_run();
     const cleat_history_table *samples = cleat_history_find(history, "sample");
-    assert_int_equal(samples->rows, 2); /* also where steps repeat: they are points in time */
+    assert_int_equal(samples->rows, 2); /* even if steps repeat: records are points in time */
     assert_true(cleat_history_values(samples, "power")[0] == 61.5);
     assert_true(cleat_history_values(samples, "time")[1] == 10);
     assert_true(isnan(cleat_history_values(samples, "busy_own")[0]));
@@ -219,7 +220,7 @@ static void a_locked_folder_is_running(void **state) {
     close(file);
 }
 
-/* A process that was killed and one that ended; the second one's time budget shortened its schedule. */
+/* A process that was killed and one that ended; the second's time budget shortened its schedule. */
 static void the_last_process_is_found(void **state) {
     static const char first[] = "{\"kind\":\"start\",\"time\":10,\"schedule\":{\"epochs\":9}}\n";
     static const char shorter[] =
@@ -233,7 +234,7 @@ static void the_last_process_is_found(void **state) {
         {{first}, "\"epochs\":9", CLEAT_HISTORY_KILLED},
         {{first, shorter}, "\"epochs\":5", CLEAT_HISTORY_KILLED},
         {{first, shorter, end}, "\"epochs\":5", CLEAT_HISTORY_ENDED},
-        {{first, shorter, end, second}, "\"epochs\":7", CLEAT_HISTORY_KILLED}, /* nothing of the first one holds */
+        {{first, shorter, end, second}, "\"epochs\":7", CLEAT_HISTORY_KILLED}, /* nothing from the first applies */
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

@@ -1,4 +1,4 @@
-/* Changing one value in the text of an INI file: every other byte stays. */
+/* Changes one value in an INI text and keeps every other byte. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,10 +20,10 @@ static const struct {
     {"[loader]\r\nnum_workers = 12\r\nx = 1\r\n", "[loader]\r\nnum_workers = 4\r\nx = 1\r\n"},
     {"# a\n[ loader ]\n  num_workers :  12   ; why \n\n; end\n",
      "# a\n[ loader ]\n  num_workers :  4   ; why \n\n; end\n"},
-    /* comments and other sections are no match */
+    /* comments and other sections do not match */
     {"[run]\nnum_workers = 1\n[loader]\n# num_workers = 2\n;num_workers = 3\nnum_workers = 5\n",
      "[run]\nnum_workers = 1\n[loader]\n# num_workers = 2\n;num_workers = 3\nnum_workers = 4\n"},
-    /* a continued line is part of a value */
+    /* a continuation line is part of the value */
     {"[loader]\nnote = a \\\nnum_workers = 7\nnum_workers = 8\n",
      "[loader]\nnote = a \\\nnum_workers = 7\nnum_workers = 4\n"},
     /* the key is missing */

@@ -1,5 +1,5 @@
-/* INI records with a test schema: features that profiles do not use (sizes in bytes, required keys). The
- * features that profiles use are tested in tests/profile. */
+/* INI records with a test schema: features that profiles do not use (sizes in bytes, required keys).
+ * tests/profile tests the others. */
 /* ctest: quick */
 #include "ini/record.h"
 
@@ -129,7 +129,7 @@ static void missing_keys_are_named(void **state) {
     assert_int_equal(read_shelf("[shelf]\nlabel = a ;b\nlabel=a\\", &fields, NULL, &error), CLEAT_ERR_PROFILE);
 }
 
-/* Values given in an earlier text need not be repeated. */
+/* Values from an earlier text need not be repeated. */
 static void texts_add_up(void **state) {
     static const char whole[] = "[shelf]\nroom = 1\n[books]\ncount = 1\n", part[] = "[books]\ncount = 7\n";
     shelf fields = {{0}, {0}};
@@ -161,7 +161,7 @@ static void the_help_tells_what_must_be_given(void **state) {
 /* --- records of two structs ------------------------------------------------------------------------------------ */
 
 typedef struct lamp {
-    const char *name; /* the struct's own */
+    const char *name; /* the struct's default */
     bool dimmed;
 } lamp;
 

@@ -1,4 +1,4 @@
-"""Prints the expected values of test_rna_metrics.c, by other means than cleat's: numpy's SVD for superpositions, a
+"""Prints the expected values of test_rna_metrics.c, computed independently of cleat: numpy's SVD for superpositions, a
 direct search over rotations for the TM-score.
 
     /usr/bin/python3 tests/models/rna_metrics.py
@@ -18,7 +18,7 @@ def wobble(n, size):
 
 
 def hinge(n):
-    """A helix whose second half is turned by 90 degrees about x and moved: one superposition cannot fit both."""
+    """A helix whose second half is rotated by 90 degrees about x and moved: one superposition cannot fit both halves."""
     x = helix(n)
     half = n // 2
     x[half:] = (x[half:] - x[half]) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]) + x[half] + [4.0, 0, 0]
@@ -42,8 +42,8 @@ def d0_of(n):
 
 
 def tm(x, y):
-    """Maximum over superpositions: iteratively reweighted least squares, each step of which raises the score, from every
-    stretch of 3 and more residues."""
+    """Maximum over superpositions: iteratively reweighted least squares, which raises the score in each step, from every
+    stretch of 3 or more residues."""
     d0, best = d0_of(len(x)), 0
     for size in range(3, len(x) + 1):
         for first in range(len(x) - size + 1):

@@ -1,4 +1,4 @@
-/* The warnings about classes that are rare, or absent from a split. */
+/* The warnings about classes that are rare or absent from a split. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 enum { CLASSES = 8 };
 
-/* Samples of each class in a split. */
+/* The number of samples of each class in a split. */
 static const int64_t *training, *validation;
 
 static int64_t samples_of(const cleat_dataset *dataset, size_t index) {
@@ -28,7 +28,7 @@ static const char *name_of(const cleat_dataset *dataset, size_t index) {
     return names[index];
 }
 
-/* The first samples are those of the training split, in the order of their classes. */
+/* The training split has the first samples, in class order. */
 static int32_t label_of(const cleat_dataset *dataset, size_t sample) {
     (void)dataset;
     for (int split = 0; split < 2; ++split)
@@ -76,7 +76,8 @@ static const int64_t even[CLASSES] = {9, 1, 1, 1, 1, 1, 1, 1}, none[CLASSES] = {
 static void even_classes_are_not_mentioned(void **state) {
     (void)state;
     assert_string_equal(warnings(even, even, CLEAT_WEIGHTING_NONE), "");
-    assert_string_equal(warnings(even, none, CLEAT_WEIGHTING_NONE), ""); /* no validation at all is said elsewhere */
+    assert_string_equal(warnings(even, none, CLEAT_WEIGHTING_NONE),
+                        ""); /* a missing validation split is reported elsewhere */
 }
 
 static void a_dominant_class_is_named_with_the_setting(void **state) {

@@ -1,4 +1,4 @@
-/* Examples of an evaluation: strings, numbers, images and the document, with a family made for it. */
+/* Examples of an evaluation: strings, numbers, images and the document, with a test family. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void strings_are_escaped_and_cut_between_characters(void **state) {
     assert_string("\xC3\xA9t\xC3\xA9", 9, "\xC3\xA9t\xC3\xA9");
     assert_string("caf\xC3\xA9s", 4, "caf\xC3\xA9\xE2\x80\xA6");
     assert_string("\xF0\x9F\x98\x80\xF0\x9F\x98\x80", 1, "\xF0\x9F\x98\x80\xE2\x80\xA6");
-    assert_string("a\xFFz\xC3", 10, "a\xEF\xBF\xBDz\xEF\xBF\xBD"); /* Latin-1; a character that is cut off */
+    assert_string("a\xFFz\xC3", 10, "a\xEF\xBF\xBDz\xEF\xBF\xBD"); /* Latin-1; a truncated character */
 }
 
 static void numbers_that_are_not_finite_are_null(void **state) {
@@ -107,7 +107,7 @@ static void small_images_keep_their_pixels(void **state) {
     uint8_t pixels[SIDE * SIDE * 3];
     size_t bytes;
     for (int channels = 1; channels <= 3; channels += 2)
-        for (int64_t width = 1; width <= SIDE; ++width) { /* PNG files of all remainders of 3 */
+        for (int64_t width = 1; width <= SIDE; ++width) { /* PNG files whose sizes have all remainders modulo 3 */
             const cleat_image image = {.height = SIDE, .width = width, .channels = channels, .pixels = pixels};
             for (size_t i = 0; i < sizeof pixels; ++i) pixels[i] = (uint8_t)cleat_random_below(&random, 256);
             cleat_image back = round_trip(&image, CLEAT_SHRINK_MEAN, 100000, &bytes);
@@ -117,7 +117,7 @@ static void small_images_keep_their_pixels(void **state) {
         }
 }
 
-/* Left half 10 and 30 in turn, right half 200. */
+/* The left half alternates between 10 and 30, the right half is 200. */
 static void large_images_shrink(void **state) {
     (void)state;
     enum { HEIGHT = 128, WIDTH = 512 };
@@ -147,7 +147,7 @@ static void an_image_keeps_below_its_bytes(void **state) {
     cleat_image back = round_trip(&noise, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, &bytes);
     assert_true(bytes <= CLEAT_EXAMPLE_IMAGE_BYTES && back.width < 128 && back.width > 16 && back.channels == 3);
     cleat_image_free(&back);
-    for (int i = 0; i < SIDE * SIDE * 3; ++i) pixels[i] = pixels[i / 3 * 3]; /* without colours: a third of the bytes */
+    for (int i = 0; i < SIDE * SIDE * 3; ++i) pixels[i] = pixels[i / 3 * 3]; /* grey: a third of the bytes */
     cleat_image grey = round_trip(&noise, CLEAT_SHRINK_MEAN, 100000, &bytes);
     assert_true(grey.width == 128 && grey.channels == 1);
     cleat_image_free(&grey);
@@ -170,7 +170,7 @@ static const char *many_name(const cleat_dataset *dataset, size_t index) {
     return name;
 }
 
-/* Classes 10 to 72, and 5, have the most samples; with equal counts the first ones do. */
+/* Classes 10 to 72, and 5, have the most samples; of equal counts, the first ones are shown. */
 static int64_t many_samples(const cleat_dataset *dataset, size_t index) {
     (void)dataset;
     return index == 5 ? 1000 : index >= 10 && index < 90 ? 50 : 2;
@@ -194,11 +194,11 @@ static void rare_classes_share_a_row(void **state) {
     assert_int_equal(confusion.labels, 64);
     assert_string_equal(confusion.names[0], "c5");
     assert_string_equal(confusion.names[1], "c10");
-    assert_string_equal(confusion.names[62], "c71"); /* 62 of the 80 equal ones */
+    assert_string_equal(confusion.names[62], "c71"); /* 62 of 80 equal counts */
     assert_string_equal(confusion.names[63], "other");
     assert_true(confusion.counts[0] == 1 && confusion.counts[1 * 64 + 1] == 1);
     assert_true(confusion.counts[2 * 64 + 3] == 1);  /* 11 as 12 */
-    assert_true(confusion.counts[3 * 64 + 63] == 1); /* 12 as 99, one of the others */
+    assert_true(confusion.counts[3 * 64 + 63] == 1); /* 12 as 99, one of the classes not shown */
     assert_true(confusion.counts[63 * 64 + 63] == MANY - 63);
     double sum = 0;
     for (int i = 0; i < 64 * 64; ++i) sum += confusion.counts[i];
@@ -215,7 +215,7 @@ static const char *sample_id(const cleat_dataset *dataset, size_t sample) {
     return sample == 1 ? "the \"second\"" : "another";
 }
 
-/* Samples below 100 are small, the others big. */
+/* Samples below 100 are small, others big. */
 static cleat_status add_sample(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                cleat_string *json, cleat_error *error) {
     static char big[BIG];
@@ -304,7 +304,7 @@ static void a_document_has_room_for_the_small_ones(void **state) {
     size_t size;
     cJSON *json = document(&model, samples, 7, 7, &size), *examples = cJSON_GetObjectItem(json, "examples");
     assert_true(size < 200000);
-    assert_int_equal(cJSON_GetArraySize(examples), 5); /* three of 60 kB, and both small ones */
+    assert_int_equal(cJSON_GetArraySize(examples), 5); /* three of 60 kB and both small ones */
     assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(examples, 4), "name")->valuestring, "the \"second\"");
     cJSON_Delete(json);
 }
@@ -330,7 +330,7 @@ static cleat_baseline baseline_in(const cleat_model_class *of, double sum, const
     return baseline;
 }
 
-/* The run's metric, or the family's first one where the baseline does not have the run's. */
+/* The run's metric, or the family's first one if the baseline lacks it. */
 static void a_baseline_is_in_the_metric_of_the_run(void **state) {
     (void)state;
     cleat_baseline found = baseline_in(&family, 2, "score");

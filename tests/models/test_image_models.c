@@ -1,5 +1,5 @@
-/* SegFormer and ResNet: the published parameter counts, shapes for images of any size, and clear refusal of
- * images that are too small. */
+/* SegFormer and ResNet: published parameter counts, shapes for images of any size, and refusal of images that
+ * are too small. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void expect_parameters(const char *const *settings, int64_t length, int64
     drop(&made);
 }
 
-/* SegFormers have the 150 classes of ADE20K, ResNets their thousand, as published. */
+/* As published, SegFormers have the 150 classes of ADE20K and ResNets a thousand. */
 static void as_many_parameters_as_published(void **state) {
     static const int64_t segformers[] = {3752694, 13715798, 27461974, 47337814, 64108374, 84708694};
     (void)state;
@@ -141,13 +141,13 @@ static const cleat_architecture *published_as(const char *const *settings, bool 
     return found;
 }
 
-/* Residual networks that a library has not would be exported as files that it refuses. */
+/* Residual networks without a counterpart in a library would be exported as files that it refuses. */
 static void residual_networks_are_exported_to_libraries_that_have_them(void **state) {
     static const cleat_architecture *const timm = &cleat_published_resnet, *const transformers =
                                                                                &cleat_published_resnet_transformers;
     static const struct {
         const char *setting;
-        const cleat_architecture *of_timm, *of_transformers; /* what is found where it is asked for */
+        const cleat_architecture *of_timm, *of_transformers; /* the refused setting */
     } rows[] = {{"model.depth=18", timm, transformers},
                 {"model.depth=50", timm, transformers},
                 {"model.expansion=2", timm, timm},

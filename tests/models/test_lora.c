@@ -34,7 +34,7 @@ static cleat_device *open_device(void) {
     exit(status == CLEAT_ERR_NO_DEVICE ? 77 : 1);
 }
 
-/* A forecast of a transformer of two blocks; `layers` NULL: without adapters. */
+/* A forecaster with a transformer of two blocks; `layers` NULL: without adapters. */
 static cleat_model *make_model(const char *layers) {
     static const char *const settings[] = {"model.type=series_transformer",
                                            "model.d_model=16",
@@ -94,7 +94,7 @@ static void put_batch(session *s) {
     put(s, "rng", rng);
 }
 
-/* Noise in every parameter: B of an adapter starts with zeros, which would block the gradient of A. */
+/* Noise in every parameter: an adapter's B starts with zeros, which would block the gradient of A. */
 static void put_parameters(session *s) {
     cleat_error error;
     cleat_tensor *param;
@@ -207,7 +207,7 @@ static double loss_with(session *s, const cleat_tensor *param, float *values, in
     return run(s);
 }
 
-/* Central differences of the loss, in f32: their error is that of the loss, 1e-7, divided by the step. */
+/* Central differences of the f32 loss: their error is the loss's, 1e-7, divided by the step. */
 static void check_gradient(session *s, const cleat_tensor *param, const float *gradient) {
     const float h = 2e-2f;
     const int64_t elements = cleat_tensor_elements(param);
@@ -259,7 +259,7 @@ static void gradients_are_those_of_the_loss(void **state) {
 
 /* --- merged weights --- */
 
-/* Writes the parameters of `from` into `to`, which has no adapters, with those of `from` merged. */
+/* Writes the parameters of `from`, with its adapters merged, into `to`, which has no adapters. */
 static void merge(session *from, session *to, const char *layers) {
     cleat_tensor *param;
     cleat_error error;

@@ -1,4 +1,5 @@
-/* Tokens found at masked places: which rows are read, order and probabilities, what is not finite, and both outputs. */
+/* Tokens predicted at masked positions: which rows are read, order and probabilities, non-finite values, and
+ * both outputs. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 #include "core/memory.h"
 #include "models/masked_tokens.h"
 
-/* Five special tokens, then a, b, c; the network has two rows more. */
+/* Five special tokens, then a, b, c; the network has two more rows. */
 enum { CLS = 2, SEP, MASK, A, B, C, TOKENS, VOCABULARY = TOKENS + 2, LENGTH = 6 };
 
 static char folder[] = "/tmp/cleat-masked-XXXXXX";
@@ -66,7 +67,7 @@ static cleat_dataset *open_text(void) {
 
 static const int32_t tokens[LENGTH] = {CLS, A, MASK, B, MASK, SEP};
 
-/* Logarithms of weights whose sum is 16 in each row. */
+/* Logarithms of weights that sum to 16 in each row. */
 static void set_row(float *row, const float weights[VOCABULARY]) {
     for (int v = 0; v < VOCABULARY; ++v) row[v] = logf(weights[v]);
 }
@@ -85,7 +86,8 @@ static char *read_csv(void) {
     "id,mask,token_1,probability_1,token_2,probability_2,token_3,probability_3,token_4,probability_4,token_5,"         \
     "probability_5\n"
 
-/* All rows are there, of which those of mask tokens are read. The row without a token is likely, and is not shown. */
+/* All rows exist, but only rows of mask tokens are read. The class without a token has a high probability and
+ * is not shown. */
 static void mask_tokens_are_predicted(void **state) {
     cleat_dataset *dataset = open_text();
     float logits[LENGTH * VOCABULARY] = {0}, *kept = NULL;
@@ -119,7 +121,7 @@ static void mask_tokens_are_predicted(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* In an evaluation there is a row for each label, in order, and perhaps rows behind them. */
+/* An evaluation has a row for each label, in order, possibly followed by other rows. */
 static void labelled_tokens_are_examples(void **state) {
     static const int32_t labels[LENGTH] = {-1, B, -1, -1, A, -1};
     cleat_dataset *dataset = open_text();

@@ -1,4 +1,4 @@
-/* Depths of parameters in every model family, and what frozen parameters do to graphs. */
+/* Depths of parameters in every model family, and the effect of frozen parameters on graphs. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 enum { LENGTH = 64, BATCH = 2 };
 
-/* A graph of a family with the defaults of its settings, and one more. */
+/* A graph of a family with default settings and one more setting. */
 typedef struct subject {
     cleat_model *model;
     cleat_store *store;
@@ -58,7 +58,7 @@ static void subject_close(subject *s) {
     cleat_model_destroy(s->model);
 }
 
-/* Every depth has parameters, but the lowest where nothing is embedded. */
+/* Every depth has parameters, except the lowest in families without an embedding. */
 static void every_parameter_has_a_depth(void **state) {
     (void)state;
     for (size_t f = 0; cleat_model_classes[f]; ++f) {
@@ -96,7 +96,7 @@ static const cleat_model_class *find_family(const char *name) {
     return NULL;
 }
 
-/* Frozen batch normalisation uses its running statistics and leaves them alone. */
+/* Frozen batch normalisation uses its running statistics without changing them. */
 static void frozen_statistics_stay(void **state) {
     (void)state;
     const cleat_model_class *resnet = find_family("image_resnet");

@@ -1,5 +1,5 @@
-/* config.json of published checkpoints: members of a wrong type are refused by name, and what an export
- * writes is complete or an error. */
+/* config.json of published checkpoints: members of a wrong type are refused by name, and an export is
+ * complete or fails. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static const fixture fixtures[] = {
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
-/* --- a folder with the weights of a fixture and a config.json of ours ------------------------------------------ */
+/* --- a folder with a fixture's weights and a different config.json ------------------------------------------ */
 
 static char scratch[64], weights_path[PATH], config_path[PATH];
 
@@ -115,7 +115,7 @@ static cleat_status configure(const fixture *of, const cJSON *config, cleat_stri
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-/* Replaces a member of config.json, or with value NULL removes it. */
+/* Replaces a member of config.json, or removes it if the value is NULL. */
 static cleat_status configure_with(const fixture *of, const char *key, const char *value, cleat_string *settings,
                                    cleat_error *error) {
     cJSON *config = config_of(of->folder);
@@ -134,7 +134,7 @@ static bool same_without(const fixture *of, const char *key, const cleat_string 
     return same;
 }
 
-/* A member of another type is refused with its name, or it is one that is not read; only null may be as no member. */
+/* A member of a wrong type is refused by name, unless it is never read; null counts as absent. */
 static void expect_refused_or_unread(const fixture *of, const char *key, const char *value, const char *usual) {
     cleat_string settings = {0};
     cleat_error error = {0};
@@ -233,7 +233,7 @@ static void collect_log(void *user, cleat_log_level level, const char *text) {
     if (strstr(text, "not used") || strstr(text, "; cleat ")) cleat_string_add(user, "%s", text);
 }
 
-/* Members of the fixtures are known; others are named in one line, unless their value means the default. */
+/* Members of the fixtures are known; others are logged in one line, unless their value is the default. */
 static void members_that_are_not_read_are_named(void **state) {
     static const struct {
         const char *key, *value, *says;
@@ -261,7 +261,7 @@ static void members_that_are_not_read_are_named(void **state) {
     }
 }
 
-/* data.image_size: the part that is cut out, or the whole. */
+/* data.image_size: the size of the crop, or of the whole image. */
 static void images_have_the_size_of_the_preprocessor(void **state) {
     static const char *const rows[][2] = {
         {"{\"size\": 48}", "data.image_size=48\n"},
@@ -288,8 +288,8 @@ static void images_have_the_size_of_the_preprocessor(void **state) {
     unlink(path);
 }
 
-/* preprocessor_config.json of transformers: bytes times rescale_factor, less image_mean, by image_std. What
- * the classes of transformers 5.24 save for ViT and SegFormer is followed. */
+/* preprocessor_config.json of transformers: bytes times rescale_factor, minus image_mean, divided by
+ * image_std. The files follow those that transformers 5.24 saves for ViT and SegFormer. */
 static void images_are_prepared_as_the_preprocessor_says(void **state) {
 #define PREPARED "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.25,0.5]"
     static const struct {
@@ -333,7 +333,7 @@ static void images_are_prepared_as_the_preprocessor_says(void **state) {
 #undef PREPARED
 }
 
-/* data.max_length is what the positions allow, or less where the tokenizer says so. */
+/* data.max_length is what the positions allow, or less if the tokenizer limits it. */
 static void texts_are_cut_as_the_tokenizer_says(void **state) {
     static const char *const rows[][2] = {
         {"null", "max_length=40"}, {"1e30", "max_length=40"}, {"12", "max_length=12"}};

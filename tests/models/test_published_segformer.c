@@ -1,5 +1,5 @@
-/* Published SegFormers: names of all tensors, sizes from config.json, config.json of exports, and files that are
- * something else. */
+/* Published SegFormers: names of all tensors, sizes from config.json, config.json of exports, and files of
+ * other kinds. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,7 +140,7 @@ static void every_tensor_of_a_file_is_taken(void **state) {
         build((const char *const[]){"model.type=mask_segformer", SIZES, NULL}, "{\"classes\": 3, \"inputs\": 3}", 64);
     cleat_weight_report report = load(&made, &cleat_published_segformer, &written);
     assert_int_equal(report.tensors[CLEAT_WEIGHT_NEW], 0);
-    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT], 1); /* a count that nothing needs */
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT], 1); /* a count that is not required */
     assert_true(is_reported(&report, CLEAT_WEIGHT_LEFT, "decode_head.batch_norm.num_batches_tracked"));
     assert_int_equal(report.tensors[CLEAT_WEIGHT_TAKEN], made.store->count + made.store->buffer_count);
     assert_int_equal(written, made.store->count + made.store->buffer_count);
@@ -161,7 +161,7 @@ static void other_classes_have_a_new_last_layer(void **state) {
     drop(&made);
 }
 
-/* EmberFormer takes the SegFormer, and with three features its first convolution. */
+/* EmberFormer loads the SegFormer, and with three features also its first convolution. */
 static void emberformer_takes_the_spatial_part(void **state) {
     (void)state;
     for (int features = 3; features <= 4; ++features) {
@@ -183,7 +183,7 @@ static void emberformer_takes_the_spatial_part(void **state) {
     }
 }
 
-/* The parameters of a network with zeros, as in a checkpoint of cleat. */
+/* The parameters of a network, all zeros, as in a checkpoint of cleat. */
 static void write_own(const network *made, const char *path) {
     const size_t count = made->store->count + made->store->buffer_count;
     cleat_st_tensor *tensors = cleat_alloc(count, sizeof *tensors);
@@ -201,7 +201,7 @@ static void write_own(const network *made, const char *path) {
     cleat_free(tensors);
 }
 
-/* A run of mask_segformer gives EmberFormer its spatial part too. */
+/* EmberFormer also loads its spatial part from a run of mask_segformer. */
 static void emberformer_starts_from_a_run_of_masks(void **state) {
     char path[64] = "/tmp/cleat-masks-XXXXXX.safetensors";
     size_t written = 0;
@@ -224,7 +224,8 @@ static void emberformer_starts_from_a_run_of_masks(void **state) {
     assert_true(is_reported(&report, CLEAT_WEIGHT_NEW, "inp.weight"));
     assert_true(is_reported(&report, CLEAT_WEIGHT_TAKEN, "st.*.*.att.kv.weight"));
     assert_true(is_reported(&report, CLEAT_WEIGHT_TAKEN, "fuse.weight"));
-    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT], 3); /* pe.0.weight, and cls of other classes */
+    assert_int_equal(report.tensors[CLEAT_WEIGHT_LEFT],
+                     3); /* pe.0.weight, and a cls with a different number of classes */
     cleat_weight_report_free(&report);
     drop(&made);
     drop(&masks);
@@ -233,7 +234,7 @@ static void emberformer_starts_from_a_run_of_masks(void **state) {
 
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
-/* A file with nothing but the first convolution, for networks whose sizes are in config.json. */
+/* A file with the first convolution only, for networks whose sizes are in config.json. */
 static void write_folder(const char *folder, const char *config) {
     static const char header[] = "{\"segformer.encoder.patch_embeddings.0.proj.weight\":{\"dtype\":\"F32\",\"shape\":"
                                  "[1,3,1,1],\"data_offsets\":[0,12]}}";
@@ -294,7 +295,7 @@ static void expect_settings(const char *config, const char *const *wanted) {
 
 static void sizes_come_from_config_json(void **state) {
     (void)state;
-    /* members that a file lacks have the values of transformers: B0 */
+    /* missing members default to the values of transformers: B0 */
     expect_settings("{\"model_type\":\"segformer\"}",
                     (const char *const[]){"model.backbone=b0\n", "model.stage_widths=auto\n", "data.channels=3\n",
                                           "data.mean=0.485 0.456 0.406\n", "model.stage_order=descending\n", NULL});
@@ -331,7 +332,7 @@ static void what_config_json_cannot_mean_is_refused(void **state) {
     }
 }
 
-/* What an export writes is what an import reads. */
+/* An import reads what an export writes. */
 static void exports_describe_the_same_network(void **state) {
     cleat_string settings = {0};
     cleat_error error = {0};
@@ -356,7 +357,7 @@ static void exports_describe_the_same_network(void **state) {
     cleat_string_free(&settings);
     drop(&made);
     made = build((const char *const[]){"model.type=mask_segformer", NULL}, "{}", 64);
-    assert_null(made.model->type->architecture(made.model, false)); /* its fuse.weight has another order */
+    assert_null(made.model->type->architecture(made.model, false)); /* its fuse.weight has a different order */
     drop(&made);
 }
 

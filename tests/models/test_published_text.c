@@ -1,4 +1,4 @@
-/* Published text encoders: every tensor of a file has its place, the settings of config.json, and what is refused. */
+/* Published text encoders: every tensor of a file is assigned, the settings of config.json, and refusals. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +112,8 @@ static const char bert_config[] =
     "\"num_hidden_layers\": 2, \"intermediate_size\": 24, \"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.25, "
     "\"max_position_embeddings\": 40, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12}";
 
-/* A folder with this config.json, whose `key` (NULL: none) has the JSON `value` instead (NULL: is missing). */
+/* Creates a folder with this config.json, whose `key` (NULL: none) is replaced by the JSON `value` (NULL:
+ * removed). */
 static cleat_weights *open_config(const folder *f, const char *key, const char *value) {
     const float zero = 0;
     const cleat_st_tensor tensor = {
@@ -133,7 +134,7 @@ static cleat_weights *open_config(const folder *f, const char *key, const char *
     return weights;
 }
 
-/* The profile after it has adopted the config.json. */
+/* Returns the profile after it has adopted config.json. */
 static cleat_profile *adopt(const folder *f, const char *type, const char *const *settings, const char *key,
                             const char *value) {
     cleat_profile *profile = profile_of(type, settings);
@@ -236,7 +237,7 @@ static void every_tensor_has_its_place(void **state) {
     }
 }
 
-/* Files of a masked language model have its head, under the names of transformers or of the authors. */
+/* Files of a masked language model have its head, under the names of transformers or the authors. */
 static void a_masked_language_model_has_its_head(void **state) {
     static const char *const names[] = {"bert_masked", "roberta_masked", "distilbert_masked", "electra_masked",
                                         "deberta_masked"};
@@ -250,7 +251,7 @@ static void a_masked_language_model_has_its_head(void **state) {
             assert_string_equal(report.lines[k].reason, "not needed here");
             decoder |= strcmp(report.lines[k].name, "cls.predictions.decoder.weight") == 0;
         }
-        assert_int_equal(decoder, i == 0); /* the one file with a copy of the word embeddings */
+        assert_int_equal(decoder, i == 0); /* the only file with a copy of the word embeddings */
         cleat_weight_report_free(&report);
     }
 }
@@ -262,7 +263,7 @@ static size_t count_like(const cleat_weight_report *report, cleat_weight_fate fa
     return found;
 }
 
-/* Pretraining goes on from a classifier, and a classifier starts from pretraining: all but the heads is taken. */
+/* Pretraining continues from a classifier, and a classifier starts from pretraining: all but the heads is loaded. */
 static void heads_of_masked_language_models_are_exchanged(void **state) {
     (void)state;
     cleat_weight_report report = load("roberta_classifier", "text_pretrain", 2);
@@ -278,7 +279,7 @@ static void heads_of_masked_language_models_are_exchanged(void **state) {
     cleat_weight_report_free(&report);
 }
 
-/* The table of word embeddings is the last layer, and may not be another one in the file. */
+/* The word embeddings are also the last layer, which may not differ in the file. */
 static void an_untied_head_is_refused(void **state) {
     const char *const length[] = {"data.max_length=32", NULL};
     expect_type_refused(*state, "text_pretrain", length, "tie_word_embeddings", "false", "tie_word_embeddings");
@@ -289,14 +290,14 @@ static void an_untied_head_is_refused(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* The sizes of a profile are not those of the weights: the message names a profile without sizes. */
+/* If the profile's sizes differ from the weights', the message names a profile without sizes. */
 static void a_profile_without_sizes_is_named(void **state) {
     const char *const width[] = {"model.d_model=128", NULL};
     expect_type_refused(*state, "text_pretrain", width, NULL, NULL, "train the profile text_adapt");
     expect_refused(*state, width, NULL, NULL, "train the profile text_classify");
 }
 
-/* A tagger starts from a classifier: the blocks are taken, the heads are not. */
+/* A tagger starts from a classifier: it loads the blocks, but not the heads. */
 static void the_head_of_another_task_is_drawn_anew(void **state) {
     (void)state;
     cleat_weight_report report = load("bert_classifier", "text_tagger", 13);
@@ -440,7 +441,7 @@ static void parameters_have_a_depth(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* The tokenizer of another network has tokens that the embeddings lack. */
+/* Another network's tokenizer has tokens that the embeddings lack. */
 static void a_larger_vocabulary_is_refused(void **state) {
     const folder *f = *state;
     const char *const settings[] = {"model.network=bert", "model.embedding_rows=10", "data.cache=false",
@@ -459,7 +460,7 @@ static void a_larger_vocabulary_is_refused(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* Rows of the output layer belong to labels, in their order. */
+/* Rows of the output layer belong to labels, in order. */
 static void the_output_layer_of_other_labels_is_not_taken(void **state) {
     static const struct {
         const char *names;

@@ -1,4 +1,4 @@
-/* After the attention of an encoder's last block only the rows that something reads are computed. */
+/* After the attention of an encoder's last block, only rows that are read are computed. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static cleat_model *model_of(const char *const *settings) {
     return model;
 }
 
-/* Rows of the product of this layer; the last one, since DeBERTa's att.qkv maps positions first. */
+/* Rows of this layer's product; the last product, because DeBERTa's att.qkv maps positions first. */
 static int64_t rows_of(const cleat_graph *graph, const char *layer) {
     char weight[CLEAT_NAME];
     int64_t rows = 0;
@@ -42,7 +42,7 @@ static int64_t rows_of(const cleat_graph *graph, const char *layer) {
     return rows;
 }
 
-/* Rows of the last block's products behind its attention, and of the block's before, in a graph of training. */
+/* Rows of the products after the attention, in the last and the second to last block of a training graph. */
 static void assert_rows(const char *const *settings, int64_t length, int64_t before, int64_t last) {
     static const char *const behind[] = {"att.out", "f1", "f2"};
     cleat_model *model = model_of(settings);

@@ -1,5 +1,4 @@
-/* Gradient checkpointing on a device: a model with recomputed activations gives the same bits in less
- * memory. */
+/* Gradient checkpointing on a device: a model with recomputed activations gives the same bits in less memory. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -74,7 +73,7 @@ static void batch_make(batch *b) {
     b->host = (cleat_host_batch){.batch = B, .length = L, .fields = b->fields};
 }
 
-/* Results of two passes: the sum of the gradients of both, otherwise those of the second. */
+/* Results of two passes: gradients are summed, all else is from the second. */
 typedef struct results {
     float loss, output[B * L * 3];
     float *gradients; /* [elements] the flat buffer */
@@ -123,8 +122,7 @@ static void put(session *s, const char *name, const void *values) {
     must(cleat_exec_write_unchecked(s->exec, 0, tensor, values, &error), &error);
 }
 
-/* The head starts at zero, which would block all gradients before the encoder: noise is added to every
- * parameter. */
+/* Adds noise to every parameter: the head starts at zero, which would block all gradients before the encoder. */
 static void put_parameters(session *s) {
     cleat_error error;
     for (size_t i = 0; i < cleat_store_count(s->store); ++i) {

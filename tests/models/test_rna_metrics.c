@@ -1,4 +1,4 @@
-/* Metrics of C1' traces against cases whose value is obvious, and against rna_metrics.py. */
+/* Metrics of C1' traces against cases of obvious value, and against rna_metrics.py. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -115,7 +115,7 @@ static void moved_copy_is_perfect(void **state) {
     }
 }
 
-/* The metrics do not depend on the position and orientation of the trace. */
+/* The metrics are invariant to the position and orientation of the trace. */
 static void metrics_are_invariant_to_motion(void **state) {
     (void)state;
     chain c = chain_of(30);
@@ -156,8 +156,8 @@ static void one_residue_has_no_pairs(void **state) {
     assert_near(f.tm, 1, 1e-9, "tm");
 }
 
-/* Pairs of residues 13 apart count as pairs, but not as local ones; positions count along the chain, not
- * among the known residues. */
+/* Pairs of residues 13 apart count as pairs, but not as local ones; the distance counts all residues of the
+ * chain, not only known ones. */
 static void local_pairs_count_along_the_chain(void **state) {
     (void)state;
     chain c = chain_of(14);
@@ -195,7 +195,7 @@ static void no_known_residue_is_an_error(void **state) {
     assert_non_null(strstr(error.text, "known"));
 }
 
-/* A NaN trace is not scored as a good one. */
+/* A NaN trace does not get a good score. */
 static void not_a_number_is_no_success(void **state) {
     (void)state;
     static const double bad[] = {NAN, INFINITY};
@@ -243,8 +243,8 @@ static const expected_row rows[] = {
     {"hinged", 40, 0, false, true, false, 3.6231009, 1.1306710, 0.9718750, 13.4656604, 0.5036825},
 };
 
-/* Coordinates are rounded to single precision here. The TM-score is the best one found: it never exceeds the
- * true maximum and is not far below it (mirror images have many partial fits). */
+/* Coordinates are rounded to single precision. The TM-score is the best one found: it never exceeds the true
+ * maximum, and is close to it (mirror images have many partial fits). */
 static void metrics_agree_with_numpy(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {

@@ -1,4 +1,4 @@
-/* The RNA model: its graphs are valid and fit their plans, its size is as configured, and it learns. */
+/* The RNA model: its graphs are valid and fit their plans, it has the configured size, and it learns. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static cleat_model *model_in(const char *file) {
     return model_of(profile);
 }
 
-/* Creates a small model, with `settings` ("section.key=value", NULL-terminated) applied to it. */
+/* Creates a small model with `settings` ("section.key=value", NULL-terminated). */
 static cleat_model *small_model(const char *const *settings) {
     static const char *const sizes[] = {"model.d_model=16", "model.heads=2", "model.layers=1", "model.d_ff=24",
                                         "model.dropout=0"};
@@ -119,7 +119,7 @@ static void terms_and_metrics_have_names(void **state) {
 
 /* --- plans --- */
 
-/* Training, evaluation and prediction for two lengths each, in one plan. */
+/* One plan of training, evaluation and prediction, for two lengths each. */
 enum { GRAPHS = 6 };
 
 static void assert_plan_is_sound(const cleat_model *model, cleat_device *device, bool allocate) {
@@ -192,7 +192,7 @@ static void assert_nothing_to_train(const char *const *settings) {
     cleat_model_destroy(model);
 }
 
-/* A head without frames has no frame term, whatever its weight. */
+/* A head without frames has no frame term, regardless of its weight. */
 static void loss_without_a_term_is_an_error(void **state) {
     (void)state;
     const char *settings[16];

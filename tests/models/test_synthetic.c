@@ -1,5 +1,5 @@
-/* Synthetic data: the inputs the loader would supply to the training graph of each family, a pure function of
- * seed, sample and field; and named model sizes. */
+/* Synthetic data: the inputs that the loader would supply to each family's training graph, as a pure function
+ * of seed, sample and field; named model sizes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -172,7 +172,7 @@ static void impossible_sizes_are_refused(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_error error = {0};
         assert_int_equal(cleat_model_set_sizes(model, rows[i].json, &error), CLEAT_ERR_FORMAT);
-        if (!strstr(error.text, rows[i].word)) fail_msg("'%s' does not say '%s'", error.text, rows[i].word);
+        if (!strstr(error.text, rows[i].word)) fail_msg("'%s' does not contain '%s'", error.text, rows[i].word);
         assert_int_equal(model->sizes.classes, 0);
     }
     cleat_model_destroy(model);

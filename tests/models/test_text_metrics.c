@@ -1,5 +1,5 @@
-/* Metrics of classification and tagging: cases counted by hand, and every pair of short tag sequences against
- * an independent extraction of spans. */
+/* Metrics of classification and tagging: hand-counted cases, and every pair of short tag sequences against an
+ * independent span extraction. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void assert_near(double got, double wanted) {
 
 enum { MAX_CLASSES = 6, MAX_SAMPLES = 10 };
 
-/* Metrics of classes a, b, ... from the labels and the predictions of samples. */
+/* Metrics of classes a, b, ... from labels and predictions. */
 static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const int32_t *said, int64_t count) {
     static const cleat_class_info known[MAX_CLASSES] = {{1, "a", 0, 0}, {1, "b", 0, 1}, {1, "c", 0, 2},
                                                         {1, "d", 0, 3}, {1, "e", 0, 4}, {1, "f", 0, 5}};
@@ -37,7 +37,7 @@ static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const in
     return found;
 }
 
-/* Checks numbers of classes with and without a confusion matrix. */
+/* Numbers of classes with and without a confusion matrix. */
 static void counts_classes(void **state) {
     (void)state;
     static const int32_t target[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2}, said[] = {0, 0, 0, 1, 1, 1, 2, 2, 0, 2};
@@ -82,7 +82,7 @@ static void leaves_absent_classes_out(void **state) {
 
 enum { TYPES = 2, LONGEST = 4, TAGS = 1 + 2 * TYPES };
 
-/* "O", "Bx", "Ix", "By", "Iy" separated by blanks. */
+/* "O", "Bx", "Ix", "By", "Iy", separated by blanks. */
 static size_t read_tags(const char *text, int32_t *tags) {
     size_t count = 0;
     for (; *text; ++text) {

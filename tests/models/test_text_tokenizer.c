@@ -1,4 +1,4 @@
-/* What an export adds to the files of its tokenizer, and what it leaves as it is. */
+/* What an export adds to its tokenizer files, and what it leaves unchanged. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,7 +102,7 @@ static void a_vocabulary_alone_becomes_a_tokenizer_with_the_settings_of_the_run(
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define INSIDE "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"}," BYTE_LEVEL ",{\"type\":\"Digits\"}]}"
 
-/* Also where the step is one of several. */
+/* The step may be one of several. */
 static void words_begin_with_a_space(void **state) {
     (void)state;
     static const char *const pipelines[] = {PIPELINE(BYTE_LEVEL), PIPELINE(INSIDE)};
@@ -123,12 +123,12 @@ static void words_begin_with_a_space(void **state) {
     }
 }
 
-/* But for what keeps transformers from taking tokenizer.json as it is. */
+/* Except for members that prevent transformers from using tokenizer.json directly. */
 static void what_the_files_say_stays(void **state) {
     (void)state;
     static const char *const pipelines[] = {PIPELINE(BYTE_LEVEL), PIPELINE("{\"type\":\"Whitespace\"}")};
     write_text(VOCABULARY, "another tokenizer's");
-    for (int words = 0; words < 2; ++words) { /* of texts, and words that are split otherwise */
+    for (int words = 0; words < 2; ++words) { /* 0: texts; 1: words, split differently */
         write_text(TOKENIZER, pipelines[words]);
         write_text(CONFIG, "{\"model_input_names\":[\"x\"],\"model_max_length\":9,\"more\":1,\"cls_token\":\"</s>\","
                            "\"sep_token\":null,\"tokenizer_class\":\"DebertaV2Tokenizer\",\"padding_side\":\"left\","
@@ -148,7 +148,7 @@ static void what_the_files_say_stays(void **state) {
     }
 }
 
-/* BertTokenizer takes its rules from tokenizer_config.json; the export says them in tokenizer.json. */
+/* BertTokenizer reads its rules from tokenizer_config.json; the export writes them into tokenizer.json. */
 static void options_of_a_class_are_in_the_pipeline(void **state) {
     (void)state;
     write_text(TOKENIZER, "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true,\"strip_accents\":null},"

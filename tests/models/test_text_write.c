@@ -1,4 +1,4 @@
-/* Prediction files: their bytes, refusals, and that no partial file remains. */
+/* Prediction files: their bytes, refusals, and no partial files. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -69,7 +69,7 @@ static const char *class_name(const cleat_dataset *dataset, size_t index) {
     return classes[index];
 }
 
-/* Logits that are not finite affect their own row only. */
+/* Non-finite logits affect their own row only. */
 static void writes_classes_of_bad_logits(void **state) {
     (void)state;
     static const cleat_dataset_class type = {.name = "two", .id = sample_id};
@@ -161,7 +161,7 @@ static void keep_warning(void *user, cleat_log_level level, const char *text) {
     if (level == CLEAT_LOG_WARNING) snprintf(warning, sizeof warning, "%s", text);
 }
 
-/* One chain has coordinates too large for a PDB file, and three have names that coincide there. */
+/* One chain's coordinates are too large for a PDB file, and the names of three coincide there. */
 static void writes_all_chains(void **state) {
     (void)state;
     static const float far_away[] = {-2000, 0, 0}, near[] = {1, 2, 3};

@@ -1,4 +1,4 @@
-/* The figures of AMD's and Intel's cards, from trees that look like the drivers' files, and like their faults. */
+/* Metrics of AMD's and Intel's cards, from trees that imitate the drivers' files and their faults. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void test_amdgpu(void **state) {
     tree_expect(values, CLEAT_FIGURE_MEMORY_DEVICE_TOTAL, 17163091968.0);
     tree_expect(values, CLEAT_FIGURE_MEMORY_GTT, 33554432);
     tree_expect(values, CLEAT_FIGURE_POWER, 211);
-    tree_expect(values, CLEAT_FIGURE_ENERGY, 422); /* no counter: integrated, and said so */
+    tree_expect(values, CLEAT_FIGURE_ENERGY, 422); /* no counter: integrated, which the source states */
     tree_expect(values, CLEAT_FIGURE_TEMPERATURE, 64);
     tree_expect(values, CLEAT_FIGURE_CLOCK, 2450);
     tree_expect_unknown(values, CLEAT_FIGURE_BUSY_OWN);
@@ -58,7 +58,7 @@ static void test_amdgpu(void **state) {
     cleat_routes_close(routes);
 }
 
-/* gpu_busy_percent at 100 while nothing runs: a better source replaces it. */
+/* gpu_busy_percent reads 100 while nothing runs: a better source replaces it. */
 static void test_amdgpu_pegged(void **state) {
     (void)state;
     put_amdgpu();
@@ -75,7 +75,7 @@ static void test_amdgpu_pegged(void **state) {
     cleat_routes_close(routes);
 }
 
-/* Files that exist and answer with an error: they are no sources. */
+/* Files that exist but return an error are not sources. */
 static void test_amdgpu_not_supported(void **state) {
     (void)state;
     put_amdgpu();
@@ -102,7 +102,7 @@ static void test_amdgpu_not_supported(void **state) {
     cleat_routes_close(routes);
 }
 
-/* Numbers that mean "not known", from the start or later. */
+/* Numbers that mean "unknown", from the start or later. */
 static void test_amdgpu_impossible(void **state) {
     (void)state;
     put_amdgpu();
@@ -120,10 +120,10 @@ static void test_amdgpu_impossible(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_TEMPERATURE);
     tree_expect_unknown(values, CLEAT_FIGURE_CLOCK);
     put_amdgpu();
-    tree_read(routes, 104, values); /* the gap is bridged with the mean of its ends */
+    tree_read(routes, 104, values); /* the gap is filled with the mean of its ends */
     tree_expect(values, CLEAT_FIGURE_ENERGY, 4 * 211);
     tree_expect(values, CLEAT_FIGURE_BUSY_DEVICE, 0.87);
-    tree_put_unreadable(CARD "gpu_busy_percent"); /* EINVAL or EIO of a card that fell asleep */
+    tree_put_unreadable(CARD "gpu_busy_percent"); /* EINVAL or EIO of a suspended card */
     tree_read(routes, 105, values);
     tree_expect_unknown(values, CLEAT_FIGURE_BUSY_DEVICE);
     cleat_routes_close(routes);
@@ -152,14 +152,14 @@ static void test_amdgpu_throttling(void **state) {
     put_gpu_metrics(3, UINT64_MAX);
     tree_read(routes, 104, values);
     tree_expect_unknown(values, CLEAT_FIGURE_THROTTLED);
-    put_gpu_metrics(4, 0); /* another layout */
+    put_gpu_metrics(4, 0); /* a different layout */
     tree_read(routes, 105, values);
     tree_expect_unknown(values, CLEAT_FIGURE_THROTTLED);
     tree_expect_unknown(values, CLEAT_FIGURE_THROTTLE_REASON);
     cleat_routes_close(routes);
 }
 
-/* A graphics unit of the processor: its memory is the host's, whatever it calls its own. */
+/* Processor graphics: the memory is the host's, whatever the driver reports as its own. */
 static void test_amdgpu_unified(void **state) {
     cleat_device_facts facts = tree_card(CLEAT_VENDOR_AMD);
     (void)state;
@@ -180,7 +180,7 @@ static void put_amdgpu_client(const char *file, int id, const char *pci, const c
              id, pci, rest);
 }
 
-/* Two files of one client count once; other cards' and other files not at all. */
+/* Two files of one client count once; files of other cards and other kinds are ignored. */
 static void test_amdgpu_fdinfo(void **state) {
     (void)state;
     put_amdgpu();
@@ -193,7 +193,7 @@ static void test_amdgpu_fdinfo(void **state) {
     put_amdgpu_client("9", 5, "0000:03:00.0", "drm-memory-vram:\t77 KiB\ndrm-engine-gfx:\t1 ns\n");
     tree_link("/proc/self/fd/7", "/dev/dri/renderD128");
     tree_put(FDINFO "0", "pos:\t0\nflags:\t02\nmnt_id:\t26\n");
-    put_amdgpu_client("4", 66, "0000:0b:00.0", before); /* not a DRM file: not even read */
+    put_amdgpu_client("4", 66, "0000:0b:00.0", before); /* not a DRM file: not read */
     tree_link("/proc/self/fd/4", "pipe:[123]");
     cleat_routes *routes = tree_open(tree_card(CLEAT_VENDOR_AMD));
     tree_expect_source(routes, CLEAT_FIGURE_BUSY_OWN, "amdgpu /proc/self/fdinfo");
@@ -215,7 +215,7 @@ static void test_amdgpu_fdinfo(void **state) {
     put_amdgpu_client("8", 31, "0000:0b:00.0", after);
     tree_read(routes, 105, values);
     tree_expect_unknown(values, CLEAT_FIGURE_BUSY_OWN);
-    /* ROCm's queues bypass the counters: no engine is named, and that is not "idle". */
+    /* ROCm's queues bypass the counters: no engine is named, which does not mean "idle". */
     put_amdgpu_client("7", 31, "0000:0b:00.0", "drm-memory-vram:\t2048 KiB\n");
     put_amdgpu_client("8", 31, "0000:0b:00.0", "drm-memory-vram:\t2048 KiB\n");
     tree_read(routes, 106, values);
@@ -258,7 +258,7 @@ static void test_kfd(void **state) {
     cleat_routes_close(routes);
 }
 
-/* In a container, process 4242 of the driver is another one. */
+/* In a container, the driver's process 4242 is a different process. */
 static void test_kfd_in_a_container(void **state) {
     (void)state;
     put_amdgpu();
@@ -317,7 +317,7 @@ static void test_xe(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_CLOCK);
     tree_expect_unknown(values, CLEAT_FIGURE_ENERGY); /* backwards: the sum since the start is lost */
     tree_expect_unknown(values, CLEAT_FIGURE_POWER);
-    tree_expect_unknown(values, CLEAT_FIGURE_BUSY_OWN); /* the clock of the cycles stood still */
+    tree_expect_unknown(values, CLEAT_FIGURE_BUSY_OWN); /* the cycle clock did not advance */
     tree_put(CARD "hwmon/hwmon5/energy2_input", "104000000\n");
     tree_read(routes, 104, values);
     tree_expect(values, CLEAT_FIGURE_POWER, 100);
@@ -333,7 +333,7 @@ static void put_i915(double render) {
              render);
 }
 
-/* A processor's graphics: host memory, no sensors. */
+/* Processor graphics: host memory, no sensors. */
 static void test_i915(void **state) {
     cleat_device_facts facts = tree_card(CLEAT_VENDOR_INTEL);
     (void)state;
@@ -354,7 +354,7 @@ static void test_i915(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_POWER);
     tree_expect_unknown(values, CLEAT_FIGURE_ENERGY);
     tree_expect_unknown(values, CLEAT_FIGURE_TEMPERATURE);
-    put_i915(2.30e9); /* 1.05 s in 1 s: the counters are read after the clock */
+    put_i915(2.30e9); /* 1.05 s in 1 s, because the counters are read after the clock */
     tree_read(routes, 102, values);
     tree_expect(values, CLEAT_FIGURE_BUSY_OWN, 1);
     tree_drop(FDINFO "5");
@@ -364,7 +364,7 @@ static void test_i915(void **state) {
     cleat_routes_close(routes);
 }
 
-/* Files of fdinfo that no driver should write. */
+/* fdinfo files that no driver should write. */
 static void test_fdinfo_garbage(void **state) {
     (void)state;
     const char *texts[] = {"", "drm-pdev:\t0000:0b:00.0\n", "drm-client-id:\t1\n", ":::\n\n\ndrm-engine-:\t5\n",
@@ -379,7 +379,7 @@ static void test_fdinfo_garbage(void **state) {
     }
 }
 
-/* A card whose address is unknown gives nothing, and no other card's numbers. */
+/* A card with an unknown address has no values, and does not get another card's. */
 static void test_no_address(void **state) {
     cleat_device_facts facts = tree_card(CLEAT_VENDOR_AMD);
     (void)state;

@@ -1,4 +1,4 @@
-/* The table of hints: figures that trigger each row, healthy figures, unknown figures. */
+/* The table of hints: values that trigger each row, healthy values, unknown values. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include "monitor/hints.h"
 
-/* A run without anything to say. */
+/* A run without hints. */
 static cleat_hint_facts healthy_facts(void) {
     return (cleat_hint_facts){.profile = "profiles/x.ini",
                               .folder = "runs/x",
@@ -42,7 +42,7 @@ static cleat_hint_stats healthy(void) {
                               .step_now = 0.1};
 }
 
-/* Asserts that exactly the hint `wanted` is given (NULL: none), with these words in its text and this command. */
+/* Asserts that `wanted` is the only hint (NULL: none), with these words in its text and this command. */
 static void expect(const cleat_hint_facts *facts, const cleat_hint_stats *stats, const char *wanted,
                    const char *const words[3], const char *command) {
     size_t given = 0;
@@ -54,7 +54,7 @@ static void expect(const cleat_hint_facts *facts, const cleat_hint_stats *stats,
         for (int k = 0; k < 3 && words[k]; ++k)
             if (!strstr(hint.text, words[k])) fail_msg("no '%s' in: %s", words[k], hint.text);
         assert_string_equal(hint.command, command);
-        assert_true(strlen(hint.text) < CLEAT_HINT_TEXT - 1); /* not cut */
+        assert_true(strlen(hint.text) < CLEAT_HINT_TEXT - 1); /* not truncated */
     }
     if (given != (wanted ? 1u : 0u)) fail_msg("%zu hints instead of %s", given, wanted ? wanted : "none");
 }
@@ -87,7 +87,7 @@ static void unknown_figures_give_none(void **state) {
                               .step_before = NAN,
                               .step_now = NAN};
     expect(&facts, &stats, NULL, NO_WORDS, "");
-    stats.busy_device = 1; /* whose load it is, is not known */
+    stats.busy_device = 1; /* the load's owner is unknown */
     stats.gtt_now = 1e12;
     expect(&facts, &stats, NULL, NO_WORDS, "");
 }
@@ -112,7 +112,7 @@ static void a_late_loader(void **state) {
     stats.dry_loader = 0.10;
     expect(&facts, &stats, NULL, NO_WORDS, "");
     stats.dry_loader = 0.31;
-    stats.roofline_share = 0.1; /* a consequence: no second hint */
+    stats.roofline_share = 0.1; /* a consequence, not a second hint */
     stats.step_seconds = 0.002;
     facts.larger_micro_batch = 32;
     expect(&facts, &stats, "loader_bound", WORDS("31 %"), "cleat find-workers profiles/x.ini --write");
@@ -123,9 +123,9 @@ static void short_kernels(void **state) {
     cleat_hint_facts facts = healthy_facts();
     cleat_hint_stats stats = healthy();
     stats.roofline_share = 0.1;
-    stats.step_seconds = 0.0038; /* 19 us a launch, of which 5 are the launch: 26 % */
+    stats.step_seconds = 0.0038; /* 19 us per kernel, 5 of them for the launch: 26 % */
     expect(&facts, &stats, "launch_bound", WORDS("200", "19.0 us", "26 %"), "cleat find-batch profiles/x.ini");
-    facts.larger_micro_batch = 32; /* find-batch is proposed once */
+    facts.larger_micro_batch = 32; /* find-batch is suggested once */
     expect(&facts, &stats, "launch_bound", WORDS("19.0 us"), "cleat find-batch profiles/x.ini");
     facts = healthy_facts();
     stats.step_seconds = 0.0042;
@@ -140,7 +140,7 @@ static void a_small_batch(void **state) {
     cleat_hint_facts facts = healthy_facts();
     cleat_hint_stats stats = healthy();
     stats.roofline_share = 0.12;
-    stats.step_seconds = 0.012; /* 60 us a launch */
+    stats.step_seconds = 0.012; /* 60 us per kernel */
     expect(&facts, &stats, NULL, NO_WORDS, "");
     facts.larger_micro_batch = 32;
     facts.larger_bytes = INT64_C(5) << 30;
@@ -159,7 +159,7 @@ static void limits_of_the_card(void **state) {
     stats.thermal = 0.4;
     expect(&facts, &stats, "thermal", WORDS("temperature", "40 %"), "");
     stats = healthy();
-    stats.power_limit = 0.4; /* now and then is usual */
+    stats.power_limit = 0.4; /* usual if occasional */
     expect(&facts, &stats, NULL, NO_WORDS, "");
     stats.power_limit = 0.9;
     expect(&facts, &stats, "power_limit", WORDS("power limit", "90 %"), "");
@@ -183,9 +183,9 @@ static void others_on_the_device(void **state) {
     expect(&facts, &stats, NULL, NO_WORDS, "");
     stats.busy_own = 0.4;
     expect(&facts, &stats, "foreign_load", WORDS("take 55 %", "95 %", "40 %"), "");
-    facts.is_gpu = false; /* the owner of a CPU can see who uses it */
+    facts.is_gpu = false; /* a CPU's owner can find out who uses it */
     expect(&facts, &stats, "foreign_load", WORDS("take 55 %"), "ps -eo pcpu,pid,user,args --sort=-pcpu | head");
-    stats.roofline_share = 0.12; /* of the 45 % that were left: the kernels are not to blame */
+    stats.roofline_share = 0.12; /* of the remaining 45 %: the kernels are not the cause */
     stats.step_seconds = 0.012;
     facts.larger_micro_batch = 32;
     expect(&facts, &stats, "foreign_load", WORDS("take 55 %"), "ps -eo pcpu,pid,user,args --sort=-pcpu | head");
@@ -196,7 +196,7 @@ static void memory_that_moves_out(void **state) {
     cleat_hint_facts facts = healthy_facts();
     cleat_hint_stats stats = healthy();
     stats.gtt_now = 1e9;
-    expect(&facts, &stats, NULL, NO_WORDS, ""); /* steps are as fast as before */
+    expect(&facts, &stats, NULL, NO_WORDS, ""); /* steps are not slower */
     stats.step_now = 0.13;
     expect(&facts, &stats, "spilling", WORDS("953.67 MiB", "130.0 ms", "100.0 ms"),
            "cleat train profiles/x.ini --resume --out runs/x --set run.max_memory_usage=0.7");
@@ -217,11 +217,11 @@ static void memory_that_lies_idle(void **state) {
     stats.roofline_share = 0.6; /* fast enough */
     expect(&facts, &stats, NULL, NO_WORDS, "");
     stats.roofline_share = 0.4;
-    facts.is_gpu = false; /* the memory of a CPU is needed by others */
+    facts.is_gpu = false; /* other processes need a CPU's memory */
     expect(&facts, &stats, NULL, NO_WORDS, "");
 }
 
-/* The command is typed or pasted as it is. */
+/* The command can be pasted unchanged. */
 static void paths_are_words_of_a_shell(void **state) {
     char path[2000];
     (void)state;
@@ -231,7 +231,7 @@ static void paths_are_words_of_a_shell(void **state) {
     facts.profile = "my profiles/it's.ini";
     expect(&facts, &stats, "loader_bound", (const char *[3]){0},
            "cleat find-workers 'my profiles/it'\\''s.ini' --write");
-    facts.options = " --set train.seed=2 --device gpu"; /* are words already */
+    facts.options = " --set train.seed=2 --device gpu"; /* need no quotes */
     expect(&facts, &stats, "loader_bound", (const char *[3]){0},
            "cleat find-workers 'my profiles/it'\\''s.ini' --set train.seed=2 --device gpu --write");
     memset(path, 'x', sizeof path - 1);

@@ -1,4 +1,4 @@
-/* The host's figures: from files in trees created by the test, and from this process. */
+/* The host's metrics, from files in trees that the test creates, and from this process. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void test_every_figure_is_described(void **state) {
     }
 }
 
-/* An empty tree: nothing is known about a card, and nothing about the host but what the process asks the kernel. */
+/* An empty tree: nothing is known about a card, and about the host only what system calls return. */
 static void test_nothing(void **state) {
     (void)state;
     for (int vendor = CLEAT_VENDOR_UNKNOWN; vendor <= CLEAT_VENDOR_OCLGRIND; ++vendor) {
@@ -84,7 +84,7 @@ static void test_memory(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_HOST_MEMORY_LIMIT); /* no limit is not a limit of 0 */
     assert_null(cleat_routes_source(routes, CLEAT_FIGURE_HOST_MEMORY_LIMIT));
     cleat_routes_close(routes);
-    /* A card has its own memory. */
+    /* A card has separate memory. */
     routes = tree_open(tree_card(CLEAT_VENDOR_UNKNOWN));
     tree_read(routes, 101, values);
     tree_expect_unknown(values, CLEAT_FIGURE_MEMORY_DEVICE);
@@ -138,15 +138,15 @@ static void test_quota(void **state) {
     put_quota(1010, 14);
     tree_read(routes, 101, values);
     tree_expect(values, CLEAT_FIGURE_CPU_QUOTA_THROTTLED, 0.4);
-    tree_read(routes, 102, values); /* no period passed: no share of them */
+    tree_read(routes, 102, values); /* no period passed, so no share is known */
     tree_expect_unknown(values, CLEAT_FIGURE_CPU_QUOTA_THROTTLED);
     put_quota(5, 1);
-    tree_read(routes, 103, values); /* another group's counters */
+    tree_read(routes, 103, values); /* counters of another group */
     tree_expect_unknown(values, CLEAT_FIGURE_CPU_QUOTA_THROTTLED);
     cleat_routes_close(routes);
 }
 
-/* CPUs 1, 2 and 5 are allowed; 0 and 3 are busy with others' work. */
+/* CPUs 1, 2 and 5 are allowed; other processes use 0 and 3. */
 static void put_ticks(int busy, int idle) {
     static int others = 80000;
     others += 1000;
@@ -203,7 +203,7 @@ static void test_energy(void **state) {
     tree_read(routes, 102, values);
     tree_expect(values, CLEAT_FIGURE_ENERGY, 140);
     tree_expect(values, CLEAT_FIGURE_POWER, 70);
-    put_energy(1050, 7); /* the second counter began again: 262143 is 0 */
+    put_energy(1050, 7); /* the second counter wrapped: 262143 is 0 */
     tree_read(routes, 104, values);
     tree_expect(values, CLEAT_FIGURE_ENERGY, 200);
     tree_expect(values, CLEAT_FIGURE_POWER, 30);
@@ -212,7 +212,7 @@ static void test_energy(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_ENERGY);
     tree_expect_unknown(values, CLEAT_FIGURE_POWER);
     cleat_routes_close(routes);
-    /* Readable by root only: no sum of a part. */
+    /* Readable by root only: a partial sum is not reported. */
     routes = tree_open(tree_cpu());
     assert_null(cleat_routes_source(routes, CLEAT_FIGURE_ENERGY));
     assert_null(cleat_routes_source(routes, CLEAT_FIGURE_POWER));
@@ -258,7 +258,7 @@ static double cpu_seconds(void) {
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* A loop of 0.3 s on this machine: own busy within 5 points of what the test measures itself. */
+/* A loop of 0.3 s on this machine: its own load is within 5 points of the test's measurement. */
 static void test_own_busy(void **state) {
     cleat_routes *routes = NULL;
     const cleat_device_facts facts = tree_cpu();

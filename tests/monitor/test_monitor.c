@@ -1,4 +1,5 @@
-/* The monitor's thread without a device: records, attribution of idle time, rates of completed steps, distrust. */
+/* The monitor's thread without a device: records, attribution of idle time, rates of completed steps,
+ * implausible loads. */
 /* ctest: quick */
 #include <math.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@ static const cleat_gauge gauges[GAUGES] = {{"busy_device", "", "a driver", "load
                                            {"power", "W", NULL, "power"},
                                            {"throttle_reason", "", "a driver", "bits"}};
 
-/* A device that a test makes idle, busy, or complete. */
+/* A device that a test sets idle, busy, or complete. */
 typedef struct rig {
     char folder[64], path[96];
     cleat_journal *journal;
@@ -111,7 +112,7 @@ static void pause_for(double seconds) {
     nanosleep(&time, NULL);
 }
 
-/* All records of a kind as a cJSON array; every line must be an object of a known kind. */
+/* Returns all records of a kind as a cJSON array; every line must be an object of a known kind. */
 static cJSON *records(const rig *r, const char *kind) {
     char *text;
     size_t size;
@@ -133,7 +134,7 @@ static cJSON *records(const rig *r, const char *kind) {
     return found;
 }
 
-/* A value of sample `at`; NaN: null. The figure must be present. */
+/* A value of sample `at`; NaN: null. The sample must have the value. */
 static double value(const cJSON *samples, int at, const char *name) {
     const cJSON *item = cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetArrayItem(samples, at), "values"), name);
     if (!item) fail_msg("sample %d has no figure %s", at, name);
@@ -154,7 +155,7 @@ static void every_figure_is_in_every_sample(void **state) {
         assert_int_equal(cJSON_GetArraySize(values), CLEAT_OWN_GAUGES + GAUGES);
         for (int k = 0; k < CLEAT_OWN_GAUGES; ++k) value(samples, i, cleat_own_gauges[k].name);
         assert_true(isnan(value(samples, i, "power")));            /* unknown is null */
-        assert_true(isnan(value(samples, i, "steps_per_second"))); /* no step was completed */
+        assert_true(isnan(value(samples, i, "steps_per_second"))); /* no step completed */
         assert_true(value(samples, i, "memory_planned") == 1000);
         assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetArrayItem(samples, i), "step")), 7);
     }
@@ -195,14 +196,14 @@ static void a_busy_device_is_not_dry(void **state) {
     cleat_monitor_set_activity(r->monitor, CLEAT_DOING_LOADER);
     atomic_store(&r->is_idle, false);
     pause_for(0.25);
-    /* while kernels are being enqueued, a queue without a whole graph is not empty */
+    /* during enqueueing, a queue without a whole graph is not empty */
     atomic_store(&r->is_idle, true);
     assert_int_equal(cleat_monitor_set_activity(r->monitor, CLEAT_DOING_ENQUEUE), CLEAT_DOING_LOADER);
     pause_for(0.25);
     stop(r);
     cJSON *samples = records(r, "sample");
     for (int i = 0; i < cJSON_GetArraySize(samples); ++i)
-        assert_true(value(samples, i, "dry_share") < 0.5); /* at most a poll between the two settings */
+        assert_true(value(samples, i, "dry_share") < 0.5); /* at most one poll between the two settings */
     cJSON_Delete(samples);
 }
 
@@ -232,8 +233,8 @@ static void enqueue(rig *r, int64_t step, double samples, double roof_seconds) {
                                                            .memory_allocated = 900});
 }
 
-/* Ten steps are enqueued at once, and completed one by one: the rates are those of the latter. Pauses last at least
- * as long as they should, so that a step's time is bounded from below; from above only coarsely. */
+/* Ten steps are enqueued at once and completed one by one: rates count completed steps. Pauses are never too
+ * short, so a step's time has a tight lower bound but only a coarse upper bound. */
 static void rates_are_those_of_completed_steps(void **state) {
     enum { STEPS = 10 };
     rig *r = *state;
@@ -261,14 +262,14 @@ static void rates_are_those_of_completed_steps(void **state) {
         assert_true(isnan(value(samples, i, "loader_fill_seconds")));
     }
     assert_true(known > 0);
-    assert_true(isnan(value(samples, last, "step_seconds"))); /* none was completed in it */
+    assert_true(isnan(value(samples, last, "step_seconds"))); /* none completed in this period */
     assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetArrayItem(samples, last), "step")),
                      7 + STEPS / 2);
     assert_true(value(samples, last, "workers") == 3 && value(samples, last, "memory_allocated") == 900);
     cJSON_Delete(samples);
 }
 
-/* An evaluation of half a second between two steps does not make them slower. */
+/* An evaluation of half a second between two steps does not count as step time. */
 static void evaluations_are_no_step_time(void **state) {
     rig *r = *state;
     start(r);
@@ -312,7 +313,7 @@ static void a_stuck_load_is_distrusted_once(void **state) {
     cJSON_Delete(samples);
 }
 
-/* A load of 100 % while the device has work is believed. */
+/* A load of 100 % is plausible while the device has work. */
 static void a_true_load_is_kept(void **state) {
     rig *r = *state;
     open_journal(r);
@@ -384,7 +385,7 @@ static void an_incomplete_line_is_removed(void **state) {
     }
 }
 
-/* Also if it is longer than what is read at once. */
+/* Also if it exceeds one read. */
 static void a_long_incomplete_line_is_removed(void **state) {
     rig *r = *state;
     cleat_string before = {0};

@@ -1,4 +1,4 @@
-/* The figures of NVIDIA's cards, from a stand-in for NVML that the tests build. */
+/* Metrics of NVIDIA's cards, from a stand-in for NVML that the tests build. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static void test_good(void **state) {
     tree_expect_unknown(values, CLEAT_FIGURE_BUSY_OWN);
     tree_expect_source(routes, CLEAT_FIGURE_ENERGY, "nvmlDeviceGetTotalEnergyConsumption");
     tree_expect_source(routes, CLEAT_FIGURE_MEMORY_DEVICE, "nvmlDeviceGetMemoryInfo_v2");
-    /* The card falls off the bus: everything is unknown, nothing is 0. */
+    /* The card falls off the bus: all values are unknown, none is 0. */
     be("lost");
     tree_read(routes, 103, values);
     tree_expect_nothing(values);
@@ -79,7 +79,7 @@ static void test_throttling(void **state) {
     cleat_routes_close(routes);
 }
 
-/* Before Volta there is no energy counter: power is integrated, and the source says so. */
+/* Cards before Volta have no energy counter: power is integrated, which the source states. */
 static void test_old_card(void **state) {
     (void)state;
     be("old");
@@ -92,7 +92,7 @@ static void test_old_card(void **state) {
     cleat_routes_close(routes);
 }
 
-/* A library that does not fit the driver, a card without any sensor, another card, another vendor's card. */
+/* A library that does not match the driver, a card without sensors, another card, another vendor's card. */
 static void test_nothing(void **state) {
     (void)state;
     be("mismatch");
@@ -133,7 +133,7 @@ static void test_impossible(void **state) {
     cleat_routes_close(routes);
 }
 
-/* In a container the driver's numbers of processes are those of the host; Windows knows no memory of a process. */
+/* In a container the driver reports process ids of the host; Windows does not report a process's memory. */
 static void test_own_memory(void **state) {
     (void)state;
     be("good");
@@ -152,7 +152,7 @@ static void test_own_memory(void **state) {
     cleat_routes_close(routes);
 }
 
-/* Skipped where another library is found first: the ctest test sets LD_LIBRARY_PATH. */
+/* Skipped if another library is found first: the ctest test sets LD_LIBRARY_PATH. */
 static bool is_stub(void) {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     Dl_info info = {0};

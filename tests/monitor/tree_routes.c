@@ -1,4 +1,4 @@
-/* The routes of a machine made of files, and checks of what they read there. */
+/* The routes of a machine made of files, and checks of their readings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks an executed notebook and prints the text of its outputs; checks the notebooks of tools/ before execution.
 
-executed.py NOTEBOOK                  no cell failed, the report is shown, progress is lines and few of them
+executed.py NOTEBOOK                  no cell failed, the report is shown, progress is printed in few lines
 executed.py --sources NOTEBOOK...     five cells of code without outputs, which differ in the first one only
 """
 import json
@@ -40,7 +40,7 @@ def check_executed(path):
     texts = ["".join("".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream") for cell in cells]
     check("<iframe" in json.dumps(cells[4]["outputs"]), "the report is not shown")
     training = texts[3]
-    check("\r[" not in training, "a bar was drawn into the notebook")
+    check("\r[" not in training, "the notebook has a progress bar")
     check(len(training.splitlines()) < 100, f"training wrote {len(training.splitlines())} lines")
     check("epoch" in training, "training shows no progress")
     print("\n".join(texts))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Executes tools/kaggle.ipynb and tools/colab.ipynb as a user would: from a tarball, from a folder that Kaggle unpacked, and
-# in a second session with the first one's output as read-only data.
+# Executes tools/kaggle.ipynb and tools/colab.ipynb like a user: from a tarball, from a folder that Kaggle unpacked, and in a
+# second session with the first session's output as read-only data.
 #   test_notebooks.sh CLEAT SOURCE_DIR
 # ctest: device cost=17
 set -euo pipefail
@@ -15,16 +15,16 @@ if ! command -v jupyter-nbconvert >/dev/null || ! jupyter-nbconvert --version >/
 fi
 require_device
 
-package=$scratch/cleat-0.0.0-linux-x86_64 # laid out as the published tarball
+package=$scratch/cleat-0.0.0-linux-x86_64 # laid out like the published tarball
 mkdir -p "$package/bin" "$package/share/cleat" "$scratch/home"
 cp "$cleat" "$package/bin/cleat"
 cp -r "$source/profiles" "$package/share/cleat/profiles"
 
-# The smallest run. CLEAT_SETTINGS are those of the notebooks' cell 3.
+# The smallest run. CLEAT_SETTINGS is as in the notebooks' cell 3.
 tiny="run.device=${CLEAT_TEST_DEVICE:-auto} model.d_model=32 model.heads=2 model.layers=1 model.d_ff=64 train.warmup_steps=1"
 tiny+=" run.self_check=never run.evaluate_every_epochs=none"
 
-# execute NOTEBOOK NAME VARIABLE=VALUE...: runs all cells, with the folders NAME/input and NAME/kept; the result is
+# execute NOTEBOOK NAME VARIABLE=VALUE...: runs all cells with the folders NAME/input and NAME/kept; the result is
 # $scratch/NAME.ipynb.
 execute() {
     local notebook=$1 name=$2
@@ -36,7 +36,7 @@ execute() {
     if [[ -f $scratch/$name.ipynb ]]; then exits 0 python3 "$here/executed.py" "$scratch/$name.ipynb"; else : >"$scratch/out"; fi
 }
 
-# The first session: its time is up, and a checkpoint is left.
+# The first session runs out of time and leaves a checkpoint.
 test_first_session() {
     mkdir -p "$scratch/first/input/cleat"
     tar -C "$scratch" -czf "$scratch/first/input/cleat/cleat-0.0.0-linux-x86_64.tar.gz" "${package##*/}"
@@ -50,7 +50,7 @@ test_first_session() {
     exits 0 test -d "$scratch/first/kept/cache"
 }
 
-# The second one finds the output of the first, which stays as it is, and continues.
+# The second session finds the first one's output, continues, and leaves that output unchanged.
 test_second_session() {
     local before
     mkdir -p "$scratch/second/input/notebooks/me"
@@ -65,7 +65,7 @@ test_second_session() {
     chmod -R u+w "$scratch/second/input"
 }
 
-# step_of NAME: steps of its last checkpoint.
+# step_of NAME: prints the step of its last checkpoint.
 step_of() {
     local last
     last=$(<"$scratch/$1/kept/runs/rna/last")
@@ -73,7 +73,7 @@ step_of() {
     echo $((10#${last%%.*}))
 }
 
-# A folder in place of the tarball, in which nothing is marked as a program; the run ends.
+# A folder instead of the tarball, without executable files; the run ends.
 test_complete_run() {
     mkdir -p "$scratch/complete/input"
     cp -r "$package" "$scratch/complete/input/"
@@ -84,7 +84,7 @@ test_complete_run() {
     exits 0 test -s "$scratch/complete/kept/runs/rna/report.html"
 }
 
-# Without cleat, the first cell says what to do.
+# Without cleat, the first cell prints what to do.
 test_nothing_attached() {
     mkdir -p "$scratch/nothing/input"
     exits 1 env HOME="$scratch/home" CLEAT_INPUT="$scratch/nothing/input" CLEAT_WORK="$scratch/nothing/kept" TMPDIR="$scratch" \

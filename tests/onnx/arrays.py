@@ -1,4 +1,4 @@
-"""Reads a safetensors file with NumPy alone: read(PATH) gives a dictionary of arrays."""
+"""Reads a safetensors file with NumPy only: read(PATH) returns a dictionary of arrays."""
 import json
 import pathlib
 

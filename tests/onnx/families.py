@@ -1,5 +1,5 @@
-"""For test_onnxruntime.py: a run of a moment for each model family, and inputs made as a user of an export makes them: from
-raw data with what the model's metadata say, and compared with what `cleat predict` writes."""
+"""For test_onnxruntime.py: a short run of each model family. Inputs are made as a user of an export makes them, from raw data and
+the model's metadata; outputs are compared with those of `cleat predict`."""
 import csv
 import json
 import struct
@@ -43,7 +43,7 @@ def sigmoid(x):
 
 
 def padded(samples):
-    """Sequences of tokens, filled with -1, a little longer than the longest; and their lengths."""
+    """Sequences of tokens, padded with -1 to slightly more than the longest, and their lengths."""
     lengths = np.array([len(s) for s in samples], np.int32)
     tokens = np.full((len(samples), lengths.max() + 3), -1, np.int32)
     for row, sample in zip(tokens, samples):
@@ -57,7 +57,7 @@ WORDS = "good fine great poor bad awful day night".split()
 
 
 def pieces(word, vocabulary):
-    """WordPiece: the longest known beginning, again and again."""
+    """WordPiece: repeatedly the longest known prefix."""
     found, start = [], 0
     while start < len(word):
         end = next((e for e in range(len(word), start, -1) if ("##" * (start > 0) + word[start:e]) in vocabulary), 0)
@@ -127,7 +127,7 @@ class Tags(Texts):
 
 
 class Masked(Texts):
-    """Texts with a mask token each, where the five most probable tokens are predicted."""
+    """Texts with a mask token each, for which the five most probable tokens are predicted."""
     settings = [*TRANSFORMER, "data.vocabulary_size=80", "model.network=bert", "model.max_positions=32", "data.max_length=32"]
 
     def train_data(self, folder):
@@ -158,7 +158,7 @@ class Masked(Texts):
 
 
 class Series:
-    """Standardised with the means and deviations of series.csv; forecasts are turned back."""
+    """Standardised with the means and standard deviations of series.csv; forecasts are converted back."""
 
     def __init__(self, *settings):
         self.settings = [*SERIES, *settings]
@@ -249,7 +249,7 @@ class Masks(Images):
 
 
 class SceneMasks(Masks):
-    """Masks with three classes."""
+    """Masks of three classes."""
 
     settings = ["data.image_size=32", "model.stem_stride=2", "data.classes=3"]
     type = "mask_segformer"

@@ -1,4 +1,4 @@
-/* Exports of models as ONNX files, read back without Python: structure, names, shapes and values. */
+/* ONNX exports of models, read back without Python: structure, names, shapes and values. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static int teardown(void **state) {
 
 /* --- what is exported ------------------------------------------------------------------------------------------- */
 
-/* Element i of every parameter is i; the memory is that of the largest one. */
+/* Element i of every parameter is i; all share the largest parameter's memory. */
 typedef struct counting {
     float *values;
     int64_t capacity;
@@ -125,7 +125,7 @@ static void define(cleat_name_table *known, const char *name) {
     assert_int_equal(cleat_name_table_add(known, name, 0, NULL), CLEAT_OK);
 }
 
-/* Every input of a node is defined before the node, in it or in the graph around it; values have one definition. */
+/* Every input of a node is defined before the node, in its graph or the enclosing one; values have one definition. */
 static void check_nodes(const onnx_graph *graph, cleat_name_table *known) {
     uint32_t value;
     for (size_t i = 0; i < graph->n_input; ++i) define(known, graph->input[i]->name);
@@ -223,7 +223,7 @@ static void check_parameters(const cleat_model *model, const onnx_graph *graph) 
     cleat_store_destroy(store);
 }
 
-/* Families whose default sizes are larger than the test needs get smaller ones. */
+/* Families with unnecessarily large default sizes get smaller ones. */
 static void every_family_is_a_sound_model(void **state) {
     const fixture *f = *state;
     counting c = counting_make();
@@ -351,7 +351,7 @@ static cleat_tensor *add_odd(cleat_graph *graph, cleat_tensor *x) {
     return node ? node->out[0] : NULL;
 }
 
-/* x [B, L, 4] -> x times a learned row for each position, [length, 4]. */
+/* x [B, L, 4] -> x times a learned row per position, [length, 4]. */
 static cleat_tensor *add_positions(cleat_graph *graph, cleat_tensor *x, int64_t batch, int64_t length) {
     const int64_t shape[2] = {length * 4, length * 4}, flat[2] = {batch, length * 4}, whole[3] = {batch, length, 4};
     cleat_tensor *weight = cleat_param(graph, "positions", 2, shape, (cleat_init){CLEAT_INIT_ZERO, 0});
@@ -424,7 +424,7 @@ static size_t check_ops(const cleat_model *model, const char *name) {
     return nodes;
 }
 
-/* Checks the network of the profile with one more setting; false: they contradict each other. */
+/* Checks the profile's network with one more setting; returns false if the settings contradict each other. */
 static bool check_with(const char *type, const char *assignment) {
     cleat_profile *profile = profile_of(type);
     cleat_model *model = NULL;
@@ -445,7 +445,7 @@ static bool check_with(const char *type, const char *assignment) {
     return good;
 }
 
-/* Networks that no profile has: every choice of every setting of [model], and adapters. */
+/* Networks beyond the profiles': every choice of every setting in [model], and adapters. */
 static void every_op_of_every_choice_has_a_translation(void **state) {
     int checked = 0;
     char assignment[96];
@@ -467,7 +467,7 @@ static bool is_profile(const char *name) {
     return strcmp(cleat_name_ending(name), ".ini") == 0;
 }
 
-/* The networks of all profiles, so that one that is added without its translation is found here. */
+/* The networks of all profiles: detects a new one without a translation. */
 static void every_op_of_every_profile_has_a_translation(void **state) {
     cleat_listing profiles = {0};
     cleat_error error;

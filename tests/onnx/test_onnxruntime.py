@@ -1,9 +1,9 @@
-"""What ONNX Runtime computes from exports is what PyTorch and cleat compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
+"""ONNX Runtime computes from exports what PyTorch and cleat compute: test_onnxruntime.py PROGRAM EXPORTER SOURCE.
 
-Networks that EXPORTER exports: those of all reference trajectories of SOURCE/tests/golden and of the published checkpoints in
-SOURCE/tests/published and $CLEAT_SHARED/hf (SOURCE/../shared/hf), compared with the outputs that PyTorch computed in double
-precision and with what cleat computes, also for parts of the batch and of the length; and graphs of single operations, compared
-with cleat. Then PROGRAM trains each family for a moment and exports it; `cleat predict` is compared with the model. Skipped (77)
+EXPORTER exports the networks of all reference trajectories in SOURCE/tests/golden and of the published checkpoints in
+SOURCE/tests/published and $CLEAT_SHARED/hf (SOURCE/../shared/hf). Their outputs are compared with PyTorch's in double precision
+and with cleat's, also for parts of the batch and of the length; graphs of single operations are compared with cleat. Then
+PROGRAM trains each family briefly and exports it; `cleat predict` is compared with the model. Skipped (77)
 without onnxruntime or a device."""
 # ctest: device
 import os
@@ -50,7 +50,7 @@ def compare(what, found, expected, tolerance=TOLERANCE):
 
 
 def open_model(path):
-    """The model, checked as far as onnx can: structure, types and shapes of every node."""
+    """The model, checked by onnx: structure, types and shapes of every node."""
     onnx.checker.check_model(str(path), full_check=True)
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
@@ -85,7 +85,7 @@ def export(subject, folder, options=()):
 
 
 def rows(output, lengths):
-    """Rows of [B, L, ...] within their sample; other outputs as they are."""
+    """Rows of [B, L, ...] within their sample; other outputs unchanged."""
     if lengths is None or lengths.ndim != 1 or output.ndim < 3:
         return output
     return np.concatenate([output[b, :n].ravel() for b, n in enumerate(lengths)])
@@ -100,7 +100,7 @@ def compare_golden(path, folder, options=()):
         expected = output.reshape(whole.shape).astype(np.float64)
         compare(f"{name}, {'cleat' if by == 'cleat' else 'PyTorch'}", rows(whole, lengths), rows(expected, lengths))
     expected = whole.astype(np.float64)
-    for count in (1, 3):  # other sizes of the batch
+    for count in (1, 3):  # other batch sizes
         part = {key: value[-count:] for key, value in batch.items()}
         n = None if lengths is None else part["lengths"]
         compare(f"{name}, {count} samples", rows(run(session, part), n), rows(expected[-count:], n))
@@ -112,7 +112,7 @@ def compare_golden(path, folder, options=()):
 
 
 def compare_op_graph(name, folder):
-    """Every element, also past the lengths."""
+    """Every element, including those past the lengths."""
     session, batch, outputs = export(name, folder)
     compare(f"operations: {name}", run(session, batch), outputs["cleat"].astype(np.float64))
 
@@ -137,7 +137,7 @@ def main():
             try:
                 compare_golden(path.parent, folder)
             except UnknownNetwork:
-                print(f"  {path.parent.name}: left out, no model family knows the network")
+                print(f"  {path.parent.name}: skipped, no model family matches the network")
         for name in subprocess.run([EXPORTER], check=True, capture_output=True, text=True).stdout.split():
             compare_op_graph(name, folder)
         compare_golden(SOURCE / "tests/golden/text.safetensors", folder, ["--external-data"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into a separate folder and uses it like an independent project: CMake and pkg-config,
-# shared, static and the engine alone, and the program.
+# Installs a build into a separate folder and uses it like an independent project: CMake and pkg-config, with the shared
+# library, the static one and the engine only, and the program.
 #   check.sh BUILD WORK      BUILD: a configured and built tree; WORK: a folder to be replaced
 set -euo pipefail
 
@@ -46,8 +46,8 @@ list_declarations() {
         !name && !/^ / && !/^enum {.*};$/ { comment = 0 }' "$prefix"/include/cleat/*.h
 }
 
-# The library exports exactly the functions that the headers declare, each with a comment. Names without the
-# prefix cleat_ could collide with those of a user.
+# The library exports exactly the functions that the headers declare, each with a comment. Names without the prefix
+# cleat_ could collide with a user's.
 check_exports() {
     local faults=0 header
     nm -D --defined-only "$libraries/libcleat.so" | awk '{ print $3 }' | sort >"$work/exported"
@@ -68,7 +68,7 @@ check_exports() {
     [[ ! -s $work/undeclared ]] || report 'exported, but in no public header' <"$work/undeclared"
     [[ ! -s $work/missing ]] || report 'declared, but not exported' <"$work/missing"
     [[ ! -s $work/bare ]] || report 'declared without a comment' <"$work/bare"
-    [[ ! -s $work/threads ]] || report 'has a handle, but does not say what threads may do' <"$work/threads"
+    [[ ! -s $work/threads ]] || report 'has a handle, but does not document thread safety' <"$work/threads"
     ((faults == 0))
 }
 
@@ -100,7 +100,7 @@ extract_programs() {
         inside { print > (folder "/" name) }' "$here/../../include/cleat/README.md"
 }
 
-# run_readme_programs FLAG...: compiles the programs like a user, with more warnings, and links them with these flags alone.
+# run_readme_programs FLAG...: compiles the programs like a user, with more warnings, and links them with these flags only.
 # Exit code 77: no device is available to run one.
 run_readme_programs() {
     local source count=0 code
@@ -116,10 +116,10 @@ run_readme_programs() {
         fi
         count=$((count + 1))
     done
-    ((count == 2)) # both are present
+    ((count == 2)) # both exist
 }
 
-# The whole engine links without the rest of the library and without what that is built on, and contains nothing of it.
+# The whole engine links without the rest of the library and that part's dependencies, and contains none of their code.
 check_engine() {
     local engine=$libraries/libcleat-engine.a room name
     cc -shared -Wl,-z,defs -Wl,--whole-archive "$engine" -Wl,--no-whole-archive -lclblast -lOpenCL -lhwloc -lm -o "$work/engine.so"
@@ -132,7 +132,7 @@ check_engine() {
     ! comm -12 "$work/engine" "$work/rest" | grep .
 }
 
-# Manual pages and completions are installed where man and the shells look for them.
+# Manual pages and completions are installed where man and the shells search.
 check_texts() {
     local share=$prefix/share
     test -s "$share/man/man1/cleat-train.1"
@@ -142,7 +142,7 @@ check_texts() {
     test -s "$share/fish/vendor_completions.d/cleat.fish"
 }
 
-# Runs in a folder outside the source tree; the kernels are embedded in the program.
+# Runs outside the source tree; the kernels are embedded in the program.
 use_program() {
     local cleat=$prefix/bin/cleat
     cd "$work"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs a build into the offline archive, moves it, and trains from it without network and as it is.
+# Packs a build into the offline archive, moves it, and trains from it, unmodified and without network.
 #   check_tarball.sh BUILD WORK      WORK: a folder to be replaced
-# Exit code 77: patchelf is not installed. Symbols newer than glibc 2.35 are reported, and are no fault on a newer system.
+# Exit code 77: patchelf is not installed. Symbols newer than glibc 2.35 are reported, but are not a fault on a newer system.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,16 +13,16 @@ mkdir -p "$work"
 work=$(cd "$work" && pwd)
 code=0
 "$here/../../tools/package/tarball.sh" "$build" "$work/out" || code=$?
-# 3: this system's glibc is newer than that of the systems the archive is for.
+# 3: this system's glibc is newer than that of the target systems.
 newest=$(ldd --version | sed -n '1s/.* //p')
 if ((code != 0)) && ! ((code == 3)); then exit "$code"; fi
 if ((code == 3)) && [[ $(printf '%s\n2.35\n' "$newest" | sort -V | tail -n 1) == 2.35 ]]; then exit 1; fi
-rm -rf "${work:?}"/out/cleat-*/ # only the archive counts
+rm -rf "${work:?}"/out/cleat-*/ # only the archive is used
 mkdir "$work/moved"
 tar -xzf "$work"/out/cleat-*.tar.gz -C "$work/moved" --strip-components=1
 cleat=$work/moved/bin/cleat
 
-# Nothing but the C and C++ libraries comes from outside.
+# Only the C and C++ libraries come from outside.
 for file in "$cleat" "$work"/moved/lib/*.so*; do
     if ldd "$file" | grep -vE "$work/moved/|linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so"; then
         echo "${file##*/}: these are not from the archive" && exit 1

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""AutoTokenizer of an exported folder encodes texts as cleat does: `cleat predict` and transformers agree from the text on.
+"""AutoTokenizer of an exported folder encodes texts as cleat does: `cleat predict` and transformers agree on raw texts.
 
     test_exported_tokenizer.py CLEAT SOURCE
 
 The networks are trained from scratch: each family with a published tokenizer whose class in transformers builds another
 pipeline than tokenizer.json has, on pairs of texts and on tagged words; and a BERT on pairs of cased texts with a learned
 vocabulary, some longer than data.max_length.
-Exits with 77 where torch or transformers is not installed.
+Exits with 77 if torch or transformers is not installed.
 """
 # ctest: device
 import csv
@@ -68,11 +68,11 @@ def compare_pairs(folder):
     compare_predictions("pairs", folder / "pairs/hf", folder / "told", rows, AutoTokenizer.from_pretrained(folder / "pairs/hf"))
 
 
-# What people's texts contain and tokenizers treat differently: compatibility characters, accents, emoji, blanks.
+# Common characters that tokenizers treat differently: compatibility characters, accents, emoji, blanks.
 TEXTS = ["wait\u2026 what", "50 \u00bd off\u2122", "\uff28\uff45\uff4c\uff4c\uff4f day", "caf\u00e9 \u00c9t\u00e9 cafe\u0301", "\U0001f600 ok",
          " two  blanks ", "\u4e2d\u6587 the fox", "Na\u00efve don't", "tab\there", "the quick brown fox", "x\u00b2 + \u00b5", "a\u200bb\u00adc"]
 FIXTURE_TOKENS = {"<s>": "[CLS]", "</s>": "[SEP]", "<pad>": "[PAD]", "<unk>": "[UNK]", "<mask>": "[MASK]"}
-# network, tokenizer of tests/tokenizer, its class, and options of the class that differ from tokenizer.json
+# network, tokenizer in tests/tokenizer, its class, and the class's options that differ from tokenizer.json
 FAMILIES = [("bert", "wordpiece", "BertTokenizer", {"do_lower_case": False, "tokenize_chinese_chars": False}),
             ("distilbert", "wordpiece", "DistilBertTokenizerFast", {"strip_accents": False}),
             ("electra", "wordpiece", "ElectraTokenizer", {}),
@@ -82,7 +82,7 @@ FAMILIES = [("bert", "wordpiece", "BertTokenizer", {"do_lower_case": False, "tok
 
 
 def publish(folder, network, fixture, name, options):
-    """A published tokenizer; that of DeBERTa has its special tokens, and letters of other letters by NFKC."""
+    """A published tokenizer; DeBERTa's has its special tokens, and letters that NFKC maps to others."""
     text = (SOURCE / "tests/tokenizer/tokenizers" / f"{fixture}.json").read_text()
     if network == "deberta-v2":
         for old, new in FIXTURE_TOKENS.items():
@@ -122,7 +122,7 @@ def compare_texts(folder, network, settings):
 
 
 def compare_tags(folder, network, settings):
-    """The first word of a sentence is encoded like the others; words without a token are O."""
+    """A sentence's first word is encoded like the others; words without a token are O."""
     words = [word for text in TEXTS for word in text.split()]
     sentences = [[*words[i:i + 5], "\u200b", "\x01\u2060"][:4 + i // 4 % 4] for i in range(0, len(words), 4)]
     tags = [["B-place" if len(word) % 3 == 0 else "O" for word in sentence] for sentence in sentences]
@@ -159,5 +159,5 @@ with tempfile.TemporaryDirectory() as scratch:
     for family in FAMILIES:
         settings = publish(root / family[0], *family)
         compare_texts(root / family[0], family[0], settings)
-        if family[0] in ("bert", "roberta", "deberta-v2"):  # the others split words as one of these
+        if family[0] in ("bert", "roberta", "deberta-v2"):  # the others split words like one of these
             compare_tags(root / family[0], family[0], settings)

@@ -3,7 +3,7 @@
 
     test_peft.py CLEAT SOURCE
 
-Exits with 77 where torch, transformers or peft is not installed.
+Exits with 77 if torch, transformers or peft is not installed.
 """
 # ctest: device
 import csv
@@ -27,7 +27,7 @@ LAYERS = ["query value", "all-linear", "att.qkv f1"]
 
 
 def make_base(folder, name="bert_classifier"):
-    """A published network, with a vocabulary."""
+    """A published network with a vocabulary."""
     shutil.copytree(SOURCE / "tests/published" / name, folder)
     words = json.loads((folder / "config.json").read_text())["vocab_size"]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{i}" for i in range(words - 5)]
@@ -49,7 +49,7 @@ def logits(network, tokens):
 
 
 def merge_masked(folder):
-    """Adapters of a masked language model: PEFT has no place for its head, so they are merged, and said to be."""
+    """Adapters of a masked language model: PEFT cannot represent its head, so they are merged, with a message."""
     base, trained = folder / "masked", folder / "adapted"
     make_base(base, "bert_masked")
     (folder / "lines.txt").write_text("".join(f"w{i % 7} w{3 * i % 11} w{i % 5}\n" for i in range(40)))

@@ -59,7 +59,7 @@ static void shipped_profiles_are_found_by_name(void **state) {
     expect_found("rna", source_path("profiles/rna.ini"));
     expect_found("rna.ini", source_path("profiles/rna.ini"));
     expect_found("profiles/rna.ini", source_path("profiles/rna.ini"));
-    assert_int_equal(mkdir("rna", 0755), 0); /* a folder is no profile */
+    assert_int_equal(mkdir("rna", 0755), 0); /* a folder is not a profile */
     expect_found("rna", source_path("profiles/rna.ini"));
 }
 

@@ -1,4 +1,4 @@
-/* Names of settings of earlier releases: files and assignments may use them, the dump has today's. */
+/* Setting names of earlier releases: files and assignments may use them; the dump has the current ones. */
 /* ctest: quick */
 #include "cleat/profile.h"
 

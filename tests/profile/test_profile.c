@@ -1,5 +1,5 @@
 /* Profiles: every key of the schema at and beyond its bounds, messages, contradictions, unusual files, and
- * the dump, which loads again. */
+ * the dump, which can be loaded. */
 /* ctest: quick no-memcheck */
 #include "core/memory.h"
 #include "profile/schema.h"
@@ -54,7 +54,7 @@ static void expect_round_trip(const cleat_profile *profile) {
     cleat_profile_destroy(again);
 }
 
-static cleat_profile *any; /* of defaults, for its tables */
+static cleat_profile *any; /* with defaults, for its tables */
 
 static int open_any(void **state) {
     (void)state;
@@ -68,7 +68,7 @@ static int close_any(void **state) {
     return 0;
 }
 
-/* The keys of all families. */
+/* Iterates over the keys of all families. */
 static const cleat_schema *all_keys(void) {
     return &any->keys->all;
 }
@@ -273,7 +273,7 @@ static void any_float_survives_the_dump(void **state) {
 /* --- messages ------------------------------------------------------------------------------------------------- */
 
 typedef struct message {
-    const char *text; /* of the file, or of an assignment */
+    const char *text; /* in the file, or in an assignment */
     const char *parts[4];
 } message;
 
@@ -432,7 +432,7 @@ static void a_path_is_required_and_overrides_are_named(void **state) {
 
 /* --- families ------------------------------------------------------------------------------------------------- */
 
-/* Each row of each family, as an assignment of its default to a profile of that family. */
+/* Assigns each row's default to a profile of its family. */
 static void every_family_keeps_its_settings(void **state) {
     (void)state;
     for (int f = 0; cleat_model_classes[f]; ++f) {
@@ -456,7 +456,7 @@ static void every_family_keeps_its_settings(void **state) {
     }
 }
 
-/* The family may be named after its settings, and named again: the settings given earlier are kept. */
+/* The family may follow its settings, and may be repeated: earlier settings are kept. */
 static void the_type_may_come_last(void **state) {
     (void)state;
     cleat_profile *profile = make();
@@ -636,8 +636,8 @@ static void the_hash_sees_what_computes_and_nothing_else(void **state) {
     cleat_profile_destroy(now);
 }
 
-/* The hash of the defaults as of version 0.1.0: a run that began then can be resumed. The default of a key
- * that is added is not hashed (`later` of its row). */
+/* The hash of the defaults is that of version 0.1.0, whose runs can be resumed. Defaults of added keys are
+ * not hashed (`later` of their rows). */
 static void newer_keys_leave_old_hashes(void **state) {
     (void)state;
     cleat_profile *profile = make();
@@ -653,7 +653,7 @@ static void newer_keys_leave_old_hashes(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* A model trained with another value of these keys would forecast, or read, something else. */
+/* A model trained with another value of these keys would forecast or read different data. */
 static void checkpoints_keep_what_a_sample_is(void **state) {
     (void)state;
     static const struct {
@@ -674,7 +674,7 @@ static void checkpoints_keep_what_a_sample_is(void **state) {
     }
 }
 
-/* The profile to which a run with the largest step resolves. */
+/* The resolved profile of a run with the largest step. */
 static void the_largest_step_loads_again(void **state) {
     (void)state;
     cleat_profile *p = make();
@@ -694,7 +694,7 @@ static void the_largest_step_loads_again(void **state) {
     cleat_profile_destroy(p);
 }
 
-/* Sequences longer than the last bucket may occur in predictions only; a training that has one names it. */
+/* Sequences longer than the last bucket may occur in predictions only; training with one names it. */
 static void buckets_may_end_below_the_maximum_length(void **state) {
     (void)state;
     cleat_profile *p = make();

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the folders beside it: tiny networks of random weights in published layouts, and what PyTorch computes with them
+"""Makes the folders beside this file: tiny networks of random weights in published layouts, and what PyTorch computes with them
 in double precision (src/inspect/verify/published.h describes the files). Needs torch, torchvision, transformers,
 timm and safetensors:
 
     python3 tests/published/make.py [NAME ...]
 
-Between them the folders have what real ones have: shards with an index, f16 and bf16 weights, a bare backbone, LayerNorm
+Together the folders have the features of real ones: shards with an index, f16 and bf16 weights, a bare backbone, LayerNorm
 parameters called gamma and beta, a masked-language-model head, position_ids, another library version's names."""
 import json
 import os
@@ -43,7 +43,7 @@ def text_batch(vocabulary, types, rank, classes):
 
 
 def randomise(model):
-    """Weights that matter: biases and norms are not at their usual start."""
+    """Weights that affect results: biases and norms are not at their usual initial values."""
     with torch.no_grad():
         for name, value in list(model.named_parameters()) + list(model.named_buffers()):
             if not value.is_floating_point() or value.numel() == 0:
@@ -100,7 +100,7 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     randomise(model)
-    model = model.to(dtype).double()  # the values that the file can hold
+    model = model.to(dtype).double()  # rounded to values of the file's type
     state = {n: v.clone() for n, v in model.state_dict().items()}
     model.eval()
     with torch.no_grad():
@@ -169,8 +169,8 @@ def deberta_tagger():
 
 
 def of_masked(name, cls, config, types=0, left_out=(), **options):
-    """A masked language model. The last layer is the table of word embeddings: a copy of it in the file, and one of its
-    bias, are `left_out` where transformers leaves them out."""
+    """A masked language model. The last layer shares the word embeddings: the copies of it and of its bias
+    in the file are `left_out` if transformers omits them."""
     of_transformers(name, cls, config, config.vocab_size, rank=2, types=types,
                     rename=lambda n: None if n in left_out else n, **options)
 
@@ -199,7 +199,7 @@ def electra_masked():
 
 
 def deberta_masked():
-    """With the head of the authors' files."""
+    """With the head as in the authors' files."""
     config = transformers.DebertaV2Config(vocab_size=40, max_position_embeddings=16, type_vocab_size=0, legacy=False,
                                           relative_attention=True, position_buckets=4, max_relative_positions=-1,
                                           share_att_key=True, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm",
@@ -254,7 +254,7 @@ def convnext():
 
 
 def vit_mean():
-    """Without a class token; the norm is behind the mean."""
+    """Without a class token; the norm follows the mean."""
     torch.manual_seed(5)
     model = timm.models.vision_transformer.VisionTransformer(img_size=24, patch_size=8, embed_dim=16, depth=1, num_heads=2,
                                                              num_classes=4, global_pool="avg", class_token=False)
@@ -291,7 +291,7 @@ def convnext_transformers():
 
 
 def resnet_transformers():
-    """Bottlenecks; their hidden_sizes are channels of the results."""
+    """Bottlenecks; their hidden_sizes are output channels."""
     torch.manual_seed(10)
     config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[16, 24], depths=[2, 1])
     config.num_labels = 4

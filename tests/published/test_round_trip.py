@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Published checkpoints, through cleat and out again: import, a training that changes nothing (its learning rate is 1e-12),
-export. Names and values of the tensors are those of the file, the library loads the folder without a complaint, and its
-probabilities are those of `cleat predict`, for texts with the tokenizer.
+export. Names and values of the tensors equal the file's, the library loads the folder without warnings, and its
+probabilities equal those of `cleat predict`, for texts with the tokenizer.
 
     test_round_trip.py CLEAT SOURCE
 
 Texts: the classifiers of $CLEAT_SHARED/hf (default: ../shared/hf), which have tokenizers, and masked language models of
-the same sizes; images: each network that README names, as transformers, timm and torchvision save it. Exits with 77 where
+the same sizes; images: each network that README names, as transformers, timm and torchvision save it. Exits with 77 if
 one of them or the shared folder is missing."""
 # ctest: device
 import csv
@@ -49,7 +49,7 @@ def train(profile, folder, settings, out, form):
 
 
 def compare_tensors(folder, out, changed):
-    """Every tensor of the export is in the file and equal, except where `changed` says that training changes it."""
+    """Every tensor of the export is in the file and equal, unless training changes it (`changed`)."""
     before, after = load_file(folder / "model.safetensors"), load_file(out / "exported/model.safetensors")
     missing = {name for name in before if name not in after}
     assert not [name for name in after if name not in before], set(after) - set(before)
@@ -103,7 +103,7 @@ def make_masked(source, folder):
 
 
 def compare_found(out, network, tokenizer, texts, work):
-    """The tokens that `cleat predict` finds at mask tokens, and their probabilities."""
+    """The tokens that `cleat predict` predicts at mask tokens, and their probabilities."""
     masked = [" ".join([*text.split()[:1], tokenizer.mask_token, *text.split()[1:], tokenizer.mask_token]) for text in texts]
     (work / "masked.txt").write_text("\n".join(masked) + "\n")
     run("predict", "--checkpoint", out, "--data", work / "masked.txt", "--out", out / "found", "--quiet")
@@ -122,7 +122,7 @@ def compare_found(out, network, tokenizer, texts, work):
 
 
 def round_trip_masked(name, work):
-    """Names and values; transformers says nothing, and computes what it computes with the original."""
+    """Names and values; transformers logs nothing, and computes the same as with the original."""
     folder, out = work / f"masked-{name}", work / f"masked-out-{name}"
     make_masked(SHARED / name, folder)
     texts = [" ".join(random.choices(WORDS, k=2 + i % 9)) for i in range(24)]
@@ -155,7 +155,7 @@ def make_images(folder, side, masks):
 
 
 def networks_of_images(side):
-    """Tiny networks of random weights: name, network, form of its files, model.type."""
+    """Tiny networks of random weights: name, network, file format, model.type."""
     labels = {"id2label": {i: f"class{i}" for i in range(4)}}
     resnet = lambda kind: transformers.ResNetForImageClassification(transformers.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 2], layer_type=kind, **labels))
@@ -185,7 +185,7 @@ def networks_of_images(side):
 
 
 def save(network, form, folder, side):
-    """As the network's library saves it; torchvision: a state dict. Returns what --init names."""
+    """Saved by the network's library; torchvision: a state dict. Returns the argument of --init."""
     if form == "hf":
         network.save_pretrained(folder)
         segformer = network.config.model_type == "segformer"
@@ -201,7 +201,7 @@ def save(network, form, folder, side):
 
 
 def load(folder, form):
-    """What the library makes of an export, and the mean and deviation that it names."""
+    """The library's model of an export, and the mean and standard deviation that it specifies."""
     if form != "hf":
         network = timm.create_model(f"local-dir:{folder}", pretrained=True)
         return network, network.pretrained_cfg["mean"], network.pretrained_cfg["std"]
@@ -220,8 +220,8 @@ def probabilities(network, pixels):
 
 
 def round_trip_image(name, network, form, family, side, work):
-    """Names and values; the library loads the export and computes what `cleat predict` does and, with the same running
-    statistics, what the original does."""
+    """Names and values; the library loads the export and computes what `cleat predict` computes and, with the same running
+    statistics, what the original computes."""
     out, data, masks = work / name, work / f"data-{name}", family == "mask_segformer"
     with torch.no_grad():
         for value in network.parameters():
@@ -232,7 +232,7 @@ def round_trip_image(name, network, form, family, side, work):
           {"data.path": data, "data.val_fraction": 0, **({"data.image_size": side} if masks or form != "hf" else {}),
            **({"data.classes": 4} if masks else {"model.type": family})}, out, form or "timm")
     if form or family == "image_resnet":
-        # The batches change running statistics, and PyTorch counts them.
+        # Batches change running statistics, and PyTorch counts batches.
         compare_tensors(work / f"from-{name}", out, lambda tensor: "running_" in tensor or "num_batches" in tensor)
     loaded, mean, std = load(out / "exported", form)
     files = sorted(data.glob("*/*.png"))[:20]

@@ -1,4 +1,4 @@
-"""Compares the module's structs and status codes with the public headers, by a compiler: test_layout.py CC INCLUDE."""
+"""Compares the module's structs and status codes with the public headers, using a compiler: test_layout.py CC INCLUDE."""
 import pathlib
 import re
 import subprocess

@@ -34,7 +34,7 @@ def grey(count, size=16):
 
 
 def write_pgm_as_png(path, image):
-    """By another encoder than the module's: with Sub filters, uncompressed."""
+    """From a different encoder than the module's: with Sub filters, uncompressed."""
     import struct
     import zlib
 
@@ -60,7 +60,7 @@ class Case(unittest.TestCase):
         return cleat.train(profile, data, settings={**COMMON, **settings}, **options)
 
     def program(self, run, data):
-        """The folder of what `cleat predict` writes."""
+        """The output folder of `cleat predict`."""
         out = self.folder / "by_program"
         command = [PROGRAM, "predict", run.folder / "resolved.ini", "--checkpoint", run, "--data", data, "--out", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -101,7 +101,7 @@ class EveryKind(Case):
         images = random.integers(0, 256, (24, 16, 16, 3), np.uint8)
         labels = np.where(np.arange(24) % 2, "a cat", "dog")
         run = self.train("image_fashion", {"images": images, "labels": labels}, {"model.width": 8, "data.image_size": 16})
-        with self.assertNoLogs("cleat", logging.WARNING):  # no labels, so none of their names
+        with self.assertNoLogs("cleat", logging.WARNING):  # no labels, so no label names
             classes, probabilities = cleat.predict(run, images[:3], probabilities=True)
         self.assertEqual(classes.tolist(), ["a cat", "dog"])
         self.assertEqual(cleat.predict(run, images[:3]).tolist(), [classes[i] for i in probabilities.argmax(1)])
@@ -311,7 +311,7 @@ except ImportError as error:
 
 class Readmes(Case):
     def test_their_lines_run(self):
-        (self.folder / "profiles").mkdir()  # a smaller profile of the same name: ./profiles is looked in first
+        (self.folder / "profiles").mkdir()  # a smaller profile of the same name: ./profiles is searched first
         shipped = pathlib.Path(cleat.__file__).parent / "_native/share/cleat/profiles/image_fashion.ini"
         text = shipped.read_text().replace("width = 16", "width = 8")
         for name, value in (("epochs", 1), ("warmup_steps", 0)):

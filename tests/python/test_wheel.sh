@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python wheel: made of an installed build, its tag and its RECORD, installed by pip; then test_layout.py and test_module.py.
+# The Python wheel: built from an installed build, its tag and its RECORD, installed by pip; then test_layout.py and test_module.py.
 #   test_wheel.sh BUILD SOURCE_DIR CC
 # ctest: device cost=38
 set -euo pipefail
@@ -18,7 +18,7 @@ if [[ -z $python ]] || ! command -v objdump >/dev/null; then
     exit 77
 fi
 
-# A wheel of the libraries of this machine must not call itself manylinux; one that brings all of them may.
+# A wheel that uses this machine's libraries must not be tagged manylinux; one that contains all of them may be.
 test_wheel() {
     exits 0 cmake --install "$build" --prefix "$scratch/prefix" --strip
     local status=0
@@ -67,7 +67,7 @@ install_wheel() {
     exits 4 env PYTHONPATH="$scratch/site" "$python" -m cleat plan rna --device no_such_device
 }
 
-# run_python SCRIPT ARGUMENT...: with the installed module; shows what it prints if it fails.
+# run_python SCRIPT ARGUMENT...: runs it with the installed module; shows the output if it fails.
 run_python() {
     exits 0 env PYTHONPATH="$scratch/site" "$python" "$here/$1" "${@:2}"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs of three ranks on one machine, of which one is killed (SIGKILL) or stopped (SIGSTOP) at a random moment. Every run must end, no rank may
-# wait longer than 60 s, and the final parameters must be those of the unbroken run within 1e-6.
+# Kills (SIGKILL) or stops (SIGSTOP) one of three ranks on one machine at a random moment. Every run must end, no rank may wait
+# longer than 60 s, and the final parameters must equal the unbroken run's within 1e-6.
 #   campaign.sh CLEAT SOURCE_DIR [--kill N] [--stop N] [--seed S] [--epochs E]
-# Defaults: 100 x SIGKILL, 20 x SIGSTOP. Exits with 77 where MPI or cleat's plug-in for it is missing.
+# Defaults: 100 x SIGKILL, 20 x SIGSTOP. Exits with 77 if MPI or cleat's MPI plug-in is missing.
 # ctest: device slow cost=46
 set -euo pipefail
 cleat=$1
@@ -30,7 +30,7 @@ line=("$cleat" train "$profile" --devices "3*cpu" --set "data.path=$scratch/data
     --set model.d_ff=64 --set train.warmup_steps=1 --set "train.epochs=$epochs" --set "run.evaluate_every_epochs=$epochs"
     --set run.monitor=none --set distribute.shares=1,1,1)
 
-# require_ranks: skips the test where ranks cannot be started.
+# require_ranks: skips the test if ranks cannot be started.
 require_ranks() {
     require_device
     require_python
@@ -43,7 +43,7 @@ require_ranks() {
 now() { date +%s.%N; }
 is() { awk "BEGIN { exit !($1) }"; }
 
-# rank_process RANK SUPERVISOR: the process that trains: the child of the guard, which is a child of the launcher.
+# rank_process RANK SUPERVISOR: prints the training process, the child of the guard, which is a child of the launcher.
 rank_process() {
     local launcher guard
     for launcher in $(pgrep -P "$2"); do
@@ -59,7 +59,7 @@ wait_for_end() {
     waited=$(awk "BEGIN { print $(now) - $2 }")
 }
 
-# break_run SIGNAL: one run, broken once; adds to the totals.
+# break_run SIGNAL: breaks one run once; adds to the totals.
 break_run() {
     local rank=$((RANDOM % 3)) delay=$((RANDOM % 1500)) run status=0 process since difference
     rm -rf "$scratch/run"
@@ -86,7 +86,7 @@ break_run() {
     difference=$("$here/compare_parameters.py" "$scratch/whole/$(cat "$scratch/whole/last")" "$scratch/run/$(cat "$scratch/run/last")" 2>>"$scratch/err") || difference=1
     is "$difference < $most_difference" || complain "SIG$1 of rank $rank after $delay ms: parameters differ by $difference"
     if is "$difference > $largest"; then largest=$difference; fi
-    echo "SIG$1 of rank $rank after $delay ms: went on after $waited s, parameters differ by $difference"
+    echo "SIG$1 of rank $rank after $delay ms: continued after $waited s, parameters differ by $difference"
 }
 
 require_ranks

@@ -1,6 +1,6 @@
-# Sourced by scripts that compare a run of several ranks with that of one process, in the folder `one`.
+# Sourced by scripts that compare a run of several ranks with the run of one process in the folder `one`.
 
-# close_to_one RUN LIMIT: its parameters differ by that part of their norm at most.
+# close_to_one RUN LIMIT: checks that its parameters differ by at most LIMIT, relative to their norm.
 close_to_one() {
     local difference
     checks=$((checks + 1))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the parameters of two checkpoints: prints the largest difference of a value, relative to the largest value of its tensor.
+"""Compares the parameters of two checkpoints: prints the largest difference, relative to the largest value of its tensor.
 
     compare_parameters.py CHECKPOINT CHECKPOINT [norm]
 

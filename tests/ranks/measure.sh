@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Figures of data-parallel training on this machine, to be read by people: nothing fails by them. The model is W2 of `cleat bench` (2 M parameters); the
-# ranks have a core each. Needs Open MPI, two idle cores and 25 s for each figure.
+# Measurements of data-parallel training on this machine, for people: nothing fails. The model is W2 of `cleat bench` (2 M parameters); the
+# ranks have a core each. Needs Open MPI, two idle cores and 25 s per measurement.
 #   measure.sh CLEAT SOURCE_DIR LINK exposed|scaling|slow|crowded...
-#   exposed   the part of the exchange that nothing hides, over a link of 1 GB/s (LINK: libranks_link.so; libranks_slow.so is beside it)
+#   exposed   the exposed part of the exchange, over a link of 1 GB/s (LINK: libranks_link.so; libranks_slow.so is beside it)
 #   scaling   one rank with 32 samples against two with 64: weak scaling
-#   slow      the device of rank 1 is three times slower (slow/slow.c): shares, and the step against the ideal one
-#   crowded   the same by two other processes on the core of rank 1, where its host threads wait for them, too
+#   slow      rank 1's device takes three times as long (slow/slow.c): shares, and the step against the ideal
+#   crowded   the same with two other processes on rank 1's core, which its host threads also wait for
 set -euo pipefail
 cleat=$1 source=$2 link=$3
 shift 3
@@ -29,7 +29,7 @@ with open(sys.argv[1], "w") as file:
         print(" ".join(random.choices(words, k=130)) + "," + "abc"[i % 3], file=file)
 END
 
-# line RUN BATCH STEPS [WORDS...]: the words of a training
+# line RUN BATCH STEPS [WORDS...]: sets the command line of a training
 line() {
     local name=$1 batch=$2 steps=$3
     shift 3
@@ -41,14 +41,14 @@ line() {
     done
 }
 
-# train RUN COMMAND...: its output is in RUN.log.
+# train RUN COMMAND...: trains, with the output in RUN.log.
 train() {
     local name=$1
     shift
     "$@" >"$scratch/$name.log" 2>&1 || { tail -n 20 "$scratch/$name.log"; exit 1; }
 }
 
-# seconds RUN FIRST: of a step, from the step FIRST on
+# seconds RUN FIRST: seconds per step, from step FIRST
 seconds() {
     python3 - "$scratch/$1/system.jsonl" "$2" <<'END'
 import json, sys
@@ -65,10 +65,10 @@ measure_exposed() {
     train exposed mpi 2 env CLEAT_RANKS_LIBRARY="$link" CLEAT_TEST_TRANSPORT="$(dirname "$cleat")/libcleat-mpi.so" CLEAT_TEST_LINK=1e9 "$cleat" "${words[@]}"
     grep -a "steps of 2 ranks" "$scratch/exposed.log"
     sed -n 's/.* \([0-9]*\) steps of 2 ranks.*exchange of gradients \([0-9.]*\) s, \([0-9.]*\) s of it.*/\1 \2 \3/p' "$scratch/exposed.log" |
-        awk '{ printf "exposed: %.2f of %.2f s of exchange over 1 GB/s: %.0f %% (to be 30 at most); %.1f ms a step\n", $3, $2, 100 * $3 / $2, 1e3 * $3 / $1 }'
+        awk '{ printf "exposed: %.2f of %.2f s of exchange over 1 GB/s: %.0f %% (at most 30 expected); %.1f ms per step\n", $3, $2, 100 * $3 / $2, 1e3 * $3 / $1 }'
 }
 
-# one_rank: sets $one, the seconds of a step of 32 samples on one core. CLEAT_MEASURED_ONE has them where they are known.
+# one_rank: sets $one, the seconds of a step of 32 samples on one core, from CLEAT_MEASURED_ONE if set.
 one_rank() {
     local words
     one=${CLEAT_MEASURED_ONE:-}
@@ -84,10 +84,10 @@ measure_scaling() {
     mapfile -t words < <(line two 64 44 --set distribute.shares=1,1)
     train two mpi 2 "$cleat" "${words[@]}"
     two=$(seconds two 21)
-    awk "BEGIN { printf \"weak scaling: %.1f ms a step of one rank, %.1f of two: %.3f (to be 0.9 at least)\n\", 1e3 * $one, 1e3 * $two, $one / $two }"
+    awk "BEGIN { printf \"weak scaling: %.1f ms per step of one rank, %.1f of two: %.3f (at least 0.9 expected)\n\", 1e3 * $one, 1e3 * $two, $one / $two }"
 }
 
-# against_ideal NAME COMMAND...: a training with measured shares; its steps count once the second measurement of the shares is done.
+# against_ideal NAME COMMAND...: trains with measured shares; steps count after the second measurement of the shares.
 against_ideal() {
     local name=$1 words two
     shift
@@ -95,7 +95,7 @@ against_ideal() {
     train "$name" mpi 2 "$@" "$cleat" "${words[@]}"
     two=$(seconds "$name" 46)
     grep -a -o 'shares of a global batch: .*' "$scratch/$name.log" | tail -n 1
-    awk "BEGIN { printf \"$name: %.1f ms a step, ideal %.1f: %.3f (to be 1.1 at most)\n\", 1e3 * $two, 0.75e3 * $one, $two / (0.75 * $one) }"
+    awk "BEGIN { printf \"$name: %.1f ms per step, ideal %.1f: %.3f (at most 1.1 expected)\n\", 1e3 * $two, 0.75e3 * $one, $two / (0.75 * $one) }"
 }
 
 measure_slow() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `cleat bench allreduce`: the network of a known link is found again, and `cleat plan` takes it.
+# `cleat bench allreduce` measures the network of a known link, and `cleat plan` accepts the result.
 #   test_bench.sh CLEAT SOURCE_DIR LINK
 # ctest: none
 set -euo pipefail
@@ -21,9 +21,9 @@ says out "allreduce "
 
 exits 0 mpi 2 "$cleat" bench allreduce --seconds 0.01
 says out "--network "
-exits 0 test "$(grep -c 'nearest network' "$scratch/out")" = 1 # rank 0 alone prints
+exits 0 test "$(grep -c 'nearest network' "$scratch/out")" = 1 # only rank 0 prints
 
-# 5 MB/s of each direction: 64 KiB take at least 13 ms. Other load can only make runs longer, and the fit steeper or flatter.
+# 5 MB/s in each direction: 64 KiB take at least 13 ms. Other load can only lengthen runs, and make the fit steeper or flatter.
 exits 0 mpi 2 env CLEAT_RANKS_LIBRARY="$link" CLEAT_TEST_TRANSPORT="$plugin" CLEAT_TEST_LINK=5e6 "$cleat" bench allreduce --seconds 0.05 --json
 json ranks
 json points 2 ms_median

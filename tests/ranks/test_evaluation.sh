@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Evaluation and prediction on several ranks: the same figures and files as those of one process. Runs of three ranks are evaluated in training;
+# Evaluation and prediction on several ranks: the same metrics and files as in one process. Runs of three ranks are evaluated in training;
 # then one process and two ranks evaluate their checkpoints, and predict.
 #   test_evaluation.sh CLEAT SOURCE_DIR
 # ctest: device cost=37
@@ -17,8 +17,8 @@ small=("${device[@]}" --quiet --set run.self_check=never --set run.monitor=none 
     --set train.effective_batch_size=6)
 cd "$scratch"
 
-# figures FOUND WANTED EXACT...: the metrics of two JSON lines: those named EXACT, which follow from counts, have the same digits; others, sums
-# in another order, differ by 1e-6 at most. Texts of other names are ignored.
+# figures FOUND WANTED EXACT...: compares the metrics of two JSON lines: those named EXACT, which are counts, have the same digits;
+# others are reordered sums and differ by at most 1e-6. Strings with other names are ignored.
 figures() {
     checks=$((checks + 1))
     python3 - "$@" >figures.log 2>&1 <<'END' || complain "$(cat figures.log)"
@@ -35,7 +35,7 @@ for key, value in wanted.items():
 END
 }
 
-# evaluated FOLDER EXACT...: the evaluation in training, on three ranks; one process; two ranks, equal and not.
+# evaluated FOLDER EXACT...: compares the evaluation in training on three ranks, in one process, and on two equal and unequal ranks.
 evaluated() {
     local run=$1
     shift
@@ -52,14 +52,14 @@ evaluated() {
     says err "shares of the samples: 1 : 4 (distribute.shares)"
     cp out other.json
     figures other.json one.json "$@"
-    exits 0 "$cleat" eval --checkpoint "$run" --devices '2*cpu' --json # the same, started by the program itself
+    exits 0 "$cleat" eval --checkpoint "$run" --devices '2*cpu' --json # the same, launched by the program itself
     cp out launched.json
     figures launched.json one.json "$@"
     exits 0 cmp one_examples.json two_examples.json
     exits 0 cmp one_examples.json "$run/examples.json"
 }
 
-# predicted STATUS RUN DATA FILES: by one process and by two ranks; FILES: their number.
+# predicted STATUS RUN DATA FILES: predicts with one process and with two ranks; FILES: number of files.
 predicted() {
     rm -rf found_by_one found_by_two
     exits "$1" "$cleat" predict --checkpoint "$2" "${device[@]}" --data "$3" --out found_by_one
@@ -72,7 +72,7 @@ predicted() {
     exits 0 test "$(find found_by_two -type f | wc -l)" = "$4"
 }
 
-# exits_same FILE FILE: both have the same text.
+# exits_same FILE FILE: checks that both have the same text.
 exits_same() {
     checks=$((checks + 1))
     diff "$1" "$2" >differences || complain "$(cat differences)"
@@ -94,7 +94,7 @@ test_rna() {
     # fewer samples than ranks
     head -n 2 seven.fasta >one.fasta
     predicted 0 rna_run one.fasta 2
-    # the end of a chain that rank 1 predicts is cut
+    # rank 1 predicts a truncated chain
     exits 1 mpi 2 "$cleat" predict --checkpoint rna_run "${device[@]}" --set data.max_length=25 --data seven.fasta --out cut
     says err "longer than data.max_length = 25"
 }
@@ -110,7 +110,7 @@ test_text() {
         --set data.label_column=label --set data.val_fraction=0.3 --set model.layers=1 --set model.d_model=32 --set model.heads=2 \
         --set model.d_ff=64 --set distribute.shares=3,2,1 --out text_run
     evaluated text_run accuracy macro_f1 macro_recall
-    head -n 60 texts.csv | cut -d, -f1 >new.csv # the other way round, cut may write to a closed pipe, which ends the test
+    head -n 60 texts.csv | cut -d, -f1 >new.csv # in the opposite order, cut may write to a closed pipe, which ends the test
     predicted 0 text_run new.csv 1
     exits 1 mpi 2 "$cleat" predict --checkpoint text_run "${device[@]}" --data -
     says err "write it to a file first"
@@ -130,7 +130,7 @@ END
     says err "fewer.csv"
 }
 
-# Images with masks: the families that write files for each sample.
+# Images with masks: families that write a file per sample.
 test_masks() {
     python3 - <<'END'
 import os, random, struct, zlib
@@ -154,13 +154,13 @@ END
         --set data.image_size=32 --set data.classes=2 --set data.val_fraction=0.4 --set distribute.shares=3,2,1 --out mask_run
     evaluated mask_run iou pixel_accuracy mean_accuracy
     predicted 0 mask_run scenes/images 40
-    # a file of rank 1 ends early, which only its reader notices; rank 0 says so, too
+    # rank 1's file is truncated, which only its reader detects; rank 0 also reports it
     head -c 300 scenes/images/19.png >scenes/images/zz.png
     predicted 1 mask_run scenes/images 40
     exits 0 grep -F "1 of 21 files cannot be read and have no prediction: zz" one.err
 }
 
-# Parameters of which every output overflows: all ranks' outputs are counted, and the first is named.
+# With these parameters every output overflows: the outputs of all ranks are counted, and the first is named.
 test_not_finite() {
     awk 'BEGIN { print "time,load"; for (i = 0; i < 300; ++i) printf "%d,%.6f\n", i * 3600, sin(i / 3) + i / 100 }' >series.csv
     printf '[model]\ntype = series_dense\nlayers = 5\nhidden = 8\n[data]\npath = series.csv\nlookback = 8\nhorizon = 4\n' >series.ini

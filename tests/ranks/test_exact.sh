@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Training of several ranks against one process: the same figures and parameters up to the order of sums, for any shares; the same command
-# twice has the same bits; any rank may be interrupted; a run goes on with other ranks.
+# Training on several ranks against one process: the same metrics and parameters up to the order of sums, for any shares; the same command
+# twice gives the same bits; any rank may be interrupted; a run continues with other ranks.
 #   test_exact.sh CLEAT COMPARE_PARAMETERS PROFILES
 # ctest: device cost=13
 set -euo pipefail
@@ -17,10 +17,10 @@ fail() {
     exit 1
 }
 
-# last RUN: its last checkpoint
+# last RUN: prints its last checkpoint
 last() { echo "$1/$(cat "$1/last")"; }
 
-# close RUN RUN LIMIT: the relative difference of all parameters
+# close RUN RUN LIMIT: checks the relative difference of all parameters
 close() {
     local difference
     difference=$(python3 "$compare" "$(last "$1")" "$(last "$2")" norm) || fail "$1, $2: $difference"
@@ -44,7 +44,7 @@ profile=$profiles/rna_small.ini
 settings=(--set data.path=rna --set data.limit=45 --set train.epochs=2 --set train.effective_batch_size=8 --set model.dropout=0.1
     --set train.warmup_steps=2 --set run.monitor=none --set run.self_check=never --set distribute.check_every_steps=1)
 
-# 45 samples in batches of up to 8: the last batch of a length has fewer samples than there are ranks
+# 45 samples in batches of up to 8: a length's last batch has fewer samples than ranks
 train 1 one
 train 3 three --set distribute.shares=5,1,2
 train 3 again --set distribute.shares=5,1,2
@@ -55,17 +55,17 @@ awk -v a="$(first one)" -v b="$(first three)" 'BEGIN { d = a - b; if (d < 0) d =
     fail "the first loss: $(first one) and $(first three)"
 [[ $(wc -l <one/metrics.jsonl) == $(wc -l <three/metrics.jsonl) ]] || fail "another number of records"
 
-# more ranks than samples in a batch: some ranks have nothing to do
+# more ranks than samples in a batch: some ranks are idle
 train 1 few1 --set data.limit=3 --set train.effective_batch_size=1
 train 2 few2 --set data.limit=3 --set train.effective_batch_size=1 --set distribute.shares=1,0
 close few1 few2 1e-6
 
-# in halves, with the loss scale: skipped steps are the same
+# in halves, with a loss scale: the same steps are skipped
 train 1 half1 --set train.precision=f16
 train 2 half2 --set train.precision=f16 --set distribute.shares=1,1
 close half1 half2 1e-3
 
-# an interrupted run goes on with two ranks, and with one, as if nothing had been
+# an interrupted run continues with two ranks, and with one, without a difference
 settings+=(--set train.schedule=constant)
 status=0
 mpi 3 "$cleat" train "$profile" --quiet --out parts "${settings[@]}" --set train.epochs=40 --set distribute.shares=1,1,1 >int.log 2>&1 &
@@ -84,7 +84,7 @@ train 1 alone --set train.epochs=$epochs
 close alone parts 1e-3
 echo "interrupted at step $steps, $epochs epochs"
 
-# a rank with another profile is refused, by the name of what differs
+# a rank with another profile is refused; the message names the difference
 cat >other.sh <<'EOF'
 #!/bin/bash
 if [[ $OMPI_COMM_WORLD_RANK == 1 ]]; then exec "$@" --set train.learning_rate=0.1; else exec "$@"; fi

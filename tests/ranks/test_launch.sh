@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cleat train --devices` asks of MPI's launcher, and what the supervisor makes of lost ranks. The launcher is a script that records how it
-# was called and plays guards: their lines on stderr, and the signals that they receive.
+# How `cleat train --devices` calls MPI's launcher, and how the supervisor handles lost ranks. The launcher is a script that records its
+# calls and simulates guards: their lines on stderr, and the signals that they receive.
 #   test_launch.sh CLEAT SOURCE_DIR STUB_DRIVER
 # ctest: cost=49
 set -euo pipefail
@@ -14,7 +14,7 @@ unset OMPI_COMM_WORLD_SIZE PMI_RANK CLEAT_MPIRUN
 plays=$scratch/plays
 line=("$cleat" train "$source/profiles/rna_small.ini" --set data.path=nothing)
 
-# make_driver NAME LINES: an OpenCL driver without hardware, which the doctor finds in working order.
+# make_driver NAME LINES: makes an OpenCL driver without hardware that passes the doctor's checks.
 make_driver() {
     mkdir -p "$scratch/icd" "$scratch/drivers"
     cp "$stub" "$scratch/drivers/lib$1.so"
@@ -23,14 +23,14 @@ make_driver() {
     export OCL_ICD_VENDORS=$scratch/icd
 }
 
-# make_devices: 0 and 1 are T4s, 2 is a gfx1100, 3 a CPU.
+# make_devices: 0 and 1 are T4s, 2 is a gfx1100, 3 is a CPU.
 make_devices() {
     make_driver a 'platform=A\nvendor=NVIDIA Corporation\ndevice=Tesla T4\npci=0000:01:00.0\ndevice=Tesla T4\npci=0000:02:00.0\n'
     make_driver b 'platform=B\nvendor=Advanced Micro Devices, Inc.\ndevice=gfx1100\npci=0000:03:00.0\n'
     make_driver c 'platform=C\ntype=cpu\ndevice=Some CPU\n'
 }
 
-# The launcher: `--version` as $version says; else start number N runs the file play.N, or `end_all 0` where there is none. A play uses:
+# The launcher: `--version` prints $version; otherwise, start number N runs the file play.N, or `end_all 0` without one. A play uses:
 #   start              every rank starts
 #   end RANK exit|signal NUMBER
 #   await USR1|USR2    waits until the supervisor has sent this signal (10 s at most)
@@ -70,7 +70,7 @@ EOF
     export PATH=$scratch/bin:$PATH PLAYS=$plays
 }
 
-# plays TEXT...: what the launcher does at its first call, its second, ...
+# plays TEXT...: sets what the launcher does at its first call, its second, ...
 plays() {
     local number=0 text
     rm -rf "$plays" "$scratch/run" && mkdir -p "$plays"
@@ -86,7 +86,7 @@ calls() {
     [[ $(find "$plays" -name 'call.*' | wc -l) == "$1" ]] || complain "the launcher was not called $1 times"
 }
 
-# called NUMBER WORDS: checks that the words are part of the command line, one after the other.
+# called NUMBER WORDS: checks that the command line contains the consecutive words.
 called() {
     checks=$((checks + 1))
     { echo -n " " && tr '\n' ' ' <"$plays/call.$1"; } | grep -qF -- " $2 " || complain "call $1 has no '$2': $(tr '\n' ' ' <"$plays/call.$1")"
@@ -184,7 +184,7 @@ test_devices() {
     exits 2 "${line[@]}" --devices 0,1 --device 0
     exits 2 "${line[@]}" --devices 0,1 --restarts 1.5
     exits 2 env OMPI_COMM_WORLD_SIZE=2 "${line[@]}" --devices 0,1
-    # one device needs no MPI: the run fails by itself, for want of data or because this driver compiles nothing
+    # one device needs no MPI: the run fails by itself, because data are missing or this driver compiles nothing
     "${line[@]}" --devices gfx --out "$scratch/none" >"$scratch/out" 2>"$scratch/err" || true
     lacks err "--devices"
     lacks err MPI
@@ -195,7 +195,7 @@ test_devices() {
     make_devices
 }
 
-# Output of ranks passes, the launcher's own messages about ends do not, others do.
+# The output of ranks passes, as do the launcher's messages, except those about ends of ranks.
 test_output() {
     plays 'start
 printf "step 1\rstep 2\n" >&2
@@ -213,7 +213,7 @@ end_all 0'
     says out "the report"
 }
 
-# A killed rank: the others are told, its device is tried, and all start again from the checkpoint.
+# A killed rank: the others are notified, its device is checked, and all restart from the checkpoint.
 test_restart() {
     plays "start; end 1 signal 9; await USR1; save $scratch/run; end 0 exit 8; end 2 exit 8" ""
     exits 0 "${line[@]}" --devices gpu --out "$scratch/run" --resume-from elsewhere
@@ -229,7 +229,7 @@ test_restart() {
     says err "continuing with 3 of 3 devices"
 }
 
-# Nothing was saved: the run begins again.
+# Without a checkpoint, the run begins again.
 test_restart_without_checkpoint() {
     plays "start; end 0 signal 11; await USR1; end 1 exit 130" ""
     exits 0 "${line[@]}" --devices 0,1 --out "$scratch/run"
@@ -238,7 +238,7 @@ test_restart_without_checkpoint() {
     called 1 "--out $scratch/run"
 }
 
-# A device that computes no more, or that no driver lists, is left out; the last one trains alone.
+# A device that fails, or that no driver lists, is excluded; the last one trains alone.
 test_left_out() {
     plays "start; echo fault=crash-kernel >>$scratch/drivers/libb.so.conf; end 2 exit 4; await USR1; end 0 exit 8; end 1 exit 8" \
         "start; rm $scratch/icd/a.icd; end 0 signal 9; await USR1; end 1 exit 8"
@@ -259,7 +259,7 @@ test_left_out() {
     make_devices
 }
 
-# distribute.shares are one for each device at the start: those that are left keep theirs, and measure where none has one.
+# distribute.shares has one share per device at the start: remaining devices keep theirs, or measure if none has one.
 test_shares_of_those_left() {
     local lose="start; echo fault=crash-kernel >>$scratch/drivers/libb.so.conf; end 2 exit 4; await USR1; end 0 exit 8; end 1 exit 8"
     plays "$lose" ""
@@ -293,7 +293,7 @@ test_limits() {
     calls 1
 }
 
-# Errors that would come again, and ends in order, are the run's exit code.
+# Errors that would recur, and orderly ends, become the run's exit code.
 test_codes() {
     local code
     for code in 1 3 5 75; do
@@ -301,7 +301,7 @@ test_codes() {
         exits "$code" "${line[@]}" --devices 0,1 --out "$scratch/run"
         calls 1
     done
-    plays "start; end 1 exit 1; await USR1; end 0 exit 8" # the others are told after ten seconds
+    plays "start; end 1 exit 1; await USR1; end 0 exit 8" # the others are notified after ten seconds
     exits 1 "${line[@]}" --devices 0,1 --out "$scratch/run"
     calls 1
     plays "code=7; await() { :; }"
@@ -309,7 +309,7 @@ test_codes() {
     says err "mpirun ended with exit code 7 before all ranks had started"
 }
 
-# A launcher that waits for a host for ever is ended; a restart would not help.
+# A launcher that waits for a host forever is ended; a restart would not help.
 test_late() {
     plays "say 0 started; await TERM; end 0 exit 130; exit 143"
     exits 1 env CLEAT_RANKS_START=1 "${line[@]}" --hosts a:1,b:1 --devices t4 --out "$scratch/run"
@@ -318,7 +318,7 @@ test_late() {
     says err "--host HOST,HOST hostname"
     says err "CLEAT_RANKS_START"
     lacks err "rank 0"
-    plays "trap '' TERM; sleep 12" # it does not even end
+    plays "trap '' TERM; sleep 12" # it ignores the signal
     exits 1 env CLEAT_RANKS_START=1 "${line[@]}" --devices 0,1 --out "$scratch/run"
     calls 1
     says err "rank 0 (Tesla T4) has not started"
@@ -342,11 +342,11 @@ test_signals() {
         plays 'start; touch "$PLAYS/ready"; await USR2; got=" "; end_all 130'
         exits 130 interrupt "$signal" env --default-signal=INT "${line[@]}" --devices 0,1 --out "$scratch/run"
         calls 1
-        signalled 0 "USR2 USR2" # stop in order; released
+        signalled 0 "USR2 USR2" # orderly stop; released
     done
 }
 
-# Other commands on several devices: started once, and not again after a loss.
+# Other commands on several devices: not restarted after a loss.
 test_other_commands() {
     plays "" "start; end 1 signal 9; await USR1; end 0 exit 8" ""
     exits 0 "$cleat" eval --checkpoint "$scratch/run" --devices 0,2 --split train --quiet
@@ -369,7 +369,7 @@ test_other_commands() {
     calls 3
 }
 
-export CLEAT_RANKS_LIBRARY=$stub # its file is enough: the ranks are played
+export CLEAT_RANKS_LIBRARY=$stub # an existing file is enough: the ranks are simulated
 make_devices
 make_launcher
 test_command_line

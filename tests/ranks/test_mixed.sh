@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two implementations of OpenCL train one model together: rank 0 on PoCL, rank 1 on Intel's runtime. The replicas have the same bits after every step,
-# and the parameters are those of one process. Skipped without Intel's runtime; CLEAT_TEST_OPENCL=intel downloads it to FOLDER.
+# Two OpenCL implementations train one model together: rank 0 on PoCL, rank 1 on Intel's runtime. The replicas have the same bits after every
+# step, and the parameters equal those of one process. Skipped without Intel's runtime; CLEAT_TEST_OPENCL=intel downloads it to FOLDER.
 #   test_mixed.sh CLEAT COMPARE_PARAMETERS SOURCE_DIR FOLDER
 # ctest: device slow
 set -euo pipefail
@@ -38,7 +38,7 @@ for word in data.path=texts.csv data.max_length=24 data.val_fraction=0 model.d_m
     words+=(--set "$word")
 done
 mpi 2 ./own.sh "$cleat" "${words[@]}" --out mixed --set distribute.shares=1,1 >mixed.log 2>&1 || { cat mixed.log && fail "the training"; }
-grep -q 'steps of 2 ranks' mixed.log || { cat mixed.log && fail "there were no two ranks"; }
+grep -q 'steps of 2 ranks' mixed.log || { cat mixed.log && fail "the run did not have two ranks"; }
 if grep 'round updates differently' mixed.log; then fail "the replicas do not have the same bits"; fi
 ./own.sh "$cleat" "${words[@]}" --out one >one.log 2>&1 || { cat one.log && fail "one process"; }
 difference=$(python3 "$compare" "$(last one)" "$(last mixed)" norm) || fail "$difference"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Two hosts on this machine: processes with a network and a host name of their own, joined by a cable of 1 Gb/s with 1 ms and lost packets
-# (network/relay.c), and nsenter instead of ssh. The network is measured; training gives the parameters of one process; a cable that is cut
-# before MPI starts, in the first steps, or later ends both ranks in time, and the run continues where it was started.
+# Two hosts on this machine: processes with separate networks and host names, joined by a cable of 1 Gb/s with 1 ms and lost packets
+# (network/relay.c), and nsenter instead of ssh. The network is measured; training gives the parameters of one process. If the cable is
+# cut before MPI starts, in the first steps, or later, both ranks end in time, and the run continues on the host that started it.
 #   test_network.sh CLEAT SOURCE_DIR RELAY
-# Skipped where the test may not make namespaces or network devices.
+# Skipped if the test may not create namespaces or network devices.
 # ctest: device slow cost=87
 set -euo pipefail
 cleat=$1 source=$2 relay=$3
@@ -20,7 +20,7 @@ require_python
 hosts=() cable=
 addresses=(10.207.0.1 10.207.0.2)
 
-# processes HOST: all that run there
+# processes HOST: prints all processes of the host
 processes() {
     local space file
     space=$(readlink "/proc/${hosts[$1]}/ns/net") || return 0
@@ -38,7 +38,7 @@ clean() {
 }
 trap clean EXIT
 
-# make_host NUMBER: its first process keeps the namespaces.
+# make_host NUMBER: starts a process that keeps the host's namespaces.
 make_host() {
     local i
     unshare -n -u sleep 900 &
@@ -47,7 +47,7 @@ make_host() {
         [[ $(readlink "/proc/${hosts[$1]}/ns/uts") == "$(readlink /proc/self/ns/uts)" ]] || break
         sleep 0.05
     done
-    ((i < 600)) || { echo "FAILED: no namespaces after 30 s" && exit 1; } # the name would be that of this machine
+    ((i < 600)) || { echo "FAILED: no namespaces after 30 s" && exit 1; } # otherwise the name would be this machine's
     nsenter -t "${hosts[$1]}" -u hostname "cleathost$1"
 }
 
@@ -58,11 +58,11 @@ on() {
     nsenter -t "${hosts[$number]}" -n -u "$@"
 }
 
-# connect DELAY_MS LOSS_PERCENT BITS_PER_SECOND: a new cable
+# connect DELAY_MS LOSS_PERCENT BITS_PER_SECOND: installs a new cable
 connect() {
     local i
     if [[ $cable ]]; then kill -KILL "$cable" && wait "$cable" 2>/dev/null || true; fi
-    rm -f "$scratch/relay" # an earlier cable was ready, too
+    rm -f "$scratch/relay" # an earlier cable also wrote "ready"
     "$relay" "${hosts[@]}" "${addresses[@]}" "$@" >"$scratch/relay" 2>&1 &
     cable=$!
     for ((i = 0; i < 600; ++i)); do
@@ -74,7 +74,7 @@ connect() {
     echo "FAILED: no cable: $(cat "$scratch/relay")" && exit 1 # there was one before
 }
 
-# What MPI's launcher calls: HOST COMMAND...
+# Called by MPI's launcher: HOST COMMAND...
 make_agent() {
     cat >"$scratch/agent" <<END
 #!/usr/bin/env bash
@@ -96,7 +96,7 @@ import json, sys
 found = json.load(open(sys.argv[1]))
 print(found["network"], found["worst_difference"])
 assert found["ranks"] == 2 and 5e6 < found["bytes_per_second"] < 130e6, found
-assert all(p["ms_median"] >= 1 + 8e-6 * p["bytes"] for p in found["points"]), found # not faster than the cable
+assert all(p["ms_median"] >= 1 + 8e-6 * p["bytes"] for p in found["points"]), found # no faster than the cable
 END
 }
 
@@ -113,10 +113,10 @@ test_training() {
     close_to_one two 1e-6
 }
 
-# steps RUN: how many its log has
+# steps RUN: prints the number of steps in its log
 steps() { cat "$scratch/$1/metrics.jsonl" 2>/dev/null | grep -c '"train"' || true; }
 
-# until_said TEXT SECONDS: waits for the supervisor to say it; $waited: seconds since $since.
+# until_said TEXT SECONDS: waits until the supervisor prints TEXT; $waited: seconds since $since.
 until_said() {
     checks=$((checks + 1)) said=
     while [[ ! $said ]] && awk "BEGIN { exit !($(date +%s.%N) - $since < $2) }"; do
@@ -127,8 +127,8 @@ until_said() {
     [[ $said ]] || complain "no rank printed '$1' within $2 s"
 }
 
-# The cable is cut in the middle of the run, later than the first steps, which may take longer: the finished step is
-# saved in time, and the supervisor goes on with the host that is left.
+# The cable is cut in the middle of the run, after the first steps, which may take longer: the finished step is saved in time, and
+# the supervisor continues with the remaining host.
 test_cut() {
     local run i status=0 since waited said
     connect 1 0 1e9
@@ -142,16 +142,16 @@ test_cut() {
     until_said "is saved in" 60
     echo "saved after $waited s"
     until_said "continuing with" 240
-    echo "went on after $waited s"
+    echo "continued after $waited s"
     if [[ ! $said ]]; then kill -KILL "$run"; fi
     wait "$run" || status=$?
     checks=$((checks + 1))
     ((status == 0)) || complain "cut: exit status $status"
     says err "continuing with 1 of 2 devices"
-    if ((status == 0)); then close_to_one cut 1e-2; fi # a hundred steps whose sums have another order
+    if ((status == 0)); then close_to_one cut 1e-2; fi # a hundred steps with reordered sums
 }
 
-# The same in the first steps, when ranks wait for others that compile: silence is noticed as early as later.
+# The same in the first steps, when ranks wait for others that compile: silence is detected equally early.
 test_cut_early() {
     local run i waited said since
     connect 1 0 1e9
@@ -166,7 +166,7 @@ test_cut_early() {
     wait "$run" || true
 }
 
-# The cable is cut before MPI starts: the supervisor gives up, and says on which host nothing started.
+# The cable is cut before MPI starts: the supervisor gives up, and names the host on which nothing started.
 test_cut_before() {
     connect 1 0 1e9
     kill -STOP "$cable"

@@ -10,7 +10,7 @@ require_device
 require_python
 cd "$scratch"
 
-# A launcher that says that it was called, and no plug-in: a request for several ranks fails.
+# A launcher that reports its call, and no plug-in: a request for several ranks fails.
 mkdir bin
 printf '#!/bin/sh\ntouch "%s/called"\nexit 9\n' "$scratch" | tee bin/mpirun >bin/mpiexec
 chmod +x bin/*
@@ -26,13 +26,13 @@ plain=()
 [[ $("$cleat" devices --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)))') == 1 ]] || plain=(--device 0)
 exits 0 "$cleat" "${line[@]}" "${plain[@]}" --out plain --set train.epochs=3
 exits 0 "$cleat" "${line[@]}" --devices 0 --out listed --set train.epochs=3
-figures() { grep -v '"kind":"start"' "$1/metrics.jsonl"; } # without the seconds of the start
+figures() { grep -v '"kind":"start"' "$1/metrics.jsonl"; } # without startup seconds
 exits 0 cmp <(figures plain) <(figures listed)
 exits 0 test "$(figures listed | wc -l)" -gt 3
 exits 0 cmp "plain/$(cat plain/last)/model.safetensors" "listed/$(cat listed/last)/model.safetensors"
 exits 0 cmp "plain/$(cat plain/last)/optim.safetensors" "listed/$(cat listed/last)/optim.safetensors"
 
-# It starts no process and no thread that plain `train` does not start (counted where namespaces are allowed).
+# It starts no more processes and threads than plain `train` (counted if namespaces are allowed).
 started() { unshare --pid --fork --mount-proc bash -c '"$@" >/dev/null 2>&1 && cat /proc/sys/kernel/ns_last_pid' started "$cleat" "${line[@]}" --set train.epochs=3 "$@"; }
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
     of_plain=$(started --device 0 --out plain_counted) of_listed=$(started --devices 0 --out listed_counted)
@@ -41,7 +41,7 @@ else
     echo "not counted: processes and threads (unshare needs root)"
 fi
 
-# While it trains, its kernels being in the cache: no other process, no library of MPI
+# while it trains with cached kernels: no other process, no MPI library
 "$cleat" "${line[@]}" --devices 0 --out long --set train.epochs=2000 --set run.log_every_steps=1 >long.log 2>&1 &
 run=$!
 while kill -0 "$run" 2>/dev/null && [[ ! -s long/metrics.jsonl ]]; do sleep 0.05; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What ranks exchange, how they agree, and that none waits for one that is gone: tests/ranks/worker as several processes of mpirun.
+# What ranks exchange and how they agree; none waits for a lost rank: runs tests/ranks/worker as several processes of mpirun.
 #   test_ranks.sh WORKER PLUGIN PAIR
 # ctest: quick cost=17
 set -euo pipefail
@@ -18,7 +18,7 @@ for case in sums:2 sums:3 rows:2 rows:3 rows:4 data:3 agreement:3 cpus:2 work:3;
     fi
 done
 
-# end_stopped CASE JOB: kills the stopped rank once no other one is left, for it never ends by itself.
+# end_stopped CASE JOB: kills the stopped rank, which never ends by itself, when the others have ended.
 end_stopped() {
     local all
     # shellcheck disable=SC2086 # several numbers
@@ -29,7 +29,7 @@ end_stopped() {
     done
 }
 
-# A rank that dies or stops, which both others notice: mpirun would end the others at once, or wait for the stopped one.
+# A rank dies or stops, which both others detect: mpirun would end the others at once, or wait for the stopped one.
 for case in kill stop mute silence; do
     status=0
     mpi 3 --enable-recovery "$worker" "$case" >"$case.log" 2>&1 &
@@ -43,16 +43,16 @@ for case in kill stop mute silence; do
     rm -f "$case.log"
 done
 
-# MPI that does not start, because a rank cannot be reached: an error in time, with place, cause and mend.
+# MPI does not start because a rank is unreachable: an error in time, with place, cause and remedy.
 status=0
 OMPI_COMM_WORLD_SIZE=2 CLEAT_RANKS_LIBRARY=$pair CLEAT_TEST_JOIN=20 CLEAT_RANKS_START=1 "$worker" none >start.log 2>&1 || status=$?
 if ((status != 99)) || ! grep -q "^host $(hostname): MPI has not started within 1 s.*CLEAT_RANKS_START" start.log; then
     cat start.log
-    echo "FAILED: MPI that does not start" && failed=1
+    echo "FAILED: MPI without a reachable rank" && failed=1
 fi
 rm -f start.log
 
-# Without the plug-in a rank says what to install.
+# Without the plug-in, the message names what to install.
 if CLEAT_RANKS_LIBRARY=/nowhere/libcleat-mpi.so mpi 2 "$worker" sums >plugin.log 2>&1 || ! grep -q 'apt install openmpi-bin' plugin.log; then
     cat plugin.log
     echo "FAILED: no plug-in" && failed=1

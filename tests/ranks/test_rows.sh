@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Ranks exchange only the touched rows of an embedding's gradient: two of them get the same bits as with the whole table (CLEAT_RANKS_DENSE), for any
-# shares and micro-batches, and what one process gets. The table of the classifier is [about 800, 128].
-# A step exchanges at most the bytes that `cleat plan` predicts, and as many where all words of a batch are different.
+# Ranks exchange only the touched rows of an embedding's gradient: for any shares and micro-batches, two ranks get the same bits as with the whole
+# table (CLEAT_RANKS_DENSE), and the parameters of one process. The classifier's table is [about 800, 128].
+# A step exchanges at most the bytes that `cleat plan` predicts, and exactly these if all words of a batch are different.
 #   test_rows.sh CLEAT COMPARE_PARAMETERS PROFILES LINK
 # ctest: device cost=20
 set -euo pipefail
@@ -45,7 +45,7 @@ train() {
     fi
 }
 
-# both NAME SETTINGS...: two ranks, by rows and whole
+# both NAME SETTINGS...: trains two ranks, with touched rows and with whole tables
 both() {
     local name=$1
     shift
@@ -54,7 +54,7 @@ both() {
     same "$name" "${name}_whole"
 }
 
-# 90 texts, so that the last batch of an epoch has 10; each has its own words, with one other, and words of all
+# 90 texts, so an epoch's last batch has 10; each has unique words, words shared with one other text, and words of all
 awk 'BEGIN { print "text,label"; for (i = 0; i < 90; ++i) { line = ""; for (w = 0; w < 24; ++w) line = line " w" (w % 3 ? int(i / 2) * 40 + w : w); print line "," i % 2 } }' >texts.csv
 
 both equal distribute.shares=1,1
@@ -62,16 +62,16 @@ train 1 one
 size=$(sed -n 's/.*vocabulary of \([0-9]*\).*/\1/p' one.log)
 ((size * 128 >= 65536)) || fail "a vocabulary of $size is too small to be exchanged by rows"
 close one equal 1e-6
-both uneven distribute.shares=3,1 train.batch_size=3 # several micro-batches, of which the last is short
+both uneven distribute.shares=3,1 train.batch_size=3 # several micro-batches; the last is short
 close one uneven 1e-6
 both idle distribute.shares=1,0 # rank 1 has no samples
 close one idle 1e-6
-both few distribute.shares=1,1 data.limit=5 train.effective_batch_size=1 # batches smaller than the ranks
+both few distribute.shares=1,1 data.limit=5 train.effective_batch_size=1 # fewer samples than ranks
 both half distribute.shares=1,1 train.precision=f16
 train 3 three distribute.shares=2,1,1
 close one three 1e-6
 
-# bytes NAME EPOCHS SETTINGS...: what rank 0 of two sends
+# bytes NAME EPOCHS SETTINGS...: counts what rank 0 of two sends
 bytes() {
     local name=$1 epochs=$2
     shift 2
@@ -80,7 +80,7 @@ bytes() {
     cat sent
 }
 
-# predicted SETTINGS...: bytes of a step by `cleat plan`, and how the table is exchanged
+# predicted SETTINGS...: prints a step's bytes in `cleat plan`, and how the table is exchanged
 predicted() {
     local words=() word
     for word in "${model[@]}" "${shared[@]}" "$@"; do words+=(--set "$word"); done
@@ -88,17 +88,17 @@ predicted() {
     python3 -c 'import json; e = json.load(open("plan.json"))["exchange"]; print(e["sent_bytes"], e["tables"][0]["exchanged"])'
 }
 
-# compare_bytes NAME WAY LEAST STEPS SETTINGS...: of a step in training (STEPS an epoch), LEAST to 1 of what is predicted. In a step, ranks agree
-# with some other numbers, at most 1 KiB.
+# compare_bytes NAME WAY LEAST STEPS SETTINGS...: checks that a training step (STEPS per epoch) sends LEAST to 1 times the predicted bytes,
+# plus at most 1 KiB with which ranks agree.
 compare_bytes() {
     local name=$1 way=$2 least=$3 steps=$4 few many plan found
     shift 4
     plan=$(predicted "$@") || fail "no plan: $name"
     few=$(bytes "$name" 1 "$@") && many=$(bytes "$name" 3 "$@") || fail "$name: $few $many"
     found=$(((many - few) / (2 * steps)))
-    echo "$name: $found bytes a step, predicted $plan"
+    echo "$name: $found bytes per step, predicted $plan"
     [[ ${plan#* } == "$way" ]] || fail "$name: not exchanged as $way"
-    awk -v f="$found" -v p="${plan%% *}" -v l="$least" 'BEGIN { exit !(f >= l * p && f <= p + 1024) }' || fail "$name: $found bytes a step, predicted $plan"
+    awk -v f="$found" -v p="${plan%% *}" -v l="$least" 'BEGIN { exit !(f >= l * p && f <= p + 1024) }' || fail "$name: $found bytes per step, predicted $plan"
 }
 
 shared=(distribute.shares=1,1 train.batch_size=4 distribute.check_every_steps=none train.effective_batch_size=15)

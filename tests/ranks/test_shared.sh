@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The cases of tests/ranks/worker without MPI: processes that share a file (link/shared.c), so that sanitizers see all their code. Then two such
-# processes train, with gradients of eight pieces, and a network with running statistics, as one process does; left out where CLEAT is not built or there
-# is no device.
+# The cases of tests/ranks/worker without MPI: processes share a file (link/shared.c), so sanitizers check all their code. Then two such processes
+# train like one process, with gradients in eight pieces, and a network with running statistics; omitted if CLEAT is not built or there is no
+# device.
 #   test_shared.sh WORKER SHARED CLEAT SOURCE_DIR
 # ctest: quick cost=20
 set -euo pipefail
@@ -14,7 +14,7 @@ failed=0
 
 declare -A processes=()
 
-# start NAME RANKS COMMAND...: in the background; sets ${processes[NAME.RANK]}.
+# start NAME RANKS COMMAND...: starts in the background; sets ${processes[NAME.RANK]}.
 start() {
     local rank name=$1 ranks=$2
     shift 2
@@ -26,7 +26,7 @@ start() {
     done
 }
 
-# ends NAME STATUS...: the exit status of each rank
+# ends NAME STATUS...: checks the exit status of each rank
 ends() {
     local name=$1 rank=0 status expected
     shift
@@ -41,11 +41,11 @@ ends() {
     done
 }
 
-# Side by side: most of them wait for most of their time.
+# Concurrently: most of them mostly wait.
 for case in sums rows data agreement work kill mute silence; do start "$case" 3 "$worker" "$case"; done
 for case in sums rows data agreement work; do
     ends "$case" 0 0 0
-    grep -qx ok "$scratch/ranks_$case/0" || { echo "FAILED: $case: rank 0 does not say ok" && failed=1; }
+    grep -qx ok "$scratch/ranks_$case/0" || { echo "FAILED: $case: rank 0 does not print ok" && failed=1; }
 done
 ends kill 0 0 137
 while kill -0 "${processes[mute.0]}" 2>/dev/null || kill -0 "${processes[mute.1]}" 2>/dev/null; do sleep 0.2; done
@@ -58,7 +58,7 @@ fail() {
     failed=1
 }
 
-# difference RUN RUN: of all parameters and running statistics, relative to their norm
+# difference RUN RUN: prints the difference of all parameters and running statistics, relative to their norm
 difference() { python3 "$source/tests/ranks/compare_parameters.py" "$scratch/$1/$(cat "$scratch/$1/last")" "$scratch/$2/$(cat "$scratch/$2/last")" norm; }
 
 # close RUN RUN LIMIT
@@ -82,7 +82,7 @@ train_texts() {
     close alone run 1e-6
 }
 
-# A network with running statistics, which the ranks average. Each normalises its own samples: the figures are similar, not the same.
+# A network with running statistics, which the ranks average. Each rank normalises its own samples: the metrics are similar, not equal.
 train_images() {
     mkdir "$scratch/images"
     python3 - "$scratch/images" <<'END'

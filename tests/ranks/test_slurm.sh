@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Under Slurm: this machine is a cluster of two nodes, each with its own daemon, and `srun --mpi=pmix` starts a rank on each. Training gives the
-# parameters of one process; a signal of scancel stops both ranks after the same step, and the run goes on from there.
+# Under Slurm: this machine is a cluster of two nodes, each with its own daemon, and `srun --mpi=pmix` starts a rank on each. Training gives
+# the parameters of one process; a signal from scancel stops both ranks after the same step, and the run continues from there.
 #   test_slurm.sh CLEAT SOURCE_DIR
-# Skipped where Slurm, its plug-in for PMIx or munge is not installed, or their daemons do not start (they need root).
+# Skipped if Slurm, its PMIx plug-in or munge is not installed, or if their daemons do not start (they need root).
 # ctest: device slow
 set -euo pipefail
 cleat=$1 source=$2
@@ -14,7 +14,7 @@ skip() { echo "skipped, $*" && exit 77; }
 [[ -e $(dirname "$cleat")/libcleat-mpi.so ]] || skip "cleat was built without MPI"
 export PATH=$PATH:/usr/sbin
 for program in srun scancel sinfo slurmctld slurmd munged; do command -v "$program" >/dev/null || skip "there is no $program"; done
-[[ $(id -u) == 0 ]] || skip "the daemons of Slurm need root"
+[[ $(id -u) == 0 ]] || skip "Slurm's daemons need root"
 require_device
 require_python
 cluster=$scratch/cluster
@@ -24,7 +24,7 @@ clean() {
     local name
     for name in "${daemons[@]}"; do
         if [[ -s $cluster/$name.pid ]]; then kill "$(cat "$cluster/$name.pid")" 2>/dev/null || true; fi
-        sleep 0.5 # the nodes say that they leave
+        sleep 0.5 # the nodes log off
     done
     rm -rf "$scratch"
 }
@@ -67,7 +67,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
 }
 
-# start_daemons: skips the test where one does not start.
+# start_daemons: skips the test if one does not start.
 start_daemons() {
     local node i
     munged --force --key-file="$cluster/key/key" --socket="$cluster/munge.socket" --pid-file="$cluster/munged.pid" \
@@ -85,7 +85,7 @@ line=(train "$source/profiles/rna_small.ini" --quiet --set data.path="$scratch/r
     --set train.warmup_steps=2 --set run.monitor=none --set run.self_check=never --set data.limit=24
     --set model.d_model=32 --set model.heads=2 --set model.layers=1 --set model.d_ff=64)
 
-# on_nodes WORDS...: a rank on each node
+# on_nodes WORDS...: runs a rank on each node
 on_nodes() { timeout -k 10 300 srun --mpi=pmix -N 2 -n 2 "$cleat" "$@" --set distribute.shares=1,1; }
 
 test_training() {
@@ -94,7 +94,7 @@ test_training() {
     close_to_one two 1e-6
 }
 
-# begin RUN: starts a training without end, and waits for its first steps; $run: its process.
+# begin RUN: starts an endless training, and waits for its first steps; $run: its process.
 begin() {
     local i
     endless=("${line[@]}" --out "$scratch/$1" --set run.evaluate_every_epochs=2000 --set run.checkpoint_every_epochs=2000)
@@ -106,7 +106,7 @@ begin() {
     done
 }
 
-# end_with STATUS RUN: the run ends so, has saved its last step, and goes on from there for another two epochs.
+# end_with STATUS RUN: checks that the run ends with STATUS, has saved its last step, and continues from there for two more epochs.
 end_with() {
     local status=0 saved
     wait "$run" || status=$?
@@ -119,7 +119,7 @@ end_with() {
     exits 0 grep -q "^ckpt-E0*$((saved + 2))-" "$scratch/$2/last"
 }
 
-# Slurm sends such a signal before the end of a job's time (srun --signal=TERM@60).
+# Slurm sends this signal before a job's time ends (srun --signal=TERM@60).
 test_signal() {
     begin stopped
     scancel --signal=TERM "$(squeue -h -t RUNNING -o %i)" || true

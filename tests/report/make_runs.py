@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes folders of runs in the formats of `cleat train`, as fixtures of the tests of `cleat report`.
+"""Makes run folders in the formats of `cleat train`, as fixtures of the `cleat report` tests.
   tests/report/make_runs.py OUT [NAME ...]      OUT/NAME for each name; all of them if none is given
 
-healthy, loader, launch: the same training with another limit of its speed. The rest: see RUNS at the end."""
+healthy, loader, launch: the same training with different bottlenecks. The rest: see RUNS at the end."""
 import base64
 import json
 import math
@@ -17,7 +17,7 @@ EVIL = "</script><b>\"quoted\" & 'single'"
 
 
 def png(width, height, pixel):
-    """A grey PNG as data URL; pixel(x, y) from 0 to 255."""
+    """A grey PNG as a data URL; pixel(x, y) from 0 to 255."""
     rows = b"".join(b"\0" + bytes(max(0, min(255, int(pixel(x, y)))) for x in range(width)) for y in range(height))
 
     def chunk(kind, data):
@@ -28,7 +28,7 @@ def png(width, height, pixel):
 
 
 class Run:
-    """A run folder that is filled record by record."""
+    """A run folder that is written record by record."""
 
     def __init__(self, folder, name, metric="accuracy", ascends=True, family="resnet", epochs=50, per_epoch=40, host="kiwi"):
         self.path = pathlib.Path(folder) / name
@@ -71,7 +71,7 @@ class Run:
         self.system.append(record)
 
     def samples(self, first, last, time, seconds, every=1.0, **shares):
-        """Samples of the steps first..last, which took `seconds` in all."""
+        """Samples of the steps first..last, which take `seconds` in total."""
         count = max(1, int(seconds / every))
         values = {"dry_share": 0.012, "dry_loader": 0.004, "dry_evaluate": 0.006, "dry_checkpoint": 0.002, "dry_read": 0.0,
                   "dry_other": 0.0, "dry_handovers": 0.01, "roofline_share": 0.55, "busy_device": 0.97, "busy_own": None, **shares}
@@ -301,7 +301,7 @@ def overfit(folder):
 
 
 def evil(folder):
-    """Everything that a file can say, in characters that HTML and scripts use."""
+    """Every text of every file contains characters that are special in HTML and scripts."""
     run = Run(folder, "evil", host=EVIL)
     run.learn(steps=200)
     for record in run.metrics:
@@ -430,7 +430,7 @@ def masks(folder):
 
 
 def dry(folder):
-    """Loader-bound, as its figures say; it logged no hint."""
+    """Loader-bound by its metrics, without a logged hint."""
     run = Run(folder, "dry")
     run.learn()
     run.start()
@@ -455,7 +455,7 @@ CPU = {"name": "pthread-Intel Xeon", "platform": "Portable Computing Language", 
 
 
 def busy_cpu(folder):
-    """On the CPU of a host where other processes take almost a half: the kernels are not to blame."""
+    """On the CPU of a host where other processes take almost half: the kernels are not the cause."""
     run = Run(folder, "busy_cpu")
     run.learn()
     run.start(device=CPU)
@@ -465,7 +465,7 @@ def busy_cpu(folder):
 
 
 def busy_launch(folder):
-    """The same, but counting the launches has shown that they are the limit, whatever else uses the CPU."""
+    """The same, but the count of launches shows that they are the bottleneck regardless of the CPU's load."""
     run = Run(folder, "busy_launch")
     run.learn()
     run.start(device=CPU)
@@ -476,7 +476,7 @@ def busy_launch(folder):
 
 
 def busy_loader(folder):
-    """Other processes take a sixth of the CPU, but waiting for the loader costs more."""
+    """Other processes take a sixth of the CPU, but waits for the loader cost more."""
     run = Run(folder, "busy_loader")
     run.learn()
     run.start(device=CPU)
@@ -486,7 +486,7 @@ def busy_loader(folder):
 
 
 def evaluates(folder):
-    """Launch-bound, with evaluations that cost less than that; and its time budget shortened the schedule."""
+    """Launch-bound, with evaluations that cost less; its time budget shortened the schedule."""
     run = Run(folder, "evaluates")
     run.learn(steps=800)
     run.start()
@@ -499,7 +499,7 @@ def evaluates(folder):
 
 
 def beaten(folder):
-    """Two evaluations, both worse than a prediction without a model; it waited for the loader besides."""
+    """Two evaluations, both worse than a prediction without a model; it also waited for the loader."""
     run = Run(folder, "beaten", epochs=2)
     run.learn()
     run.start()
@@ -510,7 +510,7 @@ def beaten(folder):
 
 
 def worse_series(folder):
-    """A forecast that is worse than that of a season before, which it could have started from."""
+    """A forecast that is worse than the values one season before, which it could have started from."""
     run = Run(folder, "worse_series", metric="mse", ascends=False, family="lstm", epochs=3, per_epoch=60)
     run.settings["data"]["anchor"] = "last"
     for step in range(60, 181, 60):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens reports in headless Chromium: every plot drawn, nothing on the console, no request, phone width, dark, scripts off.
+"""Opens reports in headless Chromium: every plot is drawn, no console messages, no requests; phone width, dark, without scripts.
   tests/report/test_browser.py CLEAT zoom|drawings [SCREENSHOTS]      zoom: built with dygraphs; exits 77 without Chromium; SCREENSHOTS: a folder for pictures"""
 # ctest: cost=12
 import json
@@ -35,7 +35,7 @@ class Browser:
         self.program, self.scratch, self.zoom, self.screenshots = program, scratch, zoom, screenshots
 
     def run(self, page, width, *flags):
-        """(what the browser printed on stdout, console messages)"""
+        """Returns the browser's stdout and its console messages."""
         done = subprocess.run([self.program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking", "--no-first-run",
                                "--allow-file-access-from-files", f"--user-data-dir={self.scratch}/profile", f"--window-size={max(width, 500)},2400",
                                "--virtual-time-budget=5000", "--enable-logging=stderr", *flags, page.as_uri()], capture_output=True, text=True, timeout=120,
@@ -63,7 +63,7 @@ class Browser:
 
 def check_page(browser, report, name, **how):
     result, console = browser.look(report, name, **how)
-    check(not console, f"{name}: the console says {console[:3]}")
+    check(not console, f"{name}: the console has messages: {console[:3]}")
     if not result:
         return None
     check(result["overflow"] <= 0, f"{name}: wider than the window by {result['overflow']} pixels")
@@ -102,7 +102,7 @@ def main():
         check(healthy and len(healthy["plots"]) >= 10 and (not zoom or healthy["zoomed"] >= 4), f"healthy: {healthy}")
         check_page(browser, reports["healthy"], "phone", width=PHONE)
         dark = check_page(browser, reports["healthy"], "dark", dark=True)
-        check(healthy and dark and healthy["dark"] != dark["dark"], "dark: the ground is as light as ever")
+        check(healthy and dark and healthy["dark"] != dark["dark"], "dark: the background is still light")
         off = check_page(browser, reports["healthy"], "scripts_off", scripts=False)
         check(off and healthy and len(off["plots"]) == len(healthy["plots"]), "scripts off: other plots")
         check_page(browser, reports["healthy"], "phone_scripts_off", width=PHONE, scripts=False)
@@ -111,10 +111,10 @@ def main():
         for name in ("evil", "empty", "old", "long"):
             check_page(browser, reports[name], name)
         check_page(browser, reports["evil"], "evil_phone", width=PHONE)
-        # The checks themselves: a request and an error must be noticed.
+        # The checks themselves must detect a request and an error.
         for name, planted in (("request", "<img src='https://example.org/a.png'>"), ("error", "<script>throw new Error('planted')</script>")):
             console = browser.look(reports["healthy"], name, planted=planted)[1]
-            check(any("example.org" in line or "planted" in line for line in console), f"{name}: was not noticed: {console}")
+            check(any("example.org" in line or "planted" in line for line in console), f"{name}: was not detected: {console}")
     print("\n".join(faults[:40]))
     print(f"{len(reports)} reports, {len(faults)} faults")
     return 1 if faults else 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the files of `cleat report` for all fixture runs: form, size, escapes, verdicts, CSV. Needs no browser.
-  tests/report/test_page.py CLEAT zoom|drawings      as the program was built: with dygraphs, or without"""
+  tests/report/test_page.py CLEAT zoom|drawings      whether the program was built with dygraphs or without"""
 # ctest: quick
 import csv
 import fcntl
@@ -27,7 +27,7 @@ def check(good, text):
 
 
 class Page(html.parser.HTMLParser):
-    """Checks nesting and links while it reads; keeps text, scripts, ids and figures."""
+    """Checks nesting and links while reading; keeps text, scripts, ids and plots."""
 
     def __init__(self, name, source):
         super().__init__(convert_charrefs=True)
@@ -96,7 +96,7 @@ def read_page(path, name):
     check("url(" not in styles and "@import" not in styles, f"{name}: the style loads something")
     check("sourceMappingURL" not in source, f"{name}: names a source map")
     check("default-src 'none'" in source, f"{name}: no content security policy")
-    check(not re.search(r'(?:d|cx|cy|x|y|points|style)="[^"]*(?:nan|inf)\b', source), f"{name}: a coordinate that is no number")
+    check(not re.search(r'(?:d|cx|cy|x|y|points|style)="[^"]*(?:nan|inf)\b', source), f"{name}: a coordinate is not a number")
     page = Page(name, source)
     page.text = re.sub(r"\s+", " ", "".join(page.words))
     page.data = json.loads(page.json)
@@ -109,7 +109,7 @@ def read_page(path, name):
 
 
 def check_verdicts(pages):
-    """What the first screen says."""
+    """The contents of the first screen."""
     expected = {"healthy": (["Finished", "Good utilisation"], "train.epochs="),
                 "loader": (["Finished", "Loader-bound"], "cleat find-workers profiles/resnet.ini --write"),
                 "launch": (["Finished", "Launch-bound"], "train.effective_batch_size=256"),
@@ -138,7 +138,7 @@ def check_verdicts(pages):
                  "masks": ["last frame, channel count"], "beaten": ["not better than 0.95: always"], "busy_loader": ["It also lost time: other processes 2"], "evaluates": ["20 of 20 epochs", "evaluations 13 %"]}
     for name, texts in sentences.items():
         for text in texts:
-            check(text in pages[name].text, f"{name}: does not say '{text}'")
+            check(text in pages[name].text, f"{name}: does not contain '{text}'")
     check("Target: 80 to 95 %" in pages["healthy"].text, "healthy: no target of the device's memory")
     check("more memory allows" not in pages["busy_cpu"].text, "busy_cpu: a target for the memory of the host")
 
@@ -159,7 +159,7 @@ def check_series(page):
 
 
 def check_escapes(page, source):
-    check(make_runs.EVIL in page.text, "evil: the text is not shown as it is")
+    check(make_runs.EVIL in page.text, "evil: the text is changed")
     check("b" not in page.tags or source.count("<b>\"quoted\"") == 0, "evil: a tag came from a file")
     check("example.org" not in source and "localhost" not in source, "evil: an image from elsewhere")
     check("onerror" not in source, "evil: an attribute from a file")
@@ -200,16 +200,16 @@ def check_compare(cleat, folder):
     check("train.learning_rate0.0020.0040.002" in page.text.replace(" ", ""), "compare: the learning rates")
     check("train.effective_batch_size" not in page.text, "compare: a setting that does not differ")
     check(len(page.data[0]["lines"]) == 6, f"compare: {len(page.data[0]['lines'])} lines of the loss")
-    check(len({line["colour"] for line in page.data[0]["lines"]}) == 3, "compare: colours do not tell the runs apart")
+    check(len({line["colour"] for line in page.data[0]["lines"]}) == 3, "compare: the runs have equal colours")
     report(cleat, folder, ["series", "worse_series"], "--out", str(folder / "two.html"))
     page = read_page(folder / "two.html", "compare")
-    check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: hides that a run is beaten")
+    check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: a run below the baseline is hidden")
     names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
     check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")
 
 
 def check_commands(cleat, pages):
-    """Commands that the report itself proposes name commands and settings that exist. Hints bring their own commands."""
+    """Commands that the report itself suggests have existing names and settings. Hints have their own commands."""
     help_text = subprocess.run([cleat, "--help"], capture_output=True, text=True).stdout
     settings, section = set(), ""
     for line in subprocess.run([cleat, "train", "--help-profile"], capture_output=True, text=True).stdout.splitlines():
@@ -235,7 +235,7 @@ def check_running(cleat, folder):
 
 
 def check_cut_files(cleat, folder):
-    """Every file cut off at any place, or damaged, still gives a page."""
+    """Every file truncated at any place, or damaged, still gives a page."""
     for name in ("metrics.jsonl", "system.jsonl", "examples.json", "profile-S000008.json", "resolved.ini"):
         path = folder / "healthy" / name
         whole = path.read_bytes()
@@ -263,12 +263,12 @@ def main():
         check_verdicts(pages)
         check_commands(cleat, pages)
         check_series(pages["long"])
-        check(seconds["long"] < 20, f"long: {seconds['long']:.1f} s")  # about 0.5 s; this only catches what is quadratic
+        check(seconds["long"] < 20, f"long: {seconds['long']:.1f} s")  # about 0.5 s; this only detects quadratic algorithms
         check_escapes(pages["evil"], (folder / "evil" / "report.html").read_text())
         check(pages["rna"].drawn.count("rna") == 6 and pages["masks"].drawn.count("mask") == 6 and pages["series"].drawn.count("series") == 4, "examples are missing")
         check(pages["masks"].drawn.count("tags") == 1 and pages["masks"].drawn.count("tokens") == 1, "masks: no words, or no tokens")
         check("roofline" in pages["healthy"].drawn, "healthy: no roofline")
-        check("1 damaged line" not in pages["killed"].text, "killed: the incomplete last line is no damage")
+        check("1 damaged line" not in pages["killed"].text, "killed: the incomplete last line counts as damage")
         check_csv(folder)
         check_compare(cleat, folder)
         check_running(cleat, folder)

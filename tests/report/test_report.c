@@ -1,4 +1,4 @@
-/* Parts of the report: no spike is lost by reduction, texts of files cannot break the page, ticks are round. */
+/* Parts of the report: reduction keeps spikes, texts from files cannot break the page, ticks are round. */
 /* ctest: quick */
 #include "cleat/report.h"
 
@@ -85,7 +85,7 @@ static void short_lines_are_whole(void **state) {
     reduced = reduce(0, LIMIT);
     assert_int_equal(reduced.count, 0);
     cleat_reduced_line_free(&reduced);
-    reduced = reduce(LIMIT + 1, 6); /* few, uneven bins */
+    reduced = reduce(LIMIT + 1, 6); /* few uneven bins */
     assert_true(reduced.count <= 6);
     cleat_reduced_line_free(&reduced);
 }
@@ -101,7 +101,7 @@ static void texts_are_escaped(void **state) {
     (void)state;
     assert_html("</script><b a=\"1\" b='2'>&amp;", "&lt;/script&gt;&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;amp;");
     assert_html("é € 😀", "é € 😀");
-    assert_html("a\xff\xc3", "a\xEF\xBF\xBD\xEF\xBF\xBD"); /* no UTF-8 */
+    assert_html("a\xff\xc3", "a\xEF\xBF\xBD\xEF\xBF\xBD"); /* not UTF-8 */
     assert_html("\xc0\xbc\xed\xa0\x80",
                 "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* overlong, surrogate */
     assert_html("\x01\x1b[31m", "\xEF\xBF\xBD\xEF\xBF\xBD[31m");

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compiles everything with the compiler and the headers of the newest Debian, with warnings as errors. Nothing is run.
 #   tests/roots/newest.sh WORK [SUITE]
-#     WORK    folder for the packages and the system made of them; kept: a second call downloads nothing
-#     SUITE   of Debian (default trixie)
-# Needs root, for chroot, and apt-get; 120 MB of packages. Exit status 77: something of that is missing, or no network.
+#     WORK    folder for the packages and the system unpacked from them; kept, so a second call downloads nothing
+#     SUITE   Debian's suite (default trixie)
+# Needs root, for chroot, and apt-get; 120 MB of packages. Exit status 77: one of these is missing, or no network.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,13 +17,13 @@ skip() {
     exit 77
 }
 
-# The lists and archives of that release, apart from those of this machine; no package counts as installed.
+# The lists and archives of that release, separate from this machine's; no package counts as installed.
 apt_of_suite() {
     apt-get -q -o Dir::State="$work/apt" -o Dir::Cache="$work/apt" -o Dir::State::status=/dev/null -o Dir::Etc::sourceparts=- \
         -o Dir::Etc::sourcelist="$work/apt/sources.list" -o APT::Sandbox::User=root "$@"
 }
 
-# Unpacked, not installed: no script of a package runs, nothing is mounted.
+# Unpacked, not installed: no package scripts run, nothing is mounted.
 make_system() {
     local packages package
     [[ ! -f $root.done ]] || return 0
@@ -36,7 +36,7 @@ make_system() {
         skip "packages of $suite cannot be downloaded"
     # base-files first: /bin and /lib are links to folders of /usr
     for package in "$work"/apt/archives/base-files_*.deb "$work"/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
-    mknod -m 666 "$root/dev/null" c 1 3 || skip "no device file can be made here"
+    mknod -m 666 "$root/dev/null" c 1 3 || skip "device files cannot be created here"
     touch "$root.done"
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs tools/quickstart.sh and tools/test.sh quick in a bare system of another release: what a user meets right after installing it.
+# Runs tools/quickstart.sh and tools/test.sh quick in a bare system of another release, as right after its installation.
 #   tests/roots/run.sh WORK SUITE root|user
-#     WORK      folder for the systems and their packages; kept, so that a second call downloads nothing (1 GB a suite)
+#     WORK      folder for the systems and their packages; kept, so a second call downloads nothing (1 GB per suite)
 #     SUITE     bullseye, bookworm, trixie (Debian 11, 12, 13), jammy, noble (Ubuntu 22.04, 24.04)
 #     root|user who runs the two commands; the user has sudo without a password
 # Requires root, debootstrap and network; takes 7 to 10 minutes on 2 cores. Logs: WORK/SUITE-WHO.log.
-# Debian 11 has CMake 3.18: there tools/setup.sh must refuse before it installs anything, and accept the cmake of pip.
+# Debian 11 has CMake 3.18: tools/setup.sh must refuse it before installing anything, and accept pip's cmake.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,25 +20,25 @@ fail() {
     exit 1
 }
 
-# The essential packages, and those needed to fetch cleat and to become root.
+# The essential packages, and those required to fetch cleat and to become root.
 make_bare_system() {
     local bare=$work/$suite mirror=http://deb.debian.org/debian components=main script=/usr/share/debootstrap/scripts
     [[ ! -f $bare.done ]] || return 0
     if [[ $suite =~ ^(jammy|noble)$ ]]; then
         mirror=http://archive.ubuntu.com/ubuntu components=main,universe
-        script+=/gutsy # what debootstrap has for every later release of Ubuntu
+        script+=/gutsy # debootstrap's script for all later releases of Ubuntu
     else
         script+=/sid
     fi
     rm -rf --one-file-system "$bare"
     mkdir -p "$work/packages"
-    # Debian has no keys of Ubuntu: the system is thrown away after the test.
+    # Debian lacks Ubuntu's keys; the system is deleted after the test.
     debootstrap --no-check-gpg --variant=minbase --cache-dir="$work/packages" --components="$components" --include=ca-certificates,git,sudo \
         "$suite" "$bare" "$mirror" "$script" >"$log" 2>&1 || fail "debootstrap failed: its log is $log"
     touch "$bare.done"
 }
 
-# The name server and the certificates of this machine; a copy of the source, without what git ignores.
+# This machine's name server and certificates; a copy of the source without ignored files.
 make_system() {
     rm -rf --one-file-system "$root"
     cp -a --reflink=auto "$work/$suite" "$root"
@@ -50,7 +50,7 @@ make_system() {
     inside root "chown -R $who: /cleat"
 }
 
-# inside WHO COMMAND: in the system, with separate namespaces for mounts and processes, and an empty environment.
+# inside WHO COMMAND: runs it in the system, with separate mount and process namespaces, and an empty environment.
 inside() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --pid --fork --kill-child bash -c '
@@ -58,7 +58,7 @@ inside() {
             exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin su - "$2" -c "$3"' _ "$root" "$1" "$2" </dev/null
 }
 
-# run WHAT COMMAND: as the user in question; its end is shown where it fails.
+# run WHAT COMMAND: runs it as $who; shows the end of its output if it fails.
 run() {
     local seconds=$SECONDS
     printf '\n== %s\n' "$2" >>"$log"
@@ -69,7 +69,7 @@ run() {
     printf '%s as %s: %s (%d s)\n' "$suite" "$who" "$1" $((SECONDS - seconds))
 }
 
-# A refusal costs seconds, names the way out and installs nothing; the way out works.
+# A refusal takes seconds, names a remedy and installs nothing; the remedy works.
 use_cmake_of_pip() {
     ! inside "$who" "cd /cleat && tools/setup.sh" >>"$log" 2>&1 || fail "$suite as $who: tools/setup.sh accepts CMake 3.18"
     tail -n 3 "$log" | grep -q 'pip install cmake' || fail "$suite as $who: tools/setup.sh does not name pip: the log is $log"

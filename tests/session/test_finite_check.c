@@ -1,4 +1,4 @@
-/* The finite check: the tensor it names, and its counts, in every storage type and both device shapes. */
+/* The finite check: the tensor that it names and its counts, in every storage type and both device shapes. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static void assert_names_x(rig *r) {
     assert_int_equal(r->anomaly.scan.first, r->anomaly.source_scan.first);
 }
 
-/* A single bad value at either end and in between, then many. */
+/* A single bad value at either end or in between, then many. */
 static void counts_are_right(int64_t n, cleat_dtype storage, bool cpu) {
     rig r;
     rig_open(&r, n, storage, cpu);
@@ -162,7 +162,7 @@ static void overflow_is_the_op_that_did_it(void **state) {
         }
 }
 
-/* The bad tensor belongs to a later node: that tensor is named, not the first node. */
+/* The bad tensor belongs to a later node: the check names that tensor, not the first node. */
 static void first_bad_tensor_is_named(void **state) {
     rig r;
     (void)state;

@@ -1,5 +1,5 @@
-/* Kernels that do one thing only: what they compute. Sizes of what is timed: against devices that are faster
- * than any real one. */
+/* Kernels that measure peaks: their results, and the sizes that are timed, with devices that are faster than
+ * any real one. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 
 /* --- sizes ----------------------------------------------------------------------------------------------------- */
 
-/* A device that takes a fixed time for a launch and computes at a fixed rate. */
+/* A device with a fixed launch time and a fixed rate. */
 typedef struct clock_device {
     double launch_seconds, flops, flops_of_size;
     int64_t fits; /* the largest size */
@@ -48,13 +48,13 @@ static void assert_within(double found, double expected, double part) {
     if (!(fabs(found - expected) <= part * expected)) fail_msg("%g instead of %g", found, expected);
 }
 
-/* An H200: 8 us a launch, of which a product of 2048 x 1024 x 256 takes 1.2 us at 900 TFLOP/s. */
+/* An H200: 8 us per launch; a product of 2048 x 1024 x 256 takes 1.2 us at 900 TFLOP/s. */
 static void a_launch_does_not_hide_a_fast_unit(void **state) {
     (void)state;
     enum { ANY = 1 << 30 };
     const double product = 2.0 * 1024 * 256;
     clock_device card = {8e-6, 900e12, product, ANY, 0};
-    const double once = peak_of(&card, 2048, 2048, 8e-6); /* the only size that was tried before 2026-11-27 */
+    const double once = peak_of(&card, 2048, 2048, 8e-6); /* the only size before 2026-11-27 */
     if (once > 0.15 * card.flops) fail_msg("%g at the first size", once);
     assert_within(peak_of(&card, 2048, ANY, 8e-6), card.flops, 0.05);
     clock_device slow = {10e-6, 1e11, product, ANY, 0}; /* a CPU: the first size is enough */
@@ -103,7 +103,7 @@ static void memory_is_measured_outside_of_the_cache(void **state) {
 
 enum { GROUPS = 3, MAX_ITEMS = 256, ROUNDS = 5 };
 
-/* What the work-items of one kernel sum up: sums [GROUPS * the work-items of a group]. */
+/* The sums of a kernel's work-items: sums [GROUPS * work-items per group]. */
 static void run_kernel(cleat_device *device, cleat_peak_kernel kernel, int32_t rounds, float *sums) {
     cleat_store *store = NULL;
     cleat_graph *graph = NULL;
@@ -147,7 +147,7 @@ static void an_empty_kernel_changes_nothing(void **state) {
     cleat_device_close(device);
 }
 
-/* What a work-item sums up in `count` vectors of sums, each of which takes the same number of steps. */
+/* The sum of one work-item in `count` vectors of sums with the same number of steps each. */
 static double f32_sum(const cleat_device_facts *facts, double item, int count) {
     const double a = 0.99 - 0.0001 * item, b = 0.51 + 0.001 * item;
     const double steps = ROUNDS * cleat_peak_flops(facts, CLEAT_PEAK_F32) / facts->work_group / facts->vector_width / 2;
@@ -160,7 +160,7 @@ static double f32_sum(const cleat_device_facts *facts, double item, int count) {
     return all;
 }
 
-/* The kernel has 6 vectors of sums, or 12 on a processor with AVX-512. */
+/* The kernel has 6 vectors of sums, or 12 on processors with AVX-512. */
 static void every_multiply_add_is_counted(void **state) {
     (void)state;
     static float sums[GROUPS * MAX_ITEMS];

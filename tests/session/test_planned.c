@@ -70,7 +70,7 @@ static void run_a_step(cleat_session *session) {
     if (status) fail_msg("%s", error.text);
 }
 
-/* Opens the fit of `request` and compares. Returns the planned bytes, or 0 if nothing fits. */
+/* Opens the fit of `request` and compares bytes. Returns the planned bytes, or 0 if nothing fits. */
 static int64_t open_and_compare(cleat_device *device, const cleat_fit_request *request) {
     cleat_session *session = NULL;
     cleat_error error = {0};

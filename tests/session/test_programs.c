@@ -1,5 +1,5 @@
 /* The number of OpenCL programs of a run: each costs 15 ms of every start with PoCL, and on a GPU half a
- * second or more of the first one. Plans and launches are data: no device is needed. */
+ * second or more of the first start. Plans and launches are data: no device. */
 /* ctest: quick no-memcheck */
 #include <dirent.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ typedef struct counts {
     size_t parts, programs;
 } counts;
 
-/* Checks that no two kernels of a program have the same name, and that none begins another's. */
+/* Checks that no kernel's name equals, or is a prefix of, another's in the same program. */
 static void check_names(const cleat_exec *exec) {
     const char *names[512];
     size_t programs[512], count = 0;
@@ -101,7 +101,7 @@ static void profiles_have_few_programs(void **state) {
         print_message("%-24s%s\n", entry->d_name, line);
     }
     closedir(folder);
-    assert_true(profiles >= 15 && most_parts > 2 * MOST); /* so that the limit is one */
+    assert_true(profiles >= 15 && most_parts > 2 * MOST); /* so the limit is tight */
 }
 
 int main(void) {

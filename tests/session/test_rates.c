@@ -44,7 +44,7 @@ static cleat_device *device_open(void) {
     return device;
 }
 
-/* Opens a separate device, and returns its peak allocation in *peak: 0 if nothing was measured. */
+/* Opens a separate device and sets *peak to its peak allocation: 0 if nothing was measured. */
 static cleat_rates rates_of(int64_t *peak) {
     cleat_device *device = device_open();
     cleat_rates rates = {0};
@@ -91,7 +91,7 @@ static void a_damaged_file_is_measured_again(void **state) {
     char flipped[256], longer[257];
     assert_true(size < sizeof flipped);
     memcpy(flipped, good, size);
-    flipped[0] = flipped[0] == '1' ? '2' : '1'; /* still a number, but not the one that was written */
+    flipped[0] = flipped[0] == '1' ? '2' : '1'; /* still a number, but not the written one */
     memcpy(longer, good, size);
     longer[size] = '\n';
     const struct {
@@ -102,14 +102,14 @@ static void a_damaged_file_is_measured_again(void **state) {
         assert_int_equal(cleat_file_write(path, bad[i].data, bad[i].size, NULL), CLEAT_OK);
         rates = rates_of(&peak);
         assert_plausible(&rates);
-        if (peak == 0) fail_msg("damage %zu was not noticed", i);
-        cleat_rates again = rates_of(&peak); /* the file has been repaired */
+        if (peak == 0) fail_msg("damage %zu was not detected", i);
+        cleat_rates again = rates_of(&peak); /* the file is repaired */
         assert_true(peak == 0 && again.flops == rates.flops);
     }
     cleat_free(good);
 }
 
-/* Rates as cached by a busy machine, or by one faster than any real one. */
+/* Rates as cached by a busy machine, or by one that is faster than any real machine. */
 static const cleat_rates busy = {.flops = 1e3, .bytes = 1e3, .launch_seconds = 1, .source = "measured"};
 static const cleat_rates fastest = {.flops = 1e18, .bytes = 1e18, .launch_seconds = 1e-12, .source = "measured"};
 
@@ -126,7 +126,7 @@ static cleat_rates rates_remeasured(void) {
     cleat_rates rates = {0};
     cleat_error error = {0};
     if (cleat_rates_remeasure(device, &rates, &error)) fail_msg("%s", error.text);
-    assert_true(cleat_device_peak(device) > 0); /* measured, whatever the cache holds */
+    assert_true(cleat_device_peak(device) > 0); /* measured, regardless of the cache */
     assert_int_equal(cleat_device_allocated(device), 0);
     cleat_device_close(device);
     return rates;

@@ -1,4 +1,4 @@
-/* The hill climb on the number of loader threads, with a simulated clock, loader and device. */
+/* Hill climbing on the number of loader threads, with a simulated clock, loader and device. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 
 enum { MIB = 1 << 20, MAX_CHANGES = 64 };
 
-/* A loader and a device. Each thread fills a batch in `fill` seconds; the device takes `step` for it, and
- * `contention` of it longer for each thread beside the first. The source delivers at most `source` batches a
- * second. */
+/* A loader and a device. Each thread fills a batch in `fill` seconds; the device takes `step` seconds, and
+ * longer by the share `contention` for each thread after the first. The source delivers at most `source`
+ * batches per second. */
 typedef struct machine {
     double fill, step, contention, source;
     cleat_worker_tuning tuning;
@@ -45,7 +45,7 @@ static double demand_of(const machine *m) {
     return 1 / (m->step * (1 + m->contention * (m->tuning.workers - 1)));
 }
 
-/* Trains for `seconds`, a tenth at a time. */
+/* Trains for `seconds`, in steps of a tenth. */
 static void run(machine *m, double seconds) {
     for (double end = m->now.seconds + seconds; m->now.seconds < end;) {
         const double supply = supply_of(m), demand = demand_of(m), rate = fmin(supply, demand), passed = 0.1;
@@ -82,7 +82,7 @@ static void assert_contains(const machine *m, const char *part) {
 
 static void climbs_until_the_device_is_fed(void **state) {
     (void)state;
-    machine m = make_machine(0.16, 0.026, 1, 16); /* 7 threads feed it */
+    machine m = make_machine(0.16, 0.026, 1, 16); /* 7 threads are enough */
     run(&m, 60);
     assert_int_equal(m.tuning.workers, 9); /* 1, 2, 3, 4, 6, 9 */
     assert_int_equal(m.changes, 5);
@@ -117,7 +117,7 @@ static void the_bounds_hold_and_are_said_once(void **state) {
 
 static void slow_steps_are_waited_for(void **state) {
     (void)state;
-    machine m = make_machine(4, 1, 1, 16); /* a batch in 4 s: no 16 in 5 s */
+    machine m = make_machine(4, 1, 1, 16); /* a batch takes 4 s: fewer than 16 in 5 s */
     run(&m, 29);
     assert_int_equal(m.changes, 0);
     run(&m, 2);
@@ -138,7 +138,7 @@ static void a_single_dry_hand_over_is_chance(void **state) {
 
 /* --- reversals ------------------------------------------------------------------------------------------------ */
 
-/* Checks that every change is undone by the next one, and that the time between attempts doubles. */
+/* Checks that each change is undone by the next, and that the time between attempts doubles. */
 static void assert_rarer_attempts(const machine *m, int start) {
     assert_true(m->changes >= 6 && m->changes <= 24);
     for (int i = 0; i < m->changes; ++i) assert_int_equal(m->became[i], i % 2 ? start : start + 1);
@@ -148,7 +148,7 @@ static void assert_rarer_attempts(const machine *m, int start) {
     }
 }
 
-/* On a CPU device the threads take the time of the kernels: dry falls, and so does the speed. */
+/* On a CPU device, threads take time from the kernels: the dry share falls, and so does the speed. */
 static void a_thread_that_slows_training_down_is_taken_back(void **state) {
     (void)state;
     machine m = make_machine(0.0201, 0.02, 1, 16);
@@ -162,7 +162,7 @@ static void a_thread_that_slows_training_down_is_taken_back(void **state) {
 static void a_thread_that_gains_nothing_is_taken_back(void **state) {
     (void)state;
     machine m = make_machine(0.1, 0.02, 3, 16);
-    m.source = 25; /* batches a second from a slow disk */
+    m.source = 25; /* batches per second from a slow disk */
     run(&m, 3600);
     assert_true(m.tuning.workers <= 4);
     if (m.tuning.workers == 3) assert_contains(&m, "no faster than with 3");
@@ -175,12 +175,12 @@ static void idle_threads_end(void **state) {
     run(&m, 59);
     assert_int_equal(m.changes, 0);
     run(&m, 1200);
-    assert_int_equal(m.tuning.workers, 5); /* busy for half of the time */
+    assert_int_equal(m.tuning.workers, 5); /* busy half of the time */
     assert_true(m.dry == 0);
     assert_contains(&m, "waited for no batch");
 }
 
-/* A thread that was taken away and is needed again is not taken away soon. */
+/* A thread that was removed and is needed again is not soon removed again. */
 static void lowering_backs_off(void **state) {
     (void)state;
     machine m = make_machine(0.02, 0.021, 2, 16);
@@ -193,7 +193,7 @@ static void lowering_backs_off(void **state) {
         m.fill = 0.02;
     }
     double closed = 0;
-    for (int i = 1; i + 1 < m.changes; i += 2) { /* from the raise to the next lowering */
+    for (int i = 1; i + 1 < m.changes; i += 2) { /* from the increase to the next decrease */
         const double now = m.when[i + 1] - m.when[i];
         assert_true(now >= closed);
         closed = now;
@@ -214,7 +214,7 @@ static void bounds(void **state) {
         {64, {.host_free = 0, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 64, "64 CPUs"},
         {1, {.host_free = 0, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 1, "1 CPU"},
         {0, {.host_free = 0, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 1, "1 CPU"},
-        /* 800 MiB: 100 slots, 2 of them held, 2 a thread */
+        /* 800 MiB: 100 slots, 2 of them held, 2 per thread */
         {64, {.host_free = 800LL * MIB, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 49, "800 MiB"},
         {64, {.host_free = 8LL * MIB, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 1, "8 MiB"},
         {200, {.host_free = 1LL << 40, .slot_bytes = MIB, .prefetch = 2, .held = 2, .most_slots = 256}, 127, "256"},

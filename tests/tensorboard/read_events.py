@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads TensorBoard event files without TensorBoard: own framing, CRC-32C and protobuf wire format.
+"""Reads TensorBoard event files without TensorBoard: framing, CRC-32C and protobuf wire format are implemented here.
   read_events.py FOLDER          prints a JSON summary of the folder's event files; fails on any fault in them
   read_events.py FOLDER RUN      also compares their scalars with metrics.jsonl and system.jsonl of the run folder RUN
   read_events.py --self-test     finds every flipped byte of a made-up file
 
-What a reader shows after a restart is imitated: the start of a session at a step drops that step and later ones.
+Restarts are handled as in TensorBoard: a session that starts at a step drops that step and later ones.
 If the package `tensorboard` can be imported, its EventAccumulator must show the same ("accumulator": true)."""
 import collections
 import json
@@ -109,7 +109,7 @@ class Series:
             else:
                 tensor = fields(one(value, 8))
                 plugin = one(fields(one(fields(one(value, 9)), 1)), 1)
-                require(one(tensor, 1) == 7 and plugin == b"text", f"{tag}: a tensor that is no text")
+                require(one(tensor, 1) == 7 and plugin == b"text", f"{tag}: a tensor that is not text")
                 self.texts[tag].append((step, one(tensor, 8).decode(), time))
 
 
@@ -123,7 +123,7 @@ def read(folder):
         first = True
         for body in frames(path.read_bytes()):
             if first:
-                require(one(fields(body), 3) == b"brain.Event:2", f"{path}: the first record is no version")
+                require(one(fields(body), 3) == b"brain.Event:2", f"{path}: the first record is not a version")
             first = False
             series.add(body)
         require(not first, f"{path}: empty")

@@ -1,5 +1,5 @@
-/* Event files: read back by read_events.py, which shares nothing with the writer and checks both checksums of each
- * record. */
+/* Event files: read back by read_events.py, which shares no code with the writer and checks both checksums of
+ * each record. */
 /* ctest: quick */
 #include "cleat/tensorboard.h"
 #include "core/clock.h"
@@ -50,7 +50,8 @@ static void write_file(const char *name, const char *text) {
     if (cleat_file_write(in_folder(name, path), text, strlen(text), &error) != CLEAT_OK) fail_msg("%s", error.text);
 }
 
-/* What read_events.py prints about the folder, compared with its metrics.jsonl if `compared`; NULL if it fails. */
+/* Returns what read_events.py prints about the folder, compared with metrics.jsonl if `compared`; NULL if it
+ * fails. */
 static cJSON *read_back(bool compared) {
     char command[1024];
     static char text[1 << 20];
@@ -107,7 +108,7 @@ static void values_are_read_back(void **state) {
     cJSON_Delete(summary);
 }
 
-/* Two files of the same second, and one after the clock was set back. */
+/* Two files in the same second, and one after the clock was set back. */
 static void later_files_sort_behind(void **state) {
     (void)state;
     char first[PATH * 6], second[PATH * 6];
@@ -133,7 +134,7 @@ static const char metrics[] =
     "{\"kind\":\"eval\",\"epoch\":1,\"step\":3,\"loss\":0.30000001}\n"
     "{\"kind\":\"train\",\"epoch\":0,\"st";
 
-/* The first process reached step 5, the second repeats step 3 and later ones. */
+/* The first process reaches step 5, the second repeats steps from 3. */
 static const char samples[] =
     "{\"kind\":\"start\",\"time\":1790000000.000,\"step\":0,\"pid\":1}\n"
     "{\"kind\":\"sample\",\"time\":1790000001.000,\"step\":1,\"epoch\":0.1,\"values\":{\"power\":55.5,\"clock\":null}}"
@@ -153,7 +154,7 @@ static void a_run_folder_is_converted(void **state) {
     write_file("metrics.jsonl", metrics);
     write_file("system.jsonl", samples);
     write_file("resolved.ini", "[run]\nseed = 3\n");
-    for (int again = 0; again < 2; ++again) { /* the second conversion takes the place of the first */
+    for (int again = 0; again < 2; ++again) { /* the second conversion replaces the first */
         if (cleat_tensorboard_convert(folder, folder, &report, &error) != CLEAT_OK) fail_msg("%s", error.text);
         assert_int_equal(report.records, 5 + 6);
         cJSON *summary = read_back(true);
@@ -170,7 +171,7 @@ static void a_run_folder_is_converted(void **state) {
     }
 }
 
-/* Without system.jsonl; the file is only the later steps after a start at one of them. */
+/* Without system.jsonl; after a start at a later step, the file has only the steps from there. */
 static void a_part_is_replayed(void **state) {
     (void)state;
     int64_t records = 0;
@@ -207,7 +208,7 @@ static void bad_folders_are_refused(void **state) {
 
 /* --- faults --------------------------------------------------------------------------------------------------- */
 
-/* A full disk: reported once; the file keeps whole records only. */
+/* A full disk is reported once; the file has whole records only. */
 static void a_full_disk_is_reported_once(void **state) {
     (void)state;
     const cleat_scalar one = {"x", 1};

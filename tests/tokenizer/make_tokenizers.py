@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the small tokenizers of tests/tokenizer/tokenizers: NAME.json by Hugging Face's tokenizers, NAME.ids with a line of
-JSON for each text: what the library makes of it. Run it in a virtual environment with tokenizers 0.23."""
+"""Writes the small tokenizers of tests/tokenizer/tokenizers: NAME.json by Hugging Face's tokenizers, NAME.ids with
+that library's result for each text, one line of JSON each. Run it in a virtual environment with tokenizers 0.23."""
 import base64
 import json
 import pathlib

@@ -1,5 +1,4 @@
-/* Tokenizers of published checkpoints: the ids that Hugging Face's tokenizers give, files that are damaged or
- * hostile, long texts. */
+/* Tokenizers of published checkpoints: ids equal Hugging Face's; damaged or hostile files; long texts. */
 /* ctest: quick no-memcheck */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +29,8 @@ static cleat_tokenizer *load(const char *path, bool lowercase) {
 
 /* --- ids ------------------------------------------------------------------------------------------------------ */
 
-/* Copies a JSON line with \u0000 in texts as U+F3A7, which expect_ids turns back: cJSON's strings end at zero bytes. */
+/* Copies a JSON line with \u0000 replaced by U+F3A7, because cJSON's strings end at zero bytes; expect_ids
+ * restores it. */
 static char *without_zeros(const char *line) {
     char *copy = strdup(line);
     for (char *at = copy; (at = strstr(at, "\\u0000")) != NULL;) memcpy(at, "\\uF3A7", 6);
@@ -160,7 +160,7 @@ static void add_word(void *user, const cleat_word *word) {
                                    word->bytes);
 }
 
-/* The words of words.c and those of the normaliser and the splitter must agree. */
+/* words.c must find the same words as the normaliser and the splitter. */
 static void compare_words(const char *text, size_t size, bool lowercase, cleat_split_state *state) {
     const cleat_word_rules rules = {.published = true, .lowercase = lowercase};
     const cleat_normaliser bert = {
@@ -267,7 +267,7 @@ static void pieces_are_shown_as_text(void **state) {
     expect_text(bytes, "\u0120the", " the");
     expect_text(bytes, "e", "e");
     expect_text(bytes, "\u010A", "\u010A"); /* a line feed is not printed */
-    expect_text(bytes, "\u00C3", "\u00C3"); /* nor half a character */
+    expect_text(bytes, "\u00C3", "\u00C3"); /* nor is half a character */
     expect_text(bytes, "<mask>", "<mask>");
     expect_text(spaces, "\u2581the", " the");
     expect_text(pieces, "##e", "##e");
@@ -347,7 +347,7 @@ static void damaged_models_are_errors(void **state) {
         cleat_tokenizer *tokenizer = NULL;
         cleat_error error = {0};
         assert_int_equal(cleat_file_write(path, data, cut, NULL), CLEAT_OK);
-        /* a file that ends between two pieces is a smaller vocabulary */
+        /* a file truncated between two pieces is a smaller vocabulary */
         if (cleat_tokenizer_load(path, false, &tokenizer, &error) != CLEAT_OK)
             assert_non_null(strstr(error.text, path));
         cleat_tokenizer_destroy(tokenizer);
@@ -383,7 +383,7 @@ static void deep_nesting_is_an_error(void **state) {
     cleat_string_free(&whole);
 }
 
-/* A file of a kilobyte whose every step doubles the text: 2^40 bytes. */
+/* A file of a kilobyte in which every step doubles the text, to 2^40 bytes. */
 static void steps_that_lengthen_a_text_without_end_are_an_error(void **state) {
     enum { STEPS = 40 };
     static const char *const steps[][2] = {
@@ -470,8 +470,8 @@ static void a_word_of_megabytes_takes_a_moment(void **state) {
     free(text);
 }
 
-/* As above: each token compared with all others is 2 * 10^10 comparisons. The second of two tokens of the
- * same content counts. */
+/* Comparing each token with all others would also take hours: 2 * 10^10 comparisons. Of two tokens with the
+ * same content, the second counts. */
 static void many_added_tokens_take_a_moment(void **state) {
     enum { TOKENS = 200000 };
     (void)state;
@@ -486,7 +486,7 @@ static void many_added_tokens_take_a_moment(void **state) {
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token7"), 9);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token199999"), TOKENS + 1);
     assert_int_equal(cleat_tokenizer_id(tokenizer, "token"), -1);
-    for (int i = 0; i < TOKENS; ++i) { /* each in the same time, whatever its place in the list */
+    for (int i = 0; i < TOKENS; ++i) { /* each in the same time, regardless of its position in the list */
         char name[32];
         snprintf(name, sizeof name, "token%d", i);
         assert_string_equal(cleat_tokenizer_piece(tokenizer, i + 2), name);
@@ -495,7 +495,7 @@ static void many_added_tokens_take_a_moment(void **state) {
     cleat_string_free(&json);
 }
 
-/* 100,000 names in a template, beside as many tokens: a search in the list for each takes minutes. */
+/* A template with 100,000 names, and as many tokens: a linear search for each would take minutes. */
 static void many_names_in_a_template_take_a_moment(void **state) {
     enum { NAMES = 100000 };
     (void)state;
@@ -514,7 +514,7 @@ static void many_names_in_a_template_take_a_moment(void **state) {
     cleat_token_counts framed;
     assert_int_equal(cleat_tokenizer_frame(tokenizer, &(cleat_ids){&text, 1}, NULL, 2, ids, NULL, &framed, &error),
                      CLEAT_OK);
-    assert_int_equal(ids[1], 1); /* of two with the same name the first, as cJSON finds it */
+    assert_int_equal(ids[1], 1); /* the first of two with the same name, as in cJSON */
     cleat_tokenizer_destroy(tokenizer);
     cleat_string_free(&json);
 }
@@ -535,7 +535,7 @@ static cleat_status encode_split(const char *expression, const char *text, size_
     return status;
 }
 
-/* An expression that reads to the end of the text for each word, in one word and in many; and one that does not. */
+/* An expression that reads to the end of the text for each word, in one word and in many, and one that does not. */
 static void the_limit_of_steps_belongs_to_the_text(void **state) {
     enum { SIZE = 1 << 13, WORD = 1 << 12 };
     static const char *const endless[] = {"a*b|a", "a*?b|a", "(?:a|a)*b|a", "a(?=a*b)|a", "(?:a+)*b|a"};
@@ -556,7 +556,7 @@ static void the_limit_of_steps_belongs_to_the_text(void **state) {
     free(text);
 }
 
-/* White space that a token takes is read once, though a token may begin in it; no token is as long as a text. */
+/* White space that a token absorbs is read once, although a token may begin in it; no token is as long as a text. */
 static void long_matches_of_tokens_take_a_moment(void **state) {
     enum { SIZE = 1 << 20, LONGEST = 1024 };
     (void)state;
@@ -588,7 +588,7 @@ static void long_matches_of_tokens_take_a_moment(void **state) {
     }
 }
 
-/* Sets of megabytes, and sets of which each character of a text is compared with thousands of ranges. */
+/* Sets of megabytes, and sets that compare each character of a text with thousands of ranges. */
 static void a_long_set_takes_a_moment(void **state) {
     enum { CHARACTERS = 1 << 21, RANGES = 5000 };
     (void)state;
@@ -603,13 +603,13 @@ static void a_long_set_takes_a_moment(void **state) {
     cleat_string_add(&set, "[");
     for (int i = 0; i < RANGES; ++i) cleat_string_add(&set, "\\\\u%04x", 0x400 + 2 * i);
     cleat_string_add(&set, "]*b|.");
-    char text[1 << 12]; /* of the last character of the set */
+    char text[1 << 12]; /* of the set's last character */
     for (size_t i = 0; i < sizeof text; i += 2) memcpy(text + i, "\xD0\x80", 2);
     assert_int_equal(encode_split(set.data, text, sizeof text, &count, &error), CLEAT_ERR_FORMAT);
     cleat_string_free(&set);
 }
 
-/* The matches that Hugging Face's tokenizers 0.23 find; and what PCRE2 would read in another way. */
+/* The matches of Hugging Face's tokenizers 0.23, including expressions that PCRE2 reads differently. */
 static void expressions_mean_what_oniguruma_reads(void **state) {
     static const char *const cases[][3] = {
         {"^a|b$", "ab\nab\n", "a|b|a|b"},

@@ -1,4 +1,4 @@
-/* WordPiece against tables computed with Python's unicodedata and the published steps of BertTokenizer. */
+/* WordPiece against tables from Python's unicodedata and the published steps of BertTokenizer. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void lower_case_strips_accents(void **state) {
         {"\xD7\xA9\xD7\x81\xD6\xB8", "\xD7\xA9"},                       /* Hebrew points */
         /* Devanagari: this vowel is Mc and is kept */
         {"\xE0\xA4\x95\xE0\xA4\xBF", "\xE0\xA4\x95 ##\xE0\xA4\xBF"},
-        /* marks other than Mn are put in canonical order */
+        /* marks other than Mn get canonical order */
         {"\xF0\x9D\x85\x98\xF0\x9D\x85\xAD\xF0\x9D\x85\xA5", "\xF0\x9D\x85\x98 ##\xF0\x9D\x85\xA5 ##\xF0\x9D\x85\xAD"},
         {"\xF0\x9D\x85\x9F", "\xF0\x9D\x85\x98 ##\xF0\x9D\x85\xA5"}, /* a half note: head and stem */
     };
@@ -277,7 +277,7 @@ static void long_words_are_unknown(void **state) {
     cleat_tokenizer_destroy(cased);
 }
 
-/* A letter with more accents than the stack buffer holds. */
+/* A letter with more accents than fit the stack buffer. */
 static void towers_of_accents(void **state) {
     (void)state;
     enum { ACCENTS = 5000 };
@@ -327,7 +327,7 @@ static void tokens_know_their_bytes(void **state) {
     cleat_tokenizer *lower = vocab_tokenizer("un ##able cafe ##s ! \xE4\xB8\xAD", true);
     check_tokens(lower, " unable!\xE4\xB8\xAD zz",
                  (cleat_token[]){{5, 1, 3, 0}, {6, 3, 7, 0}, {9, 7, 8, 1}, {10, 8, 11, 2}, {1, 12, 14, 3}}, 5);
-    /* The accent belongs to the range of the piece, and so does a removed character inside it. */
+    /* The piece's range includes the accent and a removed character inside it. */
     check_tokens(
         lower,
         "CAF\xC3\x89S cafe\xCC\x81s c\xE2\x80\x8B"
@@ -488,8 +488,7 @@ static void bert_gives_the_known_ids(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* Hashes the ids of every line of a file: FNV-1a over the ids, four bytes each, with -1 at the end of a
- * line. */
+/* Hashes the ids of every line of a file: FNV-1a over ids of four bytes each, with -1 at the end of a line. */
 static void hash_lines(const cleat_tokenizer *tokenizer, const char *path, size_t *total, uint64_t *hash) {
     static cleat_token tokens[4096];
     char *data = NULL;

@@ -1,4 +1,4 @@
-/* Configuration files beside a published tokenizer: what changes its ids, what is named, and what is refused. */
+/* Configuration files beside a published tokenizer: what changes ids, what is logged, and what is refused. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void remove_files(const char *folder) {
     }
 }
 
-/* Loads the folder's tokenizer and collects what is logged. */
+/* Loads the folder's tokenizer and captures the log. */
 static cleat_tokenizer *load_logged(const char *folder, cleat_string *logged) {
     *logged = (cleat_string){0};
     cleat_set_log(collect_log, logged, CLEAT_LOG_INFO);
@@ -59,8 +59,8 @@ static cleat_tokenizer *load_logged(const char *folder, cleat_string *logged) {
     return tokenizer;
 }
 
-/* As in transformers, whose classes of BERT rebuild the normaliser of a tokenizer.json; the text of
- * tokenizer.json, which checkpoints hold, says the same. */
+/* As in transformers, whose BERT classes rebuild the normaliser of a tokenizer.json. The text of
+ * tokenizer.json in checkpoints has the same rules. */
 static void tokenizer_config_has_the_last_word(void **state) {
     static const struct {
         const char *config, *network;
@@ -101,8 +101,8 @@ static void tokenizer_config_has_the_last_word(void **state) {
     rmdir(folder);
 }
 
-/* Settings of published folders (those that transformers 5.24 and 4.57 save, and of the hub) are no news;
- * what is not followed is named. */
+/* Settings of published folders (as saved by transformers 5.24 and 4.57, and on the hub) are not logged;
+ * unsupported ones are. */
 static void members_in_vain_are_named(void **state) {
     static const struct {
         const char *fixture, *config, *logged;
@@ -157,7 +157,7 @@ static void members_in_vain_are_named(void **state) {
     rmdir(folder);
 }
 
-/* Older files do not hold the rules of a class; each kind is read as that of the classes that it usually has. */
+/* Older files lack the rules of a class: each kind is read as that of its usual classes. */
 static void older_files_of_another_class_are_refused(void **state) {
     enum { VOCABULARY, MERGES, PIECES };
     static const struct {

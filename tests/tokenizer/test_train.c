@@ -1,4 +1,4 @@
-/* Training of vocabularies on a corpus. */
+/* Trains vocabularies on a corpus. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,9 +41,8 @@ static void check_pieces(const cleat_text_view *texts, size_t n, cleat_tokenizer
 }
 
 /* Computed by hand from low 5, lower 2, newest 6, widest 3. Ids: e 5, ..., r 14, ##e 15, ##w 16, ##s 17, ...,
- * ##r 22. (##e, ##s) and (##s, ##t) occur 9 times: the pair of smaller ids is merged first. Then ##es ##t 9;
- * of the pairs with count 7 l ##o, lo ##w; of those with count 6 n ##e and then, because ##w is older than
- * ne, ##w ##est. */
+ * ##r 22. (##e, ##s) and (##s, ##t) occur 9 times: the pair of smaller ids is merged first. Then ##es ##t,
+ * 9 times; l ##o and lo ##w, 7 times; with count 6, n ##e and then, because ##w is older than ne, ##w ##est. */
 static void merges_follow_the_counts(void **state) {
     (void)state;
     const cleat_text_view texts[] = {view("low low low low low lower LOWER newest newest newest"),
@@ -62,7 +61,7 @@ static void characters_may_be_limited(void **state) {
     (void)state;
     const cleat_text_view texts[] = {view("ab ab ab ac ac b c"), view("[SEP] [CLS]ab")};
     check_pieces(texts, 2, (cleat_tokenizer_training){.vocabulary_size = 100}, "a b c ##b ##c ab ac");
-    /* without c, "ac" takes no part in merging */
+    /* without c, "ac" is not merged */
     check_pieces(texts, 2, (cleat_tokenizer_training){.vocabulary_size = 100, .character_limit = 2}, "a b ##b ab");
     check_pieces(texts, 2, (cleat_tokenizer_training){.vocabulary_size = 100, .min_count = 1}, "a b c ##b ##c ab ac");
 }
@@ -83,7 +82,7 @@ static void normalised_like_the_texts_to_come(void **state) {
     check_pieces(texts, 1, (cleat_tokenizer_training){.vocabulary_size = 100}, "\xC3\x89");
 }
 
-/* A corpus of generated words, the frequent ones short. */
+/* A corpus of generated words; frequent ones are short. */
 enum { TEXTS = 300, TEXT_BYTES = 200 };
 
 static void make_corpus(char (*memory)[TEXT_BYTES], cleat_text_view *texts) {

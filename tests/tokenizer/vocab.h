@@ -4,9 +4,9 @@
 
 #include "cleat/tokenizer.h"
 
-/* The path of the one vocabulary file, unique to this process. */
+/* The path of the single vocabulary file, unique to this process. */
 const char *vocab_path(void);
-/* Writes bytes to that file and returns its path. */
+/* Writes bytes to this file and returns its path. */
 const char *vocab_write(const char *data, size_t size);
 /* Creates a tokenizer of [PAD] [UNK] [CLS] [SEP] [MASK] and these pieces, separated by spaces, from id 5. */
 cleat_tokenizer *vocab_tokenizer(const char *pieces, bool lowercase);

@@ -1,5 +1,5 @@
-/* The analysis of a recording whose times are made up: sums, gaps, roofs and memory are exact; memory that
- * runs out is reported. */
+/* The analysis of a recording with made-up times: sums, gaps, roofs and memory are exact; out of memory is
+ * reported. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static int open_session(void **state) {
     const cleat_session_spec spec = {
         .device = r.device, .profile = r.profile, .model = r.model, .buckets = &bucket, .n_buckets = 1};
     ok(cleat_session_create(&spec, &r.session, &error), &error);
-    /* threads that still build programs would take the allocations that a test lets fail */
+    /* threads that still build programs would take the allocations that a test makes fail */
     for (size_t i = 0; i < r.session->exec->program_count; ++i) {
         cl_program program;
         ok(cleat_programs_get(r.session->exec->programs, i, &program, &error), &error);
@@ -72,7 +72,7 @@ static int close_session(void **state) {
 
 /* --- a recording ---------------------------------------------------------------------------------------------- */
 
-/* A command that begins `gap` after the one before and was enqueued `ahead` earlier. */
+/* A command that begins `gap` after the previous one and was enqueued `ahead` earlier. */
 static void add(cleat_command_kind kind, size_t graph, const void *subject, uint64_t gap, uint64_t ahead) {
     assert_true(r.recorder.count < MAX_COMMANDS);
     cleat_command *command = &r.commands[r.recorder.count++];
@@ -89,7 +89,7 @@ static void add(cleat_command_kind kind, size_t graph, const void *subject, uint
     if (kind != CLEAT_COMMAND_UPLOAD) r.now += RUN; /* the other queue */
 }
 
-/* `first_gap` stands before the first kernel, GAP before all others. */
+/* `first_gap` precedes the first kernel, GAP all others. */
 static void add_graph(size_t graph, uint64_t first_gap, uint64_t ahead, bool counts) {
     const cleat_binder *binder = &r.session->exec->graphs[graph].binder;
     for (size_t i = 0; i < binder->count; ++i) {
@@ -100,9 +100,8 @@ static void add_graph(size_t graph, uint64_t first_gap, uint64_t ahead, bool cou
     }
 }
 
-/* A warm-up step, an active one, and an active one after a pause of the trainer. The update of the first
- * active step begins late: its enqueueing took the host so long; that of the second one was enqueued in
- * time. */
+/* A warm-up step, an active one, and an active one after a pause of the trainer. The first active step's
+ * update begins late because the host enqueued it late; the second's was enqueued in time. */
 static void make_recording(void) {
     const size_t train = r.session->work->train[0].index, update = r.session->work->update.index;
     r.recorder = (cleat_recorder){.commands = r.commands};
@@ -167,7 +166,7 @@ static void test_sums(void **state) {
     assert_true(calls == (double)r.kernels);
     expect_seconds(kernels, 1e-9 * RUN * (double)r.kernels);
     expect_seconds(analysis.parts[CLEAT_PART_COPIES], 1e-9 * 2 * RUN);
-    expect_seconds(analysis.parts[CLEAT_PART_IDLE], gaps); /* the pause is none: the step begins after it */
+    expect_seconds(analysis.parts[CLEAT_PART_IDLE], gaps); /* the pause does not count: the step begins after it */
     expect_seconds(analysis.seconds, parts);
     size_t forward = r.session->work->train[0].graph->forward_nodes, launches = 0;
     const size_t *first = r.session->exec->graphs[r.session->work->train[0].index].first;
@@ -188,7 +187,7 @@ static void test_gaps(void **state) {
     cleat_analysis_clear(&analysis);
 }
 
-/* The roof of a kernel: its node's work at the rates, however often it runs. */
+/* The roof of a kernel: its node's work at the device rates, for any number of runs. */
 static void test_roofs(void **state) {
     (void)state;
     make_recording();
@@ -215,7 +214,7 @@ static void test_roofs(void **state) {
     cleat_analysis_clear(&analysis);
 }
 
-/* Commands without times are counted; without any there is no profile. */
+/* Commands without times are counted; without any times there is no profile. */
 static void test_no_times(void **state) {
     (void)state;
     cleat_analysis analysis;
@@ -239,7 +238,7 @@ static char *trace_of(const cleat_analysis *analysis, cleat_trace_counts *counts
     return json;
 }
 
-/* Kernels that overlap by the timer's resolution stay on their track, others go to a second one. */
+/* Kernels that overlap by the timer's resolution stay on their track; others move to a second one. */
 static void test_trace_of_overlaps(void **state) {
     (void)state;
     cleat_trace_counts counts = {0};
@@ -276,7 +275,7 @@ static void test_names_become_utf8(void **state) {
     cleat_analysis_clear(&analysis);
 }
 
-/* Every allocation fails once; no file is written in parts. */
+/* Each allocation fails once; no partial file is written. */
 static void test_memory_runs_out(void **state) {
     (void)state;
     cleat_error error = {0};

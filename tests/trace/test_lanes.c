@@ -1,4 +1,4 @@
-/* Lanes: whatever the intervals, those of a lane are apart or nested, and none moves more than the resolution. */
+/* Lanes: a lane's intervals are disjoint or nested, and none moves by more than the resolution. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static cleat_lanes assign(cleat_interval *intervals, size_t count, int64_t resol
     return lanes;
 }
 
-/* The result for the interval that was number `index`. */
+/* The result for the interval with the original number `index`. */
 static const cleat_interval *find(const cleat_interval *intervals, size_t count, size_t index) {
     for (size_t i = 0; i < count; ++i)
         if (intervals[i].index == index) return &intervals[i];

@@ -1,4 +1,4 @@
-/* A recorded training run: the right steps, the same bits, tables that add up, and device and host set back. */
+/* A recorded training run: the right steps, the same bits, consistent tables, and device and host restored. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -30,14 +30,14 @@ static cJSON *read_summary(const tiny *t, const char *name) {
     size_t size;
     char *text = tiny_read(tiny_path(t, name, path), &size);
     cJSON *json = cJSON_Parse(text);
-    if (!json) fail_msg("%s is no JSON", name);
+    if (!json) fail_msg("%s is not JSON", name);
     cleat_free(text);
     return json;
 }
 
 static double number(const cJSON *json, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
-    if (!cJSON_IsNumber(item)) fail_msg("'%s' is no number", name);
+    if (!cJSON_IsNumber(item)) fail_msg("'%s' is not a number", name);
     return item->valuedouble;
 }
 
@@ -62,7 +62,7 @@ static void test_steps_and_bits(void **state) {
     assert_false(has_file(t, "plain/profile-S000003.txt"));
 }
 
-/* Epochs end within the cycle: evaluations and checkpoints between its steps are not part of them. */
+/* Epochs end within the cycle: evaluations and checkpoints between its steps are not recorded. */
 static void test_sums(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_OK, t, "long", SET("train.epochs=3", "run.trace=wait=0,warmup=1,active=6"), false, 0);
@@ -126,7 +126,7 @@ static void refuse_times(void *user, cleat_device *device) {
     device->fail_timed_queue = true;
 }
 
-/* A device that does not time its commands trains on without a profile; a run that only profiles ends. */
+/* On a device without command times, training continues without a profile; a run that only profiles ends. */
 static void test_device_without_times(void **state) {
     const tiny *t = *state;
     char out[TINY_PATH];

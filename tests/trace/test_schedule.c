@@ -1,4 +1,4 @@
-/* The schedule of the tracer: what is parsed, what is refused, and which steps are recorded. */
+/* The tracer's schedule: what is parsed, what is refused, and which steps are recorded. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void expect_refusal(const char *text, const char *says) {
     cleat_tracer_schedule schedule = {.wait = 77};
     cleat_error error;
     assert_int_equal(cleat_tracer_schedule_parse(text, &schedule, &error), CLEAT_ERR_ARGUMENT);
-    if (!strstr(error.text, says)) fail_msg("'%s': \"%s\" does not say \"%s\"", text, error.text, says);
+    if (!strstr(error.text, says)) fail_msg("'%s': \"%s\" does not contain \"%s\"", text, error.text, says);
     assert_int_equal(schedule.wait, 77);
 }
 

@@ -1,4 +1,4 @@
-/* Examples of families against the files of their data, which are read here without the library's readers. */
+/* Compares examples of families with their data files, read without the library's readers. */
 #include "families_examples.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "core/memory.h"
 #include "data/image/file.h"
 
-/* What is checked. */
+/* The run under test. */
 typedef struct shown {
     const tiny *t;
     const char *data;
@@ -104,7 +104,7 @@ static void assert_predicts_a_class(const shown *s, const cJSON *example) {
     assert_true(confidence > 1.0 / (labels_of(s) + 1) && confidence <= 1);
 }
 
-/* Finds the row `id` of a table id,"text",class, and undoes its quotes. */
+/* Finds the row `id` of a table id,"text",class, and unquotes it. */
 static void find_row(const char *file, const char *id, char *text, char *class) {
     char start[64];
     snprintf(start, sizeof start, "\n%s,\"", id);
@@ -143,7 +143,7 @@ static void check_texts(const shown *s) {
         }
     }
     assert_matrix_gives_accuracy(s, samples);
-    const double right = count_class(val, most); /* F1 of this class; the two others have 0 */
+    const double right = count_class(val, most); /* F1 of this class; the other two have 0 */
     assert_baseline(s, "macro_f1", 2 * right / (right + samples) / 3, true, most);
     for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
         const cJSON *example = cJSON_GetArrayItem(s->examples, i);
@@ -183,7 +183,7 @@ static void check_tags(const shown *s) {
             assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(shown_words, w)), word);
             assert_string_equal(cJSON_GetStringValue(cJSON_GetArrayItem(member(example, "truth"), w)), tag);
         }
-        assert_int_equal(*line, '\n'); /* the sentence ends here, too */
+        assert_int_equal(*line, '\n'); /* the sentence also ends here */
         assert_int_equal(cJSON_GetArraySize(member(example, "prediction")), cJSON_GetArraySize(shown_words));
     }
     cleat_free(val);
@@ -195,7 +195,7 @@ static const char *text_at(const cJSON *array, int index) {
     return cJSON_GetStringValue(cJSON_GetArrayItem(array, index));
 }
 
-/* Tokens that are chosen in a line of a word again and again. */
+/* Chosen tokens in a line that repeats one word. */
 static double chosen_in(const char *line, const char *end) {
     double words = 1;
     for (; line < end; ++line) words += *line == ' ';
@@ -213,7 +213,7 @@ static double count_chosen(const char *lines, const char *word) {
     return count;
 }
 
-/* Always guessing the token that is chosen most often in training. */
+/* Always guesses the token chosen most often in training. */
 static void check_frequencies(const shown *s, const char *val) {
     char *train = data_file(s, "train.txt"), word[64], most[64] = "";
     for (const char *line = train; *line; line = strchr(line, '\n') + 1) {
@@ -224,7 +224,7 @@ static void check_frequencies(const shown *s, const char *val) {
     cleat_free(train);
 }
 
-/* Every word of a line is the same. */
+/* All words of a line are equal. */
 static void check_masked(const shown *s) {
     char *lines = data_file(s, "val.txt"), word[64];
     assert_true(cJSON_IsNull(member(s->json, "confusion")));
@@ -261,7 +261,7 @@ static int sextet(char c) {
     return (int)(strchr(digits, c) - digits);
 }
 
-/* The PNG of a data URI, read as a file. */
+/* The PNG of a data URI, read through a file. */
 static cleat_image decode_image(const shown *s, const cJSON *example, const char *name, int64_t height, int64_t width) {
     char path[TINY_PATH];
     const char *uri = string_of(example, name), *at = strchr(uri, ',') + 1;
@@ -294,7 +294,7 @@ static void check_stripes(const shown *s) {
     assert_string_equal(label(s, 0), "across");
     assert_string_equal(label(s, 1), "down");
     assert_matrix_gives_accuracy(s, 20);
-    assert_baseline(s, "accuracy", 0.5, true, "across"); /* of two equal classes, the first */
+    assert_baseline(s, "accuracy", 0.5, true, "across"); /* the first of two equal classes */
     for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
         const cJSON *example = cJSON_GetArrayItem(s->examples, i);
         const char *name = string_of(example, "name"), *truth = string_of(example, "truth");
@@ -308,8 +308,7 @@ static void check_stripes(const shown *s) {
 
 /* --- masks ---------------------------------------------------------------------------------------------------- */
 
-/* Intersection over union of two images of masks; their sums are added to counts: both, truth only,
- * prediction only. */
+/* Intersection over union of two mask images; adds to counts: both, truth only, prediction only. */
 static double iou_of(const cleat_image *truth, const cleat_image *prediction, double counts[3]) {
     double here[3] = {0};
     for (int64_t i = 0; i < truth->height * truth->width; ++i) {
@@ -323,7 +322,7 @@ static double iou_of(const cleat_image *truth, const cleat_image *prediction, do
     return here[0] / (here[0] + here[1] + here[2]);
 }
 
-/* Whether cell (row, column) of the map of a day is at the front (make_fronts). */
+/* Whether cell (row, column) of a day's map is at the front (make_fronts). */
 static bool is_front(int day, int64_t row, int64_t column) {
     return (column + 64 - day - row / 4) % 16 < 3;
 }
@@ -332,7 +331,7 @@ static void assert_is_map(const cleat_image *image, int day) {
     for (int64_t i = 0; i < 256; ++i) assert_int_equal(image->pixels[i] > 0, is_front(day, i / 16, i % 16));
 }
 
-/* All samples of the validation data are shown, so their counts are those of the matrix. */
+/* All validation samples are shown, so their counts equal the matrix. */
 static void check_masks(const shown *s, int64_t side, int samples, bool maps) {
     double counts[3] = {0}, pixels = (double)(side * side * samples);
     assert_int_equal(cJSON_GetArraySize(s->examples), samples);
@@ -366,7 +365,7 @@ static void check_masks(const shown *s, int64_t side, int samples, bool maps) {
     assert_close(cell(s, 0, 1), counts[2], 0);
     assert_close(row_sum(s, 0) + row_sum(s, 1), pixels, 0);
     assert_close(counts[0] / (counts[0] + counts[1] + counts[2]), cleat_metrics_get(s->best, "iou"), 1e-12);
-    if (maps) /* of 3 columns, 2 are there the day before: 2 of 4 in either */
+    if (maps) /* 2 of the 3 columns were set on the previous day: 2 of 4 in the union */
         assert_baseline(s, "iou", 0.5, true, "persistence");
     else
         assert_baseline(s, "iou", (counts[0] + counts[1]) / pixels, true, "every pixel");
@@ -394,10 +393,10 @@ static void assert_values(const cJSON *array, const waves *w, int first, int cou
     for (int i = 0; i < count; ++i) assert_close(item(array, i), w->values[first + i][column], 1e-4);
 }
 
-/* The validation rows are the tenth before the last tenth. */
+/* The validation rows are the second to last tenth. */
 enum { TEST_ROWS = ROWS / 10, END = ROWS - TEST_ROWS, BEGIN = END - TEST_ROWS };
 
-/* The variance of a column over the training rows: errors are in units of it. */
+/* The variance of a column over the training rows, the unit of errors. */
 static double variance_of(const waves *w, int column) {
     double mean = 0, variance = 0;
     for (int i = 0; i < BEGIN; ++i) mean += w->values[i][column] / BEGIN;
@@ -439,7 +438,7 @@ static void check_waves(const shown *s) {
         for (int h = 0; h < HORIZON; ++h)
             error += pow(item(prediction, h) - w.values[last + 1 + h][column], 2) / variance_of(&w, column);
     }
-    /* that of a dozen windows resembles that of all */
+    /* the value of a dozen windows resembles that of all */
     error /= count * HORIZON;
     const double all = cleat_metrics_get(s->best, "mse");
     print_message("mse %g of all windows, %g of the examples\n", all, error);

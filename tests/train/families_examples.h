@@ -4,9 +4,9 @@
 
 #include "tiny.h"
 
-/* Reads FOLDER/run/examples.json of a family that was trained on FOLDER/data, and fails unless the truth
- * is that of the files, the matrix and the scores give the metrics of the best evaluation, and the
- * baseline's value is that of another computation. */
+/* Reads FOLDER/run/examples.json of a family that was trained on FOLDER/data. Fails unless the truth equals
+ * the files, matrix and scores give the metrics of the best evaluation, and the baseline's value equals a
+ * separate computation. */
 void assert_shows_examples(const tiny *t, const char *family, const char *data, const char *run,
                            const cleat_metrics *best);
 

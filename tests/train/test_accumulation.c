@@ -1,6 +1,6 @@
-/* Gradient accumulation: the micro-batches of a global batch give the same gradient as the global batch in
- * one piece, including dropout and the short last global batch of a bucket; and so do whole runs of clipped
- * steps. */
+/* Gradient accumulation: the micro-batches of a global batch give the same gradient as the undivided global
+ * batch, including dropout and the short last global batch of a bucket. Whole runs of clipped steps agree as
+ * well. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 enum { BUCKETS = 2, GLOBAL_BATCH = 7, MAX_GLOBAL_BATCHES = 16 };
 static const int64_t edges[BUCKETS] = {12, 32};
 
-/* More molecules than the fixture has: several global batches per bucket. */
+/* More molecules than in the fixture: several global batches per bucket. */
 static tiny more_molecules(const tiny *t) {
     tiny more = *t;
     char path[TINY_PATH];
@@ -41,7 +41,7 @@ static tiny more_molecules(const tiny *t) {
 
 /* --- gradients of global batches --------------------------------------------------------------------------------- */
 
-/* All objects that are open while the gradients of one epoch are computed. */
+/* Everything that is open while one epoch's gradients are computed. */
 typedef struct pass {
     cleat_profile *profile;
     cleat_device *device;
@@ -51,10 +51,10 @@ typedef struct pass {
     size_t sample_count;
     cleat_session *session;
     cleat_feed *feed;
-    bool by_items; /* a mean over residues instead of one over chains */
+    bool by_items; /* a mean over residues instead of over chains */
 } pass;
 
-/* Writes the parameters of every pass: none is zero, so that gradients reach all of them. */
+/* Writes the parameters of every pass: none is zero, so gradients reach all of them. */
 static void write_parameters(cleat_session *session) {
     int64_t count = cleat_session_flat(session);
     float *values = cleat_alloc((size_t)count, sizeof *values);
@@ -153,8 +153,7 @@ static void collect_results(pass *p, global_batch_results *r) {
     cleat_free(zeros);
 }
 
-/* The divisor of a global batch that consists of one batch, counted here and not taken from the code under
- * test. */
+/* The divisor of a global batch of one batch, counted independently of the code under test. */
 static cleat_global_batch count_whole(const pass *p, const cleat_micro_batch *micro_batch) {
     cleat_global_batch whole = {.micro_batches = 1, .samples = micro_batch->count};
     for (uint32_t i = 0; i < micro_batch->count; ++i)
@@ -162,8 +161,8 @@ static cleat_global_batch count_whole(const pass *p, const cleat_micro_batch *mi
     return whole;
 }
 
-/* Runs the global batches of an epoch in micro-batches of at most `most` samples; GLOBAL_BATCH is the full
- * batch to which the others are compared. The n-th has the dropout of step n + `later`. */
+/* Runs the global batches of an epoch in micro-batches of at most `most` samples; GLOBAL_BATCH is the
+ * reference. The n-th has the dropout of step n + `later`. */
 static global_batch_results run_global_batches(const tiny *t, int64_t most, bool by_items, int64_t later,
                                                const char *const *set) {
     pass p = pass_open(t, most, set);
@@ -208,7 +207,7 @@ static double rel_error(const float *a, const float *b, int64_t count) {
     return distance(a, b, count) / sqrt(own);
 }
 
-/* Rounding of f32 sums of a few hundred terms in a different order. */
+/* Rounding of reordered f32 sums of a few hundred terms. */
 static const double tolerance = 2e-6;
 
 static void assert_same_global_batches(const global_batch_results *parts, const global_batch_results *whole,
@@ -219,19 +218,19 @@ static void assert_same_global_batches(const global_batch_results *parts, const 
         assert_int_equal(parts->samples[w], whole->samples[w]);
         double d = rel_error(parts->gradient[w], whole->gradient[w], whole->elements);
         if (!(d <= tolerance))
-            fail_msg("micro-batches of %lld: the gradient of window %zu (%lld samples) is %.2g off", (long long)most, w,
-                     (long long)whole->samples[w], d);
+            fail_msg("micro-batches of %lld: the gradient of global batch %zu (%lld samples) is %.2g off",
+                     (long long)most, w, (long long)whole->samples[w], d);
         gradients = fmax(gradients, d);
         for (int k = 0; k < whole->n_terms; ++k) {
             double off = fabs((double)parts->terms[w][k] - whole->terms[w][k]);
             if (!(off <= tolerance * fmax(fabs((double)whole->terms[w][k]), 1e-3)))
-                fail_msg("micro-batches of %lld: term %d of window %zu is %g instead of %g", (long long)most, k, w,
-                         (double)parts->terms[w][k], (double)whole->terms[w][k]);
+                fail_msg("micro-batches of %lld: term %d of global batch %zu is %g instead of %g", (long long)most, k,
+                         w, (double)parts->terms[w][k], (double)whole->terms[w][k]);
             if (k == whole->n_terms - 1) terms = fmax(terms, off / fabs((double)whole->terms[w][k]));
         }
     }
-    print_message("micro-batches of %lld: %zu windows, gradients within %.2g, losses within %.2g\n", (long long)most,
-                  whole->count, gradients, terms);
+    print_message("micro-batches of %lld: %zu global batches, gradients within %.2g, losses within %.2g\n",
+                  (long long)most, whole->count, gradients, terms);
 }
 
 static void global_batches_add_up(const tiny *t, bool by_items, const char *const *set) {
@@ -251,7 +250,7 @@ static void global_batches_add_up(const tiny *t, bool by_items, const char *cons
 
 static const char *const random_samples[] = {"model.dropout=0.3", NULL}; /* with mutation and crops */
 static const char *const whole_samples[] = {"model.dropout=0.1", "data.crop=0",
-                                            NULL}; /* because items are counted before crops */
+                                            NULL}; /* because items are counted before cropping */
 
 static void gradients_of_micro_batches_are_the_full_batch_s(void **state) {
     tiny t = more_molecules(*state);
@@ -263,7 +262,7 @@ static void gradients_normalised_by_items_are_too(void **state) {
     global_batches_add_up(&t, true, whole_samples);
 }
 
-/* Shows that the comparison is sensitive: another step drops other elements. */
+/* Shows that the comparison is sensitive: a different step drops different elements. */
 static void dropout_is_in_those_gradients(void **state) {
     tiny t = more_molecules(*state);
     global_batch_results a = run_global_batches(&t, GLOBAL_BATCH, false, 0, random_samples);
@@ -337,8 +336,8 @@ static void train_in(const tiny *t, const char *run, const char *batch_size, con
         false, 0);
 }
 
-/* Two epochs of clipped steps: the difference of the parameters relative to their change by training. Every
- * step adds a relative rounding error of some 1e-7, which later steps propagate. */
+/* Two epochs of clipped steps: the difference of the parameters relative to their change in training. Every
+ * step adds a relative rounding error of about 1e-7, which later steps propagate. */
 static void runs_agree_whatever_the_micro_batch(void **state) {
     static const char *const sizes[] = {"train.batch_size=1", "train.batch_size=2", "train.batch_size=3"};
     tiny t = more_molecules(*state);
@@ -377,8 +376,8 @@ static void runs_agree_whatever_the_micro_batch(void **state) {
     cleat_free(start);
 }
 
-/* The logged losses of an epoch that changes nothing, each weighted by the number of samples of its global
- * batch, equal the loss of the training samples measured by an evaluation. */
+/* In an epoch that changes no parameter, the logged losses, weighted by the samples of their global batches,
+ * equal the loss that an evaluation measures on the training samples. */
 static void a_global_batch_is_divided_by_its_own_samples(void **state) {
     tiny t = more_molecules(*state);
     const char *const set[] = {

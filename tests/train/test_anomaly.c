@@ -1,4 +1,4 @@
-/* A step that is not finite: tensor, op and cause are named, and the inspection changes nothing. */
+/* A non-finite step: the report names tensor, op and cause, and the inspection changes nothing. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void capture_log(void *user, cleat_log_level level, const char *text) {
 
 static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
-        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+        if (!strstr(text, *words)) fail_msg("'%s' does not contain '%s'", text, *words);
 }
 
 /* --- a trainer in the middle of an epoch --- */
@@ -99,7 +99,7 @@ static void assert_gradients_are_zero(cleat_trainer *trainer) {
     cleat_free(values);
 }
 
-/* Loss terms of the next micro-batch, which are added to the state `terms`. */
+/* Adds the loss terms of the next micro-batch to the state `terms`. */
 static void assert_training_goes_on(middle *m) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
@@ -139,7 +139,7 @@ static void detect(middle *m, int64_t updates) {
     cleat_free(after);
 }
 
-/* The samples of the inspected step are named, of all its micro-batches, the first eight. */
+/* The report names the first eight samples of the inspected step, across its micro-batches. */
 static void assert_names_samples(const middle *m) {
     cleat_global_batch global_batch;
     char wanted[1024];
@@ -175,7 +175,7 @@ static void finite_step_is_said_to_be(void **state) {
     middle_close(m);
 }
 
-/* Unwritten bytes are never read: the arena is full of NaN before a step, and none is found. */
+/* Unwritten bytes are never read: the arena is full of NaN before a step, and no NaN is found. */
 static void padding_is_written_by_every_op(void **state) {
     middle *m = middle_open(*state, "poison", NULL);
     const cleat_exec *exec = m->trainer.engine.session->exec;
@@ -191,7 +191,7 @@ static void padding_is_written_by_every_op(void **state) {
     middle_close(m);
 }
 
-/* A dataset that wraps another one and changes one value of one sample. */
+/* A dataset that wraps another and changes one value of one sample. */
 typedef struct spoilt {
     cleat_dataset base; /* must be first */
     const cleat_dataset *true_one;
@@ -268,7 +268,7 @@ static void set_parameter(middle *m, const char *name, float value, int64_t from
     cleat_free(values);
 }
 
-/* A weight matrix of the model, independent of layer names. */
+/* Finds a weight matrix of the model, independently of layer names. */
 static const cleat_tensor *some_matrix(const middle *m) {
     const cleat_store *store = m->trainer.engine.session->work->store;
     for (size_t i = cleat_store_count(store) / 2; i < cleat_store_count(store); ++i)
@@ -293,7 +293,7 @@ static void bad_parameter_is_named(void **state) {
     middle_close(m);
 }
 
-/* A parameter that is finite in f32 but overflows in its f16 copy. */
+/* A parameter is finite in f32 but overflows in its f16 copy. */
 static void parameter_that_f16_cannot_hold_is_named(void **state) {
     middle *m = middle_open(*state, "copy", SET("train.precision=f16"));
     const cleat_tensor *matrix = some_matrix(m);
@@ -302,7 +302,7 @@ static void parameter_that_f16_cannot_hold_is_named(void **state) {
     assert_contains(m->logged,
                     SET(cleat_tensor_name(matrix), "(f16 ", "is inf at [0, 3]", "The parameter is 1e+30 there",
                         "f16 overflows above 65504", "bf16 or f32 can represent it"));
-    if (strstr(m->logged, "resume from")) fail_msg("'%s' sends to an earlier checkpoint", m->logged);
+    if (strstr(m->logged, "resume from")) fail_msg("'%s' recommends an earlier checkpoint", m->logged);
     set_parameter(m, cleat_tensor_name(matrix), INFINITY, 3, 4);
     detect(m, 0);
     assert_contains(m->logged, SET(cleat_tensor_name(matrix), "was already not finite before the step",
@@ -324,7 +324,7 @@ static void overflow_is_named_with_its_op(void **state) {
     middle_close(m);
 }
 
-/* Inspections are limited in frequency, and only steps that are not finite are inspected. */
+/* Inspections are limited in frequency and to non-finite steps. */
 static void not_every_step_is_looked_into(void **state) {
     middle *m = middle_open(*state, "seldom", NULL);
     cleat_error error = {0};
@@ -340,8 +340,8 @@ static void not_every_step_is_looked_into(void **state) {
     middle_close(m);
 }
 
-/* In f16 a gradient occasionally overflows until the loss scale has settled. An overflow is inspected only if
- * it persists, if the loss scale is at its minimum, or if the loss itself is not finite. */
+/* In f16 a gradient occasionally overflows until the loss scale settles. An overflow is inspected only if it
+ * persists, if the loss scale is at its minimum, or if the loss itself is not finite. */
 static void loss_scale_at_work_is_left_alone(void **state) {
     middle *m = middle_open(*state, "scaled", SET("train.precision=f16"));
     cleat_error error = {0};
@@ -363,8 +363,7 @@ static void loss_scale_at_work_is_left_alone(void **state) {
     middle_close(m);
 }
 
-/* Before the update itself the hyper-parameters have not been written: their memory holds arbitrary bytes of
- * the last batch. */
+/* The hyper-parameters are written only for the update: until then their memory holds bytes of the last batch. */
 static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle *m = middle_open(*state, "hyper", SET("train.precision=f16", "train.loss_scale=1"));
     const cleat_workload *work = m->trainer.engine.session->work;
@@ -384,15 +383,14 @@ static void norm_is_looked_at_without_the_hyper_parameters(void **state) {
     middle_close(m);
 }
 
-/* Buffers that change within a global batch cannot be saved in the middle of one, whatever has been
- * inspected. */
+/* Buffers that change within a global batch cannot be saved in the middle of one, regardless of inspections. */
 static void looking_makes_nothing_savable(void **state) {
     middle *m = middle_open(*state, "unsavable", SET("train.precision=f16", "train.loss_scale=1073741824"));
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
     cleat_fed_batch fed;
     cleat_global_batch global_batch;
-    /* Zeros would block the gradient; behind equal columns, that of a layer norm is zero. */
+    /* Zeros would block the gradient, and a layer norm's gradient is zero behind equal columns. */
     set_parameter(m, "head.weight", 0.1f, 0, 7);
     assert_true(cleat_batches_global_batch(m->batches, STEP, &global_batch));
     ok(cleat_feed_next(trainer->engine.feed, &fed, &error), &error);
@@ -410,8 +408,8 @@ static void looking_makes_nothing_savable(void **state) {
     middle_close(m);
 }
 
-/* The text about the parameters in the run's message, derived from the ring rows of the completed steps: one
- * letter per step, where n is NaN in loss and norm, l is NaN in the loss only, and f is finite in both. */
+/* The parameters' part of the run's message, derived from the ring rows of completed steps. One letter per
+ * step: n is NaN in loss and norm, l is NaN in the loss only, f is finite in both. */
 static void assert_parameters(middle *m, const char *steps, const char *said) {
     cleat_trainer *trainer = &m->trainer;
     cleat_error error = {0};
@@ -443,7 +441,7 @@ static void what_became_of_the_parameters_is_said(void **state) {
 
 /* --- whole runs --- */
 
-/* Far too large: the parameters grow until something overflows after a few steps. */
+/* An excessive rate: the parameters grow until a value overflows after a few steps. */
 static const char *const absurd[] = {"train.learning_rate=3",
                                      "data.limit=4",
                                      "train.weight_decay=1",
@@ -456,8 +454,8 @@ static const char *const absurd[] = {"train.learning_rate=3",
                                      "run.log_every_steps=1",
                                      NULL};
 
-/* With the metrics of each step available, the inspection names the same place at which a run with finite
- * checks throughout stops. */
+/* With the metrics of each step, the inspection names the place at which a run with finite checks throughout
+ * stops. */
 static void checked_run_stops_at_the_same_step(void **state) {
     const char *checked[16];
     char logged[LOG_BYTES] = "", step[32];
@@ -473,12 +471,12 @@ static void checked_run_stops_at_the_same_step(void **state) {
     assert_contains(logged, SET(step));
     assert_contains(watched.error.text, SET(step));
     const char *found = strstr(watched.error.text, ": ");
-    if (!strstr(logged, found)) fail_msg("'%s' does not say '%s'", logged, found);
+    if (!strstr(logged, found)) fail_msg("'%s' does not contain '%s'", logged, found);
     assert_int_equal(watched.report.steps, plain.report.steps - 1);
     assert_int_equal(watched.report.memory.allocated, watched.report.memory.planned);
 }
 
-/* Steps before the one at which the run stops are in the log, although they were due to be written later. */
+/* The log has the steps before the one that stops the run, although they were due to be written later. */
 static void checked_run_logs_the_steps_before(void **state) {
     const char *checked[16], path[] = "late/metrics.jsonl";
     char full[TINY_PATH];
@@ -500,8 +498,7 @@ static void count_overflow(void *user, cleat_log_level level, const char *text) 
     if (level == CLEAT_LOG_INFO && strstr(text, "overflows at a loss scale of")) ++*(int *)user;
 }
 
-/* A gradient that overflows because of its loss scale is not an error of the run; in f16 the first one is
- * reported. */
+/* A gradient that overflows because of its loss scale does not fail the run; in f16 the first one is reported. */
 static void checked_run_gives_the_same_bits(void **state) {
     static const char *const free_runs[] = {"free", "free16"}, *const checked[] = {"checked", "checked16"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16"};

@@ -1,4 +1,4 @@
-/* The time budget: forecasts and the moment to stop, from made-up durations. */
+/* The time budget: forecasts and when to stop, from made-up durations. */
 /* ctest: quick */
 #include "train/budget.h"
 
@@ -63,7 +63,7 @@ static void eight_steps_behind_the_warm_up_are_enough(void **state) {
     assert_true(cleat_budget_is_measured(&budget, false));
 }
 
-/* If the clock is coarse compared with a step, more steps are measured. */
+/* With a clock that is coarse relative to a step, more steps are measured. */
 static void fast_steps_are_measured_for_longer(void **state) {
     (void)state;
     cleat_budget budget = one_kind(0);
@@ -78,12 +78,12 @@ static void fast_steps_are_measured_for_longer(void **state) {
     assert_true(cleat_budget_is_measured(&budget, false));
 }
 
-/* A step that compiles takes a hundred times longer, and does not represent the others. */
+/* A step that compiles takes a hundred times as long as the others. */
 static void slow_first_steps_do_not_count(void **state) {
     (void)state;
     cleat_budget budget = one_kind(0);
     measure(&budget, 0, 1, 200);
-    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 200, 1e-12); /* better than nothing */
+    expect_near(cleat_budget_step_seconds(&budget, 0, 1), 200, 1e-12); /* better than no estimate */
     measure(&budget, 0, 1, 4);
     expect_near(cleat_budget_step_seconds(&budget, 0, 1), 4, 1e-12);
     measure(&budget, 0, 1, 3);
@@ -99,8 +99,7 @@ static void noise_and_hiccups_do_not_count(void **state) {
     expect_near(cleat_budget_step_seconds(&budget, 0, 1), 2, 0.06);
 }
 
-/* Kinds of step: 60 and 38 steps of 1 and 4 units at 1 and 0.5 s per unit; 2 steps of 10 units never
- * occur. */
+/* Kinds of steps: 60 and 38 steps of 1 and 4 units at 1 and 0.5 s per unit; 2 steps of 10 units never occur. */
 static void kinds_are_measured_apart(void **state) {
     (void)state;
     cleat_budget budget = {.n_kinds = 3, .epoch_work = {60, 152, 20}};
@@ -108,7 +107,7 @@ static void kinds_are_measured_apart(void **state) {
         measure(&budget, 0, 1, i == 0 ? 50 : 1);
         assert_false(cleat_budget_is_measured(&budget, false)); /* a quarter of the work */
     }
-    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12); /* estimated from the other kind */
+    expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12); /* estimated from the other kinds */
     measure(&budget, 1, 4, 80);                                      /* warms up */
     expect_near(cleat_budget_step_seconds(&budget, 1, 4), 4, 1e-12);
     assert_false(cleat_budget_is_measured(&budget, false));
@@ -151,13 +150,13 @@ static void run_is_its_parts(void **state) {
     shape.checkpoint_minutes = 10;
     made = forecast(&budget, &shape, 0, 0);
     expect_near(made.run_seconds, 7 + 8620 + floor(8620 / 600.0) * 5, 1e-12);
-    /* After 3 epochs, their evaluation and checkpoints are in the past. */
+    /* After 3 epochs, their evaluations and checkpoints are no longer part of the forecast. */
     shape.checkpoint_minutes = 0;
     made = forecast(&budget, &shape, 300, 700);
     expect_near(made.end_seconds, 700 + 37 * 200 + 13 * 30 + 37 * 5, 1e-12);
 }
 
-/* 30 h hold this number of runs, plus the reserve. */
+/* The number of runs that fit 30 h with the reserve. */
 static void runs_in_a_budget(void **state) {
     (void)state;
     cleat_budget budget = one_kind(30 * 3600);
@@ -189,7 +188,7 @@ static void schedule_is_shortened_to_what_fits(void **state) {
     cleat_time_forecast made = forecast(&budget, &shape, 11, used);
     assert_false(made.fits);
     assert_int_equal(made.epochs, (int64_t)(left / 210));
-    shape.epochs = made.epochs; /* fits, but one more does not */
+    shape.epochs = made.epochs; /* the maximum that fits */
     assert_true(forecast(&budget, &shape, 11, used).fits);
     assert_int_equal(forecast(&budget, &shape, 11, used).epochs, shape.epochs);
     ++shape.epochs;
@@ -206,7 +205,7 @@ static void schedule_keeps_its_warm_up(void **state) {
     shape.min_epochs = 5;
     assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
     assert_false(forecast(&budget, &shape, 11, 30).fits);
-    /* Less than one epoch; a budget below one step; a budget that is used up; completed epochs. */
+    /* Less than one epoch; a budget below one step; an exhausted budget; completed epochs. */
     shape.min_epochs = 1;
     budget.seconds = 150;
     assert_int_equal(forecast(&budget, &shape, 11, 30).epochs, 40);
@@ -227,12 +226,12 @@ static void run_stops_before_the_budget_is_over(void **state) {
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
     assert_true(cleat_budget_must_stop(&budget, 993.1, 0, 1, false));
     assert_true(cleat_budget_must_stop(&budget, 992.9, 0, 2, false)); /* a larger global batch */
-    /* The last step of an epoch is followed by its evaluation. */
+    /* An evaluation follows the last step of an epoch. */
     cleat_event_stats_add(&budget.evaluation, 50);
     cleat_event_stats_add(&budget.evaluation, 20);
     assert_true(cleat_budget_must_stop(&budget, 950, 0, 1, true));
     assert_false(cleat_budget_must_stop(&budget, 942.9, 0, 1, true));
-    /* Queued work is done first. */
+    /* Queued work is finished first. */
     for (int i = 0; i < 10; ++i) cleat_budget_queue(&budget, 0, 1);
     assert_true(cleat_budget_must_stop(&budget, 973.1, 0, 1, false));
     assert_false(cleat_budget_must_stop(&budget, 972.9, 0, 1, false));
@@ -240,7 +239,7 @@ static void run_stops_before_the_budget_is_over(void **state) {
     assert_false(cleat_budget_must_stop(&budget, 992.9, 0, 1, false));
 }
 
-/* A session ends before the budget does, or the budget in the middle of a session. */
+/* A session ends before the budget, or the budget in the middle of a session. */
 static void sessions_end_too(void **state) {
     (void)state;
     cleat_budget budget = one_kind(3000);
@@ -285,7 +284,7 @@ static void forecast_counts_sessions(void **state) {
     cleat_time_forecast made = forecast(&budget, &forty_epochs, 0, 50);
     assert_int_equal(made.sessions, (int)ceil((made.end_seconds - 2000) / (2000 - 80)));
     assert_int_equal(made.epochs, 40);
-    budget.seconds = 4000; /* the schedule is sized by all sessions together */
+    budget.seconds = 4000; /* all sessions together determine the schedule */
     made = forecast(&budget, &forty_epochs, 0, 50);
     assert_in_range(made.epochs, 17, 19);
     assert_int_equal(made.sessions, 2);
@@ -293,7 +292,7 @@ static void forecast_counts_sessions(void **state) {
     assert_int_equal(forecast(&budget, &forty_epochs, 0, 50).sessions, 0);
 }
 
-/* Recent steps that were three times as slow enter the forecast until enough newer ones have followed. */
+/* Recent steps that took three times as long affect the forecast until enough newer ones follow. */
 static void slow_steps_are_reckoned_with(void **state) {
     (void)state;
     cleat_budget budget = one_kind(1000);

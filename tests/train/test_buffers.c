@@ -1,5 +1,5 @@
-/* Buffers (running statistics) beside the parameters: they start as declared, are part of checkpoints and
- * averages, and a checkpoint with other buffers is refused by name. */
+/* Buffers (running statistics): they start as declared and are part of checkpoints and averages; a checkpoint
+ * with other buffers is refused by name. */
 /* ctest: device */
 #include "tiny.h"
 
@@ -142,7 +142,7 @@ static void assert_same_values(run *a, run *b) {
     cleat_free(y);
 }
 
-/* The element `at` of the buffer in `values`. */
+/* Element `at` of the buffer in `values`. */
 static float *buffer_value(const run *r, float *values, int at) {
     return values + cleat_session_flat(r->trainer.engine.session) + at;
 }
@@ -207,7 +207,7 @@ static void resume_gives_the_same_bits(void **state) {
     }
 }
 
-/* After one epoch the mean is what the parameters were then; before it there is none. */
+/* There is no mean during the first epoch; at its end, the mean equals the parameters. */
 static void a_mean_begins_with_the_first_epoch(void **state) {
     cleat_error error = {0};
     run r;
@@ -234,8 +234,7 @@ static void a_mean_begins_with_the_first_epoch(void **state) {
     run_close(&r);
 }
 
-/* The model of an averaged run has the averaged statistics; the state from which training continues is saved
- * beside it. */
+/* The model of an averaged run has the averaged statistics; training's own state is saved beside it. */
 static void averages_hold_them(void **state) {
     cleat_error error = {0};
     run r;
@@ -277,7 +276,7 @@ static void averages_hold_them(void **state) {
     run_close(&r);
 }
 
-/* A tensor of the file with its values, which the caller frees. */
+/* Returns a tensor of the file with its values, which the caller frees. */
 static cleat_st_tensor read_tensor(const cleat_safetensors *file, size_t i) {
     cleat_error error = {0};
     const cleat_st_tensor *found = cleat_safetensors_at(file, i);
@@ -288,8 +287,7 @@ static cleat_st_tensor read_tensor(const cleat_safetensors *file, size_t i) {
     return tensor;
 }
 
-/* Saves the last checkpoint unchanged, except for the model's tensor `name`, which is left out or
- * reshaped. */
+/* Rewrites the last checkpoint with the model's tensor `name` omitted or reshaped. */
 static void save_without(run *r, const char *name, bool reshape) {
     cleat_error error = {0};
     cleat_checkpoint *saved = NULL;
@@ -332,7 +330,7 @@ static void other_buffers_are_refused(void **state) {
     }
 }
 
-/* The optimizer file covers only tensors that AdamW updates. */
+/* The optimizer file has only tensors that AdamW updates. */
 static void moments_have_none(void **state) {
     cleat_error error = {0};
     run r;
@@ -347,7 +345,7 @@ static void moments_have_none(void **state) {
     run_close(&r);
 }
 
-/* Empty slots of a short micro-batch do not count. */
+/* Empty slots of a short micro-batch are not counted. */
 static void samples_are_counted(void **state) {
     run r;
     run_open(&r, *state, "samples", 0);

@@ -1,4 +1,4 @@
-/* A run whose folder was removed meanwhile, and one that goes on with other micro-batches. */
+/* A run whose folder was removed meanwhile, and a run resumed with different micro-batches. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "core/files.h"
 #include "tiny.h"
 
-/* The last warning about bits that differ. */
+/* The last warning about different bits. */
 typedef struct warning {
     int count;
     char text[512];
@@ -32,7 +32,7 @@ static void remove_folder(void *folder) {
     assert_int_equal(system(command), 0);
 }
 
-/* A checkpoint would be without the other files of the run. */
+/* A checkpoint would lack the other files of the run. */
 static void removed_folder_does_not_come_back(void **state) {
     const tiny *t = *state;
     char out[TINY_PATH];
@@ -46,8 +46,8 @@ static void removed_folder_does_not_come_back(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* train.batch_size does not count as a setting that changes results, but how a global batch is cut changes
- * their last bits: a resume with another one says so. */
+/* train.batch_size is not a setting that changes results, but the division of a global batch changes their
+ * last bits: a resume with a different one logs a warning. */
 static void other_batch_size_is_a_warning(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "recut", SET("train.batch_size=2"), false, 1);
@@ -60,7 +60,7 @@ static void other_batch_size_is_a_warning(void **state) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
 }
 
-/* --resume with the folder above the run's would begin another run. */
+/* --resume with the run's parent folder would begin another run. */
 static void a_folder_of_runs_is_not_resumed(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "above/below", NULL, false, 1);

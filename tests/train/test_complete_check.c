@@ -1,4 +1,4 @@
-/* Samples without a whole prediction: one error counts and names those of each kind. */
+/* Samples without a complete prediction: one error counts and names them by kind. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ enum { COUNT = 9 };
 
 typedef struct states {
     cleat_dataset base;
-    const char *of; /* of each sample: '.' whole, 'c' cut, 'u' unreadable */
+    const char *of; /* one letter per sample: '.' whole, 'c' cut, 'u' unreadable */
 } states;
 
 static const char *id_of(const cleat_dataset *dataset, size_t sample) {

@@ -1,6 +1,5 @@
-/* Shares of two ranks: given ones, those by the speed of the devices, those by measured steps; cuts of a
- * global batch. The transport (tests/ranks/link/pair.c) plays a second rank whose seconds are three times as
- * many. */
+/* Shares of two ranks: as set, by device speed, and by measured steps; division of a global batch. The
+ * transport (tests/ranks/link/pair.c) simulates a second rank that takes three times as long. */
 /* ctest: quick */
 /* ctest: wrap=cleat_session_flat,cleat_session_values,cleat_session_read_values */
 /* ctest: wrap=cleat_session_read_flat,cleat_session_write_flat,cleat_ranks_compare */
@@ -75,7 +74,7 @@ static void given_shares_are_taken(void **state) {
     profile->distribute.shares = (cleat_int_list){.count = 0};
 }
 
-/* As a rate, three times as much is faster; a rate that is not known gives equal parts. */
+/* As a rate, three times as much is faster; an unknown rate gives equal shares. */
 static void rates_give_the_first_shares(void **state) {
     (void)state;
     cleat_data_parallel parallel;
@@ -88,7 +87,7 @@ static void rates_give_the_first_shares(void **state) {
     cleat_data_parallel_close(&parallel);
 }
 
-/* Rank 1 takes three times as long for a sample. */
+/* Rank 1 takes three times as long per sample. */
 static void measured_steps_move_the_shares(void **state) {
     (void)state;
     cleat_data_parallel parallel;
@@ -104,14 +103,14 @@ static void measured_steps_move_the_shares(void **state) {
     expect_shares(&parallel, 24, 8);
     parallel.steps = 250, parallel.computing = 1, parallel.computed = 80;
     assert_int_equal(cleat_data_parallel_balance(&parallel, 32, &changed, &error), CLEAT_OK);
-    assert_false(changed); /* they are the best ones */
+    assert_false(changed); /* these shares are optimal */
     expect_shares(&parallel, 24, 8);
     cleat_data_parallel_close(&parallel);
 }
 
-/* Shares with which a run is opened again are measured soon, once, and then a smaller gain is enough. */
+/* A resumed run's shares are measured early, once; for this, a smaller gain is enough. */
 static void new_shares_are_refined(void **state) {
-    static const int64_t given[2][2] = {{27, 5}, {25, 7}}; /* a step is 27 / 24 and 25 / 24 of the best one */
+    static const int64_t given[2][2] = {{27, 5}, {25, 7}}; /* a step takes 27 / 24 and 25 / 24 of the optimum */
     (void)state;
     for (int i = 0; i < 2; ++i) {
         cleat_data_parallel parallel;
@@ -133,7 +132,7 @@ static void new_shares_are_refined(void **state) {
     }
 }
 
-/* Of 2 samples rank 1 would take one, in three times the time of a sample; rank 0 takes both in twice. */
+/* With 2 samples, rank 1 would take 3 units of time for one; rank 0 takes 2 for both. */
 static void a_rank_that_slows_the_step_is_left_out(void **state) {
     (void)state;
     cleat_data_parallel parallel;
@@ -142,7 +141,7 @@ static void a_rank_that_slows_the_step_is_left_out(void **state) {
     cleat_set_log(keep_log, NULL, CLEAT_LOG_WARNING);
     said[0] = 0;
     assert_int_equal(cleat_data_parallel_open(&parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
-    for (int turn = 0; turn < 2; ++turn) { /* the first may have been a pause */
+    for (int turn = 0; turn < 2; ++turn) { /* the first may be a pause */
         assert_false(turn > 0 && changed);
         assert_string_equal(said, "");
         parallel.steps = 5, parallel.computing = 1, parallel.computed = 80;
@@ -157,7 +156,7 @@ static void a_rank_that_slows_the_step_is_left_out(void **state) {
         cleat_data_parallel_cut(&parallel, samples, &first, &count);
         assert_int_equal(count, samples);
     }
-    parallel.steps = 250, parallel.computing = 1, parallel.computed = 80; /* it stays out, and nothing fails */
+    parallel.steps = 250, parallel.computing = 1, parallel.computed = 80; /* it remains idle, and nothing fails */
     assert_int_equal(cleat_data_parallel_balance(&parallel, 2, &changed, &error), CLEAT_OK);
     assert_false(changed);
     expect_shares(&parallel, 2, 0);
@@ -165,7 +164,7 @@ static void a_rank_that_slows_the_step_is_left_out(void **state) {
     cleat_set_log(NULL, NULL, CLEAT_LOG_INFO);
 }
 
-/* A single slow report leaves no rank out, and shares do not follow from it either. */
+/* A single slow report neither excludes a rank nor changes the shares. */
 static void one_pause_leaves_no_rank_out(void **state) {
     (void)state;
     cleat_data_parallel parallel;
@@ -221,7 +220,7 @@ static void parts_of_a_batch_have_all_samples_once(void **state) {
     profile->distribute.shares = (cleat_int_list){.count = 0};
 }
 
-/* --- replicas: the linker replaces a session on a device, and the values of rank 1, by these --- */
+/* --- replicas: the linker replaces a session on a device, and the values of rank 1 --- */
 
 enum { FLAT = 3, VALUES = 5 };
 static bool differs;
@@ -269,7 +268,7 @@ cleat_status __wrap_cleat_session_write_flat(cleat_session *session, cleat_flat_
     return CLEAT_OK;
 }
 
-/* The hash is that of all values, buffers included. */
+/* The hash covers all values, including buffers. */
 cleat_status __wrap_cleat_ranks_compare(cleat_ranks *all, const char *what, const char hash[33], cleat_error *error) {
     float values[VALUES];
     char wanted[33];
@@ -281,7 +280,7 @@ cleat_status __wrap_cleat_ranks_compare(cleat_ranks *all, const char *what, cons
     return differs ? cleat_fail(error, CLEAT_ERR_ARGUMENT, "rank 1 has others") : CLEAT_OK;
 }
 
-/* Ends steps `from` to `to`, until one fails; the last one that was ended. */
+/* Ends steps `from` to `to` until one fails; returns the last one that ended. */
 static int64_t end_steps(cleat_data_parallel *parallel, int64_t from, int64_t to, cleat_error *error) {
     cleat_session session = {.profile = profile};
     int64_t step = from;
@@ -298,7 +297,7 @@ static void open_with(cleat_data_parallel *parallel, const char *check) {
     assert_int_equal(cleat_data_parallel_open(parallel, ranks, profile, NULL, 0, &error), CLEAT_OK);
 }
 
-/* A faulty device: the first steps had the same parameters, a later one has not. It is found when it is looked for. */
+/* A faulty device: parameters are equal in the first steps and differ in a later one. The next check detects it. */
 static void parameters_that_differ_later_end_the_run(void **state) {
     (void)state;
     cleat_data_parallel parallel;
@@ -318,7 +317,7 @@ static void parameters_that_differ_later_end_the_run(void **state) {
     cleat_data_parallel_close(&parallel);
 }
 
-/* Devices that differ from the first update on round differently: rank 0 decides from then on. */
+/* Devices that differ from the first update on round differently: rank 0's parameters apply from then on. */
 static void devices_that_round_differently_follow_rank_0(void **state) {
     (void)state;
     cleat_data_parallel parallel;

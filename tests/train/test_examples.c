@@ -1,5 +1,5 @@
-/* examples.json of a run: chains of RNA beside the truth of the files, when the file is written, and what
- * happens if it cannot be. The other families are in test_families.c. */
+/* examples.json of a run: RNA chains and their truth from the files, when the file is written, and failures
+ * to write it. The other families are in test_families.c. */
 /* ctest: device */
 #include "tiny.h"
 
@@ -56,7 +56,7 @@ static void read_points(const cJSON *array, float *points) {
     }
 }
 
-/* The start of what follows `id` and a separator in a line of the file. */
+/* The text after `id` and a separator in a line of the file. */
 static const char *line_of(const char *file, const char *id, char separator) {
     char start[160];
     snprintf(start, sizeof start, "\n%s%c", id, separator);
@@ -82,7 +82,7 @@ static void assert_is_chain_of_files(const cJSON *example, const chain *c, const
     }
 }
 
-/* The RMSD after turning the prediction about an axis through its centre. */
+/* The RMSD after rotating the prediction about an axis through its centre. */
 static double rmsd_after(const chain *c, int axis, double angle) {
     double centre[3] = {0}, sum = 0;
     for (int i = 0; i < 3 * c->n; ++i) centre[i % 3] += c->prediction[i] / c->n;
@@ -98,7 +98,7 @@ static double rmsd_after(const chain *c, int axis, double angle) {
     return sqrt(sum / c->n);
 }
 
-/* The prediction lies on the truth as well as it can. */
+/* The prediction is optimally superposed on the truth. */
 static void assert_is_superposed(const cJSON *example, const chain *c) {
     const double score = member(example, "score")->valuedouble;
     assert_string_equal(member(example, "score_name")->valuestring, "rmsd");
@@ -107,8 +107,7 @@ static void assert_is_superposed(const cJSON *example, const chain *c) {
         for (int sign = -1; sign <= 1; sign += 2) assert_true(rmsd_after(c, axis, 0.1 * sign) > score);
 }
 
-/* The strand I of an A-form helix (data/rna/helix.h): a radius of 8.89 A, 32.7 degrees and 2.81 A a
- * residue. */
+/* Strand I of an A-form helix (data/rna/helix.h): a radius of 8.89 A, 32.7 degrees and 2.81 A per residue. */
 static double helix_rmsd(const chain *c) {
     float x[3 * MOST];
     cleat_rna_metrics metrics;
@@ -121,7 +120,7 @@ static double helix_rmsd(const chain *c) {
     return metrics.rmsd;
 }
 
-/* All chains of the validation data are shown, so their mean scores are the metrics. */
+/* All validation chains are shown, so their mean scores are the metrics. */
 static void check_chains(const tiny *t, const char *run, const char *const *set, int max_length) {
     char name[64], path[TINY_PATH];
     size_t size;
@@ -166,7 +165,7 @@ static void a_chain_that_is_cut_is_shown_cut(void **state) {
     check_chains(*state, "cut", SET("run.metric=rmsd", "data.max_length=14"), 14);
 }
 
-/* A run whose metric is the loss has a baseline in the first metric. */
+/* If the run's metric is the loss, the baseline is in the first metric. */
 static void the_loss_has_no_baseline(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_OK, t, "loss", SET("train.epochs=1"), false, 0);
@@ -177,7 +176,7 @@ static void the_loss_has_no_baseline(void **state) {
 
 /* --- the file ------------------------------------------------------------------------------------------------- */
 
-/* With a learning rate that is far too large, the last evaluation is seldom the best one. */
+/* With an excessive learning rate, the last evaluation is seldom the best. */
 static void the_file_is_that_of_the_best_evaluation(void **state) {
     const tiny *t = *state;
     static const char *const runs[] = {"best-1", "best-2", "best-3"}, *const seeds[] = {"run.seed=1", "run.seed=2",
@@ -211,7 +210,7 @@ static void capture_warning(void *user, cleat_log_level level, const char *text)
     snprintf(h->text, sizeof h->text, "%s", text);
 }
 
-/* A folder takes the file's place. The run itself has the same bits as one with examples. */
+/* A folder blocks the file. The run has the same bits as one with examples. */
 static void a_file_that_cannot_be_written_is_a_warning(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -227,7 +226,7 @@ static void a_file_that_cannot_be_written_is_a_warning(void **state) {
     tiny_assert_same_run(t, "barred", "free");
 }
 
-/* An evaluation of the checkpoint shows what the run did. */
+/* An evaluation of the checkpoint shows the same examples as the run. */
 static void an_evaluation_writes_them_too(void **state) {
     const tiny *t = *state;
     char run[TINY_PATH], path[TINY_PATH];

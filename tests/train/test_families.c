@@ -1,6 +1,5 @@
 /* Families other than RNA, from files to metrics: they learn learnable data, a second evaluation gives the
- * same metrics, and they predict other files, without the training data, from the contents of the
- * checkpoint. */
+ * same metrics, and they predict other files from the checkpoint alone, without the training data. */
 /* ctest: device slow cost=1000 */
 #include "families_examples.h"
 
@@ -79,7 +78,7 @@ static void make_tags(const tiny *t, const char *name, int sentences, uint32_t s
     write_text(t, name, &text);
 }
 
-/* A word again and again: a masked one is found by those around it. */
+/* A repeated word: a masked occurrence follows from its neighbours. */
 static void make_repeated(const tiny *t, const char *name, int lines, uint32_t stream, bool masked) {
     cleat_random random = cleat_random_stream(10, stream, 0);
     cleat_string text = {0};
@@ -93,7 +92,7 @@ static void make_repeated(const tiny *t, const char *name, int lines, uint32_t s
     write_text(t, name, &text);
 }
 
-/* Two waves of hourly steps with a phase difference of a quarter period, and a little noise. */
+/* Two waves of hourly steps, a quarter period apart, with a little noise. */
 static void make_waves(const tiny *t, const char *name, int rows) {
     cleat_random random = cleat_random_stream(7, 0, 0);
     cleat_string text = {0};
@@ -146,8 +145,7 @@ static void make_boxes(const tiny *t, int images) {
     write_text(t, "boxes/val.txt", &val);
 }
 
-/* A front that moves one column per day and wraps around: the map of the previous day is wrong, the shifted
- * one right. */
+/* A front that moves one column per day and wraps around: the previous day's map is wrong, its shifted copy right. */
 static void make_fronts(const tiny *t, const char *folder, int days) {
     enum { SIDE = 16 };
     char name[128];
@@ -197,7 +195,7 @@ static int setup(void **state) {
 typedef struct family {
     const char *name, *data;
     const char *settings[24];
-    const char *other, *predictions; /* data to predict, and the file that is written */
+    const char *other, *predictions; /* data to predict, and the output file */
 } family;
 
 #define TRANSFORMER "model.d_model=16", "model.heads=2", "model.layers=1", "model.d_ff=32", "model.dropout=0.05"
@@ -207,7 +205,7 @@ typedef struct family {
         "data.test_fraction=0.1", "train.epochs=8", "train.learning_rate=1e-2", "train.effective_batch_size=32",       \
         "run.metric=mse"
 
-/* A backbone of 3.7 million parameters is larger than this task needs. */
+/* A backbone of 3.7 million parameters is more than this task requires. */
 #define MASKS "model.dropout=0", "train.learning_rate=1e-3", "train.effective_batch_size=6", "run.metric=iou"
 
 static const family rows[] = {
@@ -312,7 +310,7 @@ static cleat_train_report train(const tiny *t, cleat_profile *profile, const cha
 
 static double metric_of(const cleat_metrics *metrics, const char *name) {
     double value = cleat_metrics_get(metrics, name);
-    if (isnan(value)) fail_msg("there is no figure %s", name);
+    if (isnan(value)) fail_msg("there is no metric %s", name);
     return value;
 }
 
@@ -353,7 +351,7 @@ static size_t lines_of(const char *path) {
     return lines;
 }
 
-/* Each line has one mask token, whose word is the line's. */
+/* Each line has one mask token for the line's word. */
 static void assert_finds_words(const char *data, const char *predictions) {
     char word[64], token[64], header[256], line[256];
     FILE *texts = fopen(data, "r"), *found = fopen(predictions, "r");
@@ -373,7 +371,7 @@ static void assert_finds_words(const char *data, const char *predictions) {
     fclose(texts);
 }
 
-/* The training data are moved away in the meantime. */
+/* The training data are moved away meanwhile. */
 static void assert_predicts(const tiny *t, const family *f, const cleat_profile *profile, const char *run) {
     char other[TINY_PATH], out[TINY_PATH], data[TINY_PATH], away[TINY_PATH + 8], path[TINY_PATH + 64];
     size_t count = 0;
@@ -449,7 +447,7 @@ static void the_emberformer_learns(void **state) {
     one_family(state, &rows[10]);
 }
 
-/* In half precision the families learn the same tasks as in f32, evaluated in the precision of the run. */
+/* In half precision the families learn the same tasks as in f32; the run's precision evaluates them. */
 static void in_half(void **state, const char *precision) {
     const tiny *t = *state;
     char run[TINY_PATH], name[64];
@@ -480,7 +478,7 @@ static void must_load_again(const tiny *t, const char *run) {
     cleat_profile_destroy(profile);
 }
 
-/* The preprocessor, too, is that of the first process. */
+/* The first process's preprocessor is also reused. */
 static void resumed_runs_have_the_same_bits(void **state) {
     const tiny *t = *state;
     for (int i = 0; i < FAMILIES; ++i) {
@@ -501,7 +499,7 @@ static void resumed_runs_have_the_same_bits(void **state) {
 }
 
 /* The micro-batch size changes rounding only: the loss is divided by the words of a global batch, not of a
- * micro-batch. Batch normalisation is an exception, because its statistics are those of a micro-batch. */
+ * micro-batch. Batch normalisation is an exception, because it uses statistics of the micro-batch. */
 static void micro_batches_add_up(void **state) {
     const tiny *t = *state;
     for (int i = 0; i < FAMILIES && strcmp(rows[i].name, "image_resnet") != 0; ++i) {
@@ -516,7 +514,7 @@ static void micro_batches_add_up(void **state) {
         train(t, profile, cut, false, false);
         double distance = tiny_distance(t, whole, cut);
         print_message("%s: %.2g\n", rows[i].name, distance);
-        /* rounding, which AdamW amplifies where gradients are tiny */
+        /* rounding, which AdamW amplifies for tiny gradients */
         assert_true(distance > 0 && distance < 1e-3);
         cleat_profile_destroy(profile);
     }

@@ -1,5 +1,5 @@
-/* Fault injection: the n-th allocation of host memory, or the n-th buffer of the device, fails. For every n,
- * the call ends with the matching error and releases everything (host memory: run it under ASan). */
+/* Fault injection: the n-th host allocation or the n-th device buffer fails. For every n, the call returns
+ * the matching error and releases everything (host memory: run under ASan). */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "tiny.h"
 #include "train/load_model.h"
 
-/* One graph of each kind, one step, one evaluation, two checkpoints. */
+/* One graph per kind, one step, one evaluation, two checkpoints. */
 static const char *const short_run[] = {"data.limit=2",
                                         "data.buckets=32",
                                         "data.max_length=32",
@@ -28,7 +28,7 @@ static const char *const short_run[] = {"data.limit=2",
                                         "train.effective_batch_size=2",
                                         NULL};
 
-/* Allocations that remain before the one that fails; -1: it has failed. Disables the failure. */
+/* Returns the number of allocations before the one that fails, or -1 if it has failed. Disables the failure. */
 static long allocations_left(long most) {
     for (long i = 0; i < most; ++i) {
         void *memory = cleat_alloc(1, 1);
@@ -42,15 +42,15 @@ static long allocations_left(long most) {
     return -1;
 }
 
-/* Every one of the first few, then in growing strides. */
+/* Each of the first few, then in growing strides. */
 static long next(long n) {
     return n + 1 + n / 12;
 }
 
 typedef cleat_status (*fault_call)(void *user, cleat_error *error);
 
-/* Repeats the call until it meets no failure; `between` (may be NULL) checks what remains after each call. A
- * failure that does not affect the call (a cache that is not written) may be ignored. */
+/* Repeats the call until it meets no failure; `between` (may be NULL) checks what remains after each call.
+ * The call may ignore a failure that does not affect it (an unwritten cache). */
 static void sweep_allocations(fault_call call, void *user, void (*between)(void *user)) {
     int calls = 0, lived_with = 0;
     for (long n = 1;; n = next(n), ++calls) {
@@ -61,7 +61,7 @@ static void sweep_allocations(fault_call call, void *user, void (*between)(void 
         if (between) between(user);
         if (!met) {
             if (status) fail_msg("no failure was met, but: %s", error.text);
-            print_message("%ld allocations, %d calls, %d failures lived with\n", n, calls, lived_with);
+            print_message("%ld allocations, %d calls, %d failures tolerated\n", n, calls, lived_with);
             assert_true(n > 200);
             break;
         }
@@ -123,7 +123,7 @@ static void evaluation_and_prediction_survive_failed_allocations(void **state) {
     cleat_profile_destroy(run.profile);
 }
 
-/* --- a session on one device, so that leaks there are visible --- */
+/* --- a session on one device, which shows its leaks --- */
 
 typedef struct one_session {
     cleat_profile *profile;

@@ -1,4 +1,4 @@
-/* Training of a part of a network: learning rates by depth, frozen parameters, and runs that are resumed. */
+/* Training of a part of a network: learning rates by depth, frozen parameters, resumed runs. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "core/safetensors.h"
 #include "tiny.h"
 
-/* Three blocks; the head starts with other values than zeros, which would block all gradients in the first step. */
+/* Three blocks; the head does not start with zeros, which would block all gradients in the first step. */
 #define NETWORK                                                                                                        \
     "model.layers=3", "model.head=absolute", "loss.coordinate=1", "model.dropout=0", "data.limit=12",                  \
         "data.buckets=32", "data.max_length=32", "run.evaluate_every_epochs=none"
@@ -105,7 +105,7 @@ static void frozen_parameters_keep_their_bits(void **state) {
         const changes found = find_changes(t, "initial", cases[i].name);
         for (int depth = 0; depth < 5; ++depth) {
             if (depth < cases[i].first_depth)
-                assert_true(found.most[depth] <= 1e-11); /* the first run moved by its learning rate */
+                assert_true(found.most[depth] <= 1e-11); /* the first run moves by its learning rate */
             else
                 assert_true(found.least[depth] > 1e-3);
         }
@@ -113,7 +113,7 @@ static void frozen_parameters_keep_their_bits(void **state) {
     }
 }
 
-/* Freezing the backbone up to its last block is the same training as with a learning rate of nearly 0 for it. */
+/* Freezing the backbone up to its last block trains as a learning rate of nearly 0 for it does. */
 static void frozen_blocks_change_nothing_else(void **state) {
     const tiny *t = *state;
     const char *const still[] = {NETWORK,
@@ -136,7 +136,7 @@ static void frozen_blocks_change_nothing_else(void **state) {
     for (int depth = 0; depth < 5; ++depth) assert_true(found.most[depth] < 1e-6);
 }
 
-/* Values of frozen matrices are those of the halves that the device has. */
+/* Frozen matrices have the values of the device's halves. */
 static void assert_halves(const tiny *t, const char *run, bool f16) {
     cleat_safetensors *model = open_last(t, run, "model.safetensors");
     const cleat_st_tensor *weight = cleat_safetensors_find(model, "blocks.0.f1.weight");
@@ -181,7 +181,7 @@ static bool is_adapter(const char *param) {
     return strstr(param, ".lora_") != NULL;
 }
 
-/* Adapters and the head move, the rest keeps its bits; and so with dropout, in every precision, after interruptions. */
+/* Adapters and the head move, the rest keeps its bits: with dropout, in every precision, after interruptions. */
 static void adapters_are_trained_alone(void **state) {
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     const tiny *t = *state;
@@ -222,7 +222,7 @@ static void adapters_are_trained_alone(void **state) {
     }
 }
 
-/* The checks of every tensor change nothing, and find nothing. */
+/* The checks of every tensor change nothing and find no anomaly. */
 static void finite_checks_know_frozen_parameters(void **state) {
     static const char *const settings[] = {"train.freeze=2", "train.lora_rank=4"};
     const tiny *t = *state;

@@ -1,4 +1,4 @@
-/* Training in half precision: the loss scale settles, overflows change nothing, and a resumed run gives the
+/* Training in half precision: the loss scale settles, overflows change nothing, and a resumed run has the
  * same bits. */
 /* ctest: device */
 #include <math.h>
@@ -16,16 +16,15 @@
 #include "core/safetensors.h"
 #include "tiny.h"
 
-/* Large enough that the first gradients overflow, with an interval after which the scale grows within the
- * run. */
+/* A scale at which the first gradients overflow, and a growth interval shorter than the run. */
 #define HIGH "train.loss_scale=1073741824"
 #define SOON "train.loss_scale_growth_interval=3"
 #define SHORT "data.limit=12", "data.buckets=32", "data.max_length=32", "run.evaluate_every_epochs=none"
-/* The other head starts with zeros, which block all gradients in the first step. */
+/* The other kind of head starts with zeros, which block all gradients in the first step. */
 #define HEAD "model.head=absolute", "loss.coordinate=1"
 static const char *const high[] = {SHORT, HEAD, "train.precision=f16", HIGH, SOON, "train.epochs=8", NULL};
 
-/* The values of `key` in the records of kind "train" [count], NaN where it is null or absent. */
+/* Returns the values of `key` in the records of kind "train" [count], NaN if null or absent. */
 static size_t read_metric(const tiny *t, const char *run, const char *key, double *values, size_t most) {
     char name[128], path[TINY_PATH], wanted[64];
     size_t size, count = 0;
@@ -62,7 +61,7 @@ static void assert_no_moments(const tiny *t, const char *run) {
     cleat_safetensors_close(file);
 }
 
-/* Each step logs its scale: half of the previous one after a skipped step, twice after three finite ones,
+/* Each step logs its scale: half the previous one after a skipped step, twice after three finite ones,
  * otherwise the same. */
 static void overflow_is_skipped_and_training_goes_on(void **state) {
     enum { MOST = 512 };
@@ -125,8 +124,7 @@ static void skipped_step_leaves_every_bit(void **state) {
     cleat_free(start);
 }
 
-/* The run is stopped after every step, while the scale falls and grows: the result is that of an
- * uninterrupted run. */
+/* A run that is stopped after every step, while the scale falls and grows, ends as an uninterrupted run. */
 static void resumed_with_the_same_bits(void **state) {
     const tiny *t = *state;
     const char *const f16[] = {SHORT, HEAD, "train.precision=f16", "train.loss_scale=67108864", SOON, NULL};
@@ -145,7 +143,7 @@ static void resumed_with_the_same_bits(void **state) {
     assert_false(state_contains(t, "bf16", "loss_scale"));
 }
 
-/* Parameters and moments are f32 in every precision, so that a run may change its precision. */
+/* Parameters and moments are f32 in every precision, so a run may change its precision. */
 static void precision_may_change(void **state) {
     const tiny *t = *state;
     const char *set[] = {SHORT, "train.precision=f32", NULL};
@@ -172,7 +170,7 @@ static void count_warning(void *user, cleat_log_level level, const char *text) {
     }
 }
 
-/* Where no unit multiplies TF32, a run in it says so once, and is one in f32. */
+/* On a device without TF32 units, a TF32 run logs this once and runs in f32. */
 static void tf32_without_a_unit_is_f32(void **state) {
     const tiny *t = *state;
     const char *set[] = {SHORT, "train.precision=f32", NULL};
@@ -182,14 +180,13 @@ static void tf32_without_a_unit_is_f32(void **state) {
     cleat_set_log(count_warning, &warnings, CLEAT_LOG_WARNING);
     const tiny_result result = tiny_train_to(CLEAT_OK, t, "rounded32", set, false, 0);
     cleat_set_log(NULL, NULL, CLEAT_LOG_WARNING);
-    if (result.report.storage == CLEAT_TF32) return; /* this device has one */
+    if (result.report.storage == CLEAT_TF32) return; /* this device has such units */
     assert_int_equal(warnings, 1);
     assert_int_equal(result.report.storage, CLEAT_F32);
     tiny_assert_same_run(t, "plain32", "rounded32");
 }
 
-/* The three precisions start with the same loss, and their first gradient has the same norm, without the loss
- * scale. */
+/* The three precisions start with the same loss and the same norm of the first unscaled gradient. */
 static void gradient_is_that_of_f32(void **state) {
     const tiny *t = *state;
     const char *const names[] = {"begin32", "begin16", "beginb"};
@@ -210,8 +207,8 @@ static void gradient_is_that_of_f32(void **state) {
     }
 }
 
-/* resolved.ini holds the value of every `auto` of half precision; a run resumed with it gives the same bits,
- * and can change precision. */
+/* resolved.ini has the value of every `auto` of half precision; a run resumed with it has the same bits, and
+ * can change precision. */
 static void resolved_settings_go_on_with_the_same_bits(void **state) {
     const tiny *t = *state;
     const char *const set[] = {SHORT, HEAD, "train.precision=f16", NULL};
@@ -250,10 +247,10 @@ static void settings_that_contradict_are_refused(void **state) {
         assert_int_equal(cleat_profile_create(&profile, NULL), CLEAT_OK);
         assert_int_equal(cleat_profile_set(profile, "data.path=/tmp", NULL), CLEAT_OK);
         for (int k = 0; k < 2; ++k) assert_int_equal(cleat_profile_set(profile, cases[i][k], NULL), CLEAT_OK);
-        /* If nothing is trained, only the value itself is validated. */
+        /* Without training, only the value itself is validated. */
         assert_int_equal(cleat_profile_check(profile, &error), i < 3 ? CLEAT_OK : CLEAT_ERR_PROFILE);
         if (i < 3) assert_int_equal(cleat_profile_check_training(profile, &error), CLEAT_ERR_PROFILE);
-        if (!strstr(error.text, cases[i][2])) fail_msg("'%s' does not say '%s'", error.text, cases[i][2]);
+        if (!strstr(error.text, cases[i][2])) fail_msg("'%s' does not contain '%s'", error.text, cases[i][2]);
         cleat_profile_destroy(profile);
     }
 }

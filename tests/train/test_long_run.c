@@ -1,9 +1,9 @@
-/* Hours of training in simulated time, with an evaluation and a checkpoint in each minute: memory, file
- * descriptors and threads stay as they are, while clocks jump, and the disk fills and empties again; and the
- * bits are those of a run without all that.
+/* Hours of training in simulated time, with an evaluation and a checkpoint in each minute. While clocks jump
+ * and the disk fills and empties, memory, file descriptors and threads remain constant, and the bits equal
+ * those of an undisturbed run.
  *
- * CLEAT_TEST_HOURS: how many hours (1). Time is simulated: the linker replaces the clocks, the execution, and
- * what writes files (CMakeLists.txt: --wrap). Prints what it measured. */
+ * CLEAT_TEST_HOURS: number of hours (1). Time is simulated: the linker replaces the clocks, the execution,
+ * and the functions that write files (CMakeLists.txt: --wrap). Prints its measurements. */
 /* ctest: device wrap=cleat_seconds,cleat_wall_seconds,cleat_exec_run,pthread_cond_timedwait,write */
 #include "tiny.h"
 
@@ -29,13 +29,12 @@
 
 enum { MAX_HOURS = 240, FAILED_TRIES = 2 };
 static const double hour = 3600;
-/* Pools of the allocator and of the driver are not filled at once. */
+/* The pools of the allocator and the driver fill gradually. */
 static const double more_resident = 4e6, more_heap = 50e3;
 
 /* --- simulated time ------------------------------------------------------------------------------------------- */
 
-/* Time passes as on this machine, so that threads that wait go on; the leaps of both clocks in microseconds
- * are added. */
+/* Time passes as on this machine, so waiting threads continue, plus the jumps of both clocks in microseconds. */
 static int64_t leap_us, wall_leap_us;
 
 static void add_seconds(int64_t *leap, double seconds) {
@@ -58,7 +57,7 @@ double __wrap_cleat_wall_seconds(void) {
     return __real_cleat_wall_seconds() + seconds_in(&leap_us) + seconds_in(&wall_leap_us);
 }
 
-/* The monitor waits for a time of the simulated clock. */
+/* The monitor waits until a time of the simulated clock. */
 int __real_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *mutex, const struct timespec *until);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *mutex, const struct timespec *until);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *mutex, const struct timespec *until) {
@@ -86,15 +85,15 @@ ssize_t __wrap_write(int file, const void *bytes, size_t size) {
     return put;
 }
 
-/* --- what the process holds ----------------------------------------------------------------------------------- */
+/* --- the process's resources ----------------------------------------------------------------------------------- */
 
 typedef struct holdings {
     double bytes; /* resident */
-    double heap;  /* allocated and not freed; 0: this C library does not say */
+    double heap;  /* allocated and not freed; 0: unknown to this C library */
     int files, threads;
 } holdings;
 
-/* Its allocator keeps what was freed, up to 256 MB, to find uses of it. */
+/* ASan's allocator keeps up to 256 MB of freed memory to detect its use. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 size_t __sanitizer_get_current_allocated_bytes(void);
 static const bool keeps_freed = true;
@@ -137,14 +136,14 @@ static holdings measure(void) {
 /* --- minutes and their events --------------------------------------------------------------------------------- */
 
 static struct {
-    double seconds_per_run; /* of a graph; 0: no time passes, and nothing happens */
+    double seconds_per_run; /* of a graph; 0: no time passes, and no event occurs */
     double passed;          /* seconds, without jumps */
     int64_t runs;           /* of graphs */
     int minutes, jumps, fillings;
     holdings held[MAX_HOURS * 60]; /* at the beginning of each minute */
 } day;
 
-/* At minutes of each hour. Between them the run must not notice. */
+/* Events at minutes of each hour, which the run must not be affected by. */
 static void begin_minute(void) {
     switch (day.minutes % 60) {
     case 15:
@@ -188,7 +187,7 @@ static const char *epochs_text(int epochs, char text[64]) {
     return text;
 }
 
-/* Makes an epoch last a minute. Returns the runs of graphs in an epoch. */
+/* Makes an epoch last a minute. Returns the number of graph runs in an epoch. */
 static double find_speed(const tiny *t) {
     enum { EPOCHS = 8 };
     char text[64];
@@ -198,11 +197,11 @@ static double find_speed(const tiny *t) {
 }
 
 static void assert_said(const tiny_result *result, const char *word) {
-    if (!strstr(result->error.text, word)) fail_msg("'%s' does not say '%s'", result->error.text, word);
+    if (!strstr(result->error.text, word)) fail_msg("'%s' does not contain '%s'", result->error.text, word);
 }
 
-/* Trains to the end: where the disk is full, the run ends with an error that says so, again while it stays
- * full, and goes on once it is empty. */
+/* Trains to the end: on a full disk, the run ends with an error that names the cause, and continues when the
+ * disk is empty. */
 static void train_through(const tiny *t, const char *run, const char *const *set) {
     int tries = 0;
     for (bool resume = false;; resume = true) {
@@ -229,7 +228,7 @@ static int evaluations(const tiny *t, const char *run) {
 
 typedef struct extent {
     double bytes; /* the most */
-    double heap;  /* the least, as what follows: other threads hold something for a moment */
+    double heap;  /* the minimum, as are the following: other threads briefly hold resources */
     int files, threads;
 } extent;
 

@@ -131,7 +131,7 @@ static void missing_records_are_only_a_warning(void **state) {
     assert_non_null(strstr(error.text, "/nonexistent/x.jsonl"));
 }
 
-/* A limit on file size simulates a full disk: only part of the second record fits. */
+/* A file size limit simulates a full disk: only part of the second record fits. */
 static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
     (void)state;
     struct rlimit before, limit;
@@ -191,7 +191,7 @@ static void a_run_of_one_step_begins_at_0_percent(void **state) {
     assert_ptr_equal(strstr(shown, "step 0/1 (0%)  start\nstep 1/1 (100%)  done"), shown);
 }
 
-/* The first steps waited 100 seconds for kernels, the 100 steps after them 1 second each; later ones take 2. */
+/* The first steps wait 100 seconds for kernels; the next 100 take 1 second each, later ones 2. */
 static void the_remaining_time_counts_no_compilation(void **state) {
     (void)state;
     cleat_progress progress;
@@ -214,7 +214,7 @@ static void count_lines(void *user, const char *text) {
     lines_shown += strchr(text, '\n') != NULL;
 }
 
-/* A step every 50 ms: the first minute has a line every 5 seconds, twelve hours have about a thousand. */
+/* A step every 50 ms: the first minute has a line every 5 seconds, and twelve hours have about a thousand lines. */
 static void lines_become_rarer(void **state) {
     (void)state;
     enum { MINUTE = 20 * 60, STEPS = 12 * 60 * MINUTE };
@@ -236,7 +236,7 @@ static void a_terminal_gets_a_bar(void **state) {
     cleat_progress_update(&progress, 100, "first", 0, false);
     shown[0] = 0;
     cleat_progress_update(&progress, 200, "a long text about it", 10, false);
-    assert_int_equal(strlen(shown), 60); /* truncated to one less than the width, after the carriage return */
+    assert_int_equal(strlen(shown), 60); /* truncated to the width minus one, after the carriage return */
     assert_ptr_equal(strstr(shown, "\r[##########..........]  50% 200/400  a long text about it  "), shown);
     shown[0] = 0;
     cleat_progress_update(&progress, 300, "x", 10.05, false);

@@ -1,6 +1,6 @@
-/* The out-of-memory fallback: a device with less memory than reported, failing at every buffer and at
- * kernels throughout a run. The run continues with smaller micro-batches, and its result is that of a run
- * with these. */
+/* The out-of-memory fallback: a device has less memory than reported and fails at every buffer and at kernels
+ * throughout a run. The run continues with smaller micro-batches, with the result of a run that starts with
+ * them. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -29,10 +29,10 @@ static const char *const settings[] = {"train.batch_size=auto", "train.effective
 
 /* --- faults and messages --------------------------------------------------------------------------------------- */
 
-/* Faults injected into the devices that a run opens one after the other. */
+/* Faults injected into the devices that a run opens in sequence. */
 typedef struct fault {
-    long buffer, launch; /* the n-th one of the first device fails; 0: none */
-    long every_buffer;   /* -1: every one of every device fails */
+    long buffer, launch; /* the one that fails on the first device, from 1; 0: none */
+    long every_buffer;   /* -1: all fail on every device */
     int opened;
     cleat_device *first;
 } fault;
@@ -80,7 +80,7 @@ static void train_well(const tiny *t, const char *run, const char *const *set, f
     cleat_error error = {0};
     if (train(t, run, set, f, heard, &report, &error) != CLEAT_OK) fail_msg("%s: %s", run, error.text);
     assert_int_equal(report.steps, 6);
-    /* of the first step, even if the trainer was reopened after it */
+    /* of the first step, even if the trainer was reopened later */
     const cleat_startup_stats *s = &report.start;
     double parts = s->data + s->device + s->plan + s->setup + s->kernels + s->step;
     if (!(fabs(parts - report.seconds_first_step) < 1e-6))
@@ -93,7 +93,7 @@ static void remove_run(const tiny *t, const char *run) {
     assert_int_equal(system(command), 0);
 }
 
-/* The line "name = value" of the run's resolved.ini, as an assignment. */
+/* The line "name = value" of the run's resolved.ini, as a setting. */
 static void resolved(const tiny *t, const char *run, const char *name, const char *section, char assignment[200]) {
     char path[TINY_PATH], file[128];
     snprintf(file, sizeof file, "%s/resolved.ini", run);
@@ -125,10 +125,10 @@ static void train_alike(const tiny *t, const char *run, const char *alike) {
 
 /* --- tests ---------------------------------------------------------------------------------------------------- */
 
-static const double CLOSE = 2e-6; /* the largest difference of a parameter, caused by another order of sums */
+static const double CLOSE = 2e-6; /* the largest difference of a parameter, caused by reordered sums */
 
-/* A buffer whose allocation fails before the first step: the whole run is bit-identical to one with the
- * smaller setting. */
+/* If a buffer allocation fails before the first step, the whole run is bit-identical to one with the smaller
+ * setting. */
 static void every_buffer(void **state) {
     const tiny *t = *state;
     fault none = {0};
@@ -156,8 +156,8 @@ static void every_buffer(void **state) {
     assert_true(n > 6);
 }
 
-/* A kernel that fails for lack of memory at any point of the run: in the first global batch, later ones,
- * updates, evaluations. */
+/* A kernel runs out of memory at any point of the run: in the first global batch, later ones, updates,
+ * evaluations. */
 static void kernels_all_over_the_run(void **state) {
     const tiny *t = *state;
     int runs = 0, went_on = 0, within = 0;
@@ -180,11 +180,11 @@ static void kernels_all_over_the_run(void **state) {
         }
         remove_run(t, "run");
     }
-    print_message("%d runs, %d went on from a step that was done, %d of them within an epoch\n", runs, went_on, within);
+    print_message("%d runs, %d continued after a completed step, %d of them within an epoch\n", runs, went_on, within);
     assert_true(runs > 12 && went_on > 5 && within > 1);
 }
 
-/* Number of kernels of one global batch with its update, and of the update alone, without micro-batches. */
+/* The number of kernels of one undivided global batch with its update, and of the update alone. */
 static void count_kernels(const tiny *t, long *step, long *update) {
     char out[TINY_PATH];
     cleat_error error = {0};
@@ -206,7 +206,7 @@ static void count_kernels(const tiny *t, long *step, long *update) {
     cleat_profile_destroy(profile);
 }
 
-/* Within an update it is unknown whether the parameters have changed: all work since the last checkpoint is
+/* After a failure within an update, the parameters may have changed: all work since the last checkpoint is
  * repeated, here from the beginning. */
 static void an_update_half_done_is_not_kept(void **state) {
     const tiny *t = *state;
@@ -253,7 +253,7 @@ static void sequences_are_cut_where_that_is_allowed(void **state) {
     assert_int_equal(train(t, "long", allowed, &none, &heard, &report, &error), CLEAT_OK);
     int64_t least = report.memory.allocated;
     char limit[32];
-    /* down to a limit at which nothing fits without truncation */
+    /* down to a limit that requires truncation */
     for (int64_t bytes = least;; bytes -= least / 12) {
         assert_true(bytes > 0);
         snprintf(limit, sizeof limit, "%lld", (long long)bytes);

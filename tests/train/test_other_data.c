@@ -1,4 +1,4 @@
-/* A run is not resumed on other data unless a setting allows it; the message says what differs. */
+/* A run is not resumed on other data unless a setting allows it; the message names the difference. */
 /* ctest: device */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +15,15 @@
 #include "core/memory.h"
 #include "tiny.h"
 
-/* Lengths that do not follow from the data. */
+/* Lengths that do not depend on the data. */
 #define FIXED "data.max_length=32", "data.buckets=32"
 
 static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
-        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+        if (!strstr(text, *words)) fail_msg("'%s' does not contain '%s'", text, *words);
 }
 
-/* Molecules beside those of the fixture; *setting selects them. */
+/* Creates other molecules than the fixture's; *setting selects them. */
 static const char *make_data(const tiny *t, const char *name, int64_t count, uint64_t seed, char setting[TINY_PATH]) {
     char path[TINY_PATH];
     cleat_rna_make molecules = cleat_rna_make_defaults();
@@ -43,7 +43,7 @@ static void other_data_are_refused(void **state) {
     char few[TINY_PATH], other[TINY_PATH], same[TINY_PATH];
     make_data(t, "few", 9, 3, few);
     make_data(t, "other", 16, 4, other);
-    make_data(t, "same", 16, 3, same); /* as those of the fixture, in another folder */
+    make_data(t, "same", 16, 3, same); /* copies of the fixture's, in another folder */
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "run", SET(FIXED), false, 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "run", SET(FIXED, few), true, 0);
     assert_contains(result.error.text,
@@ -52,13 +52,13 @@ static void other_data_are_refused(void **state) {
     assert_contains(result.error.text, SET("other data", "/other has", "run.resume_other_data=true"));
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "run", SET(FIXED, same), true, 1);
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "run", SET(FIXED, few, "run.resume_other_data=true"), true, 1);
-    /* these are its data from now on */
+    /* these become its data */
     result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "run", SET(FIXED), true, 0);
     assert_contains(result.error.text, SET("other data"));
     tiny_train_to(CLEAT_OK, t, "run", SET(FIXED, few), true, 0);
 }
 
-/* Settings that follow from the data are named together with them. */
+/* The message also names settings that depend on the data. */
 static void settings_that_follow_are_named(void **state) {
     const tiny *t = *state;
     char longer[TINY_PATH];
@@ -69,7 +69,7 @@ static void settings_that_follow_are_named(void **state) {
     assert_contains(result.error.text, SET("other data (", "split 'train' then", "max_length"));
 }
 
-/* Changes the letter behind the first comma of the second line. */
+/* Changes the letter after the first comma of the second line. */
 static void change_letter(const tiny *t, const char *file) {
     char path[TINY_PATH];
     size_t size;
@@ -80,7 +80,7 @@ static void change_letter(const tiny *t, const char *file) {
     cleat_free(text);
 }
 
-/* The same names and splits, but another letter in a sequence. */
+/* The same names and splits, but one different letter in a sequence. */
 static void changed_sample_is_noticed(void **state) {
     const tiny *t = *state;
     char setting[TINY_PATH];
@@ -92,7 +92,7 @@ static void changed_sample_is_noticed(void **state) {
     assert_contains(result.error.text, SET("the same names, but other lengths, tokens or labels"));
 }
 
-/* A checkpoint of an earlier version does not know its data: it opens, and knows them afterwards. */
+/* A checkpoint of an earlier version has no fingerprint of its data: it opens, and the next checkpoint has one. */
 static void earlier_checkpoint_is_resumed(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH], few[TINY_PATH], *text = NULL;

@@ -1,7 +1,7 @@
-/* Whether the upload of a batch can run while the device computes the batch before it: not by times, which
- * depend on the driver, but by what each command must wait for. A command waits for the one before it in its
- * queue and for its wait list; if the kernels of batch n are not among all that the upload of batch n + 1
- * waits for, a device can do both at once. */
+/* Checks that the upload of a batch can overlap the computation of the previous batch: not by times, which
+ * depend on the driver, but by dependencies. A command waits for its predecessor in the queue and for its
+ * wait list. If the upload of batch n + 1 does not depend on the kernels of batch n, a device can run both at
+ * once. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -27,11 +27,11 @@ typedef struct command {
     command_kind kind;
     cl_command_queue queue;
     cl_event event;
-    int before;           /* the one before it in its queue; -1: none */
+    int before;           /* its predecessor in the queue; -1: none */
     int waits[MAX_WAITS]; /* [n_waits] */
     int n_waits;
-    int run;           /* of a graph that it belongs to: the number of copies of inputs so far; 0: before the first */
-    int newest_kernel; /* the newest run of which it must wait for a kernel */
+    int run;           /* of its graph: the number of input copies so far; 0: before the first */
+    int newest_kernel; /* the newest run with a kernel that it must wait for */
 } command;
 
 static command commands[MAX_COMMANDS];
@@ -44,7 +44,7 @@ static int last_of(cl_command_queue queue) {
     return -1;
 }
 
-/* Handles are used again after a release: the newest command with it is meant. */
+/* Handles are reused after a release: the newest command with this handle counts. */
 static int command_of(cl_event event) {
     for (int i = count - 1; i >= 0; --i)
         if (commands[i].event == event) return i;
@@ -60,7 +60,7 @@ static int newest(const command *waiting) {
     return waiting->kind == KERNEL && waiting->run > found ? waiting->run : found;
 }
 
-/* A run begins with the copy of its inputs. */
+/* A run begins with copying its inputs. */
 static void record(command_kind kind, cl_command_queue queue, cl_uint n_waits, const cl_event *waits, cl_event event) {
     if (count == MAX_COMMANDS) return;
     runs += kind == COPY;
@@ -73,7 +73,7 @@ static void record(command_kind kind, cl_command_queue queue, cl_uint n_waits, c
     commands[count++] = added;
 }
 
-/* --- these functions interpose those of the driver ------------------------------------------------------------ */
+/* --- these functions interpose the driver's ------------------------------------------------------------ */
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -92,7 +92,7 @@ CLEAT_API cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem
     return code;
 }
 
-/* Only uploads of inputs do not block. */
+/* Uploads of inputs are the only ones that do not block. */
 CLEAT_API cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t at, size_t size,
                                       const void *data, cl_uint n, const cl_event *wait, cl_event *event) {
     const cl_int code = NEXT(clEnqueueWriteBuffer)(queue, buffer, blocking, at, size, data, n, wait, event);
@@ -117,8 +117,8 @@ static tiny_result train(const tiny *t, const char *run, const char *effective_b
                          false, 0);
 }
 
-/* Uploads are numbered from 1 on; each is read by the run of its number. While both runs before that one compute (a
- * micro-batch and an update), it may travel: what it waits for must be older. */
+/* Uploads are numbered from 1; the run of the same number reads each. An upload may overlap the two runs
+ * before that one (a micro-batch and an update), so it may only depend on older runs. */
 static void check_uploads(int steps, int graphs_of_a_step) {
     int uploads = 0, checked = 0;
     for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-/* What ranks exchange after a pass of which each has computed a part: three processes that share a file
+/* The exchange after a pass that is divided among ranks: three processes that share a file
  * (tests/ranks/link/shared.c). */
 /* ctest: quick */
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 enum { RANKS = 3, COUNT = 7, LARGE = 300000, TIME_LIMIT = 30 };
 
-/* What all ranks do: false where the result of this one is wrong. */
+/* Runs in all ranks; returns false if this rank's result is wrong. */
 typedef bool (*rank_work)(const cleat_data_parallel *parallel, int rank);
 
 static int run_rank(int rank, const char *area, rank_work work) {
@@ -26,7 +26,7 @@ static int run_rank(int rank, const char *area, rank_work work) {
     int64_t shares[RANKS] = {2, 1, 1};
     cleat_ranks *ranks = NULL;
     cleat_error error = {0};
-    alarm(TIME_LIMIT); /* a rank that is gone leaves the others waiting */
+    alarm(TIME_LIMIT); /* a rank that exits leaves the others waiting */
     snprintf(place, sizeof place, "%d/%d", rank, RANKS);
     setenv("CLEAT_RANKS_LIBRARY", CLEAT_SHARED_TRANSPORT, 1);
     setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
@@ -104,7 +104,7 @@ static bool shares_states(const cleat_data_parallel *parallel, int rank) {
 
 /* --- predictions ---------------------------------------------------------------------------------------------- */
 
-/* The sixth is larger than what is exchanged at once. */
+/* The sixth exceeds one exchange. */
 static int64_t values_of(size_t i) {
     return i == 5 ? LARGE : (int64_t)i + 1;
 }
@@ -120,7 +120,7 @@ static bool has_prediction(const cleat_prediction *p, size_t i) {
     return true;
 }
 
-/* Rank 0 has the first, rank 2 the last; one belongs to no rank. */
+/* Rank 0 has the first, rank 2 the last; one has no rank. */
 static bool is_own(size_t i, int rank) {
     static const int owner[COUNT] = {0, 1, 0, 2, -1, 1, 2};
     return owner[i] == rank;

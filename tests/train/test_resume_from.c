@@ -1,5 +1,5 @@
-/* A run that starts as a copy of another run: its bits are those of a resume in place, and the other run's folder is
- * only read. */
+/* A run that starts as a copy of another run has the bits of a resume in place, and only reads the other
+ * run's folder. */
 /* ctest: device */
 #include "tiny.h"
 
@@ -40,10 +40,10 @@ static tiny_result train_from(const tiny *t, const char *source, const char *run
 
 static void assert_contains(tiny_result result, cleat_status wanted, const char *text) {
     assert_int_equal(result.status, wanted);
-    if (!strstr(result.error.text, text)) fail_msg("'%s' does not say '%s'", result.error.text, text);
+    if (!strstr(result.error.text, text)) fail_msg("'%s' does not contain '%s'", result.error.text, text);
 }
 
-/* Every name, size, mode and time in the folder, also the time of the last change of each inode. */
+/* Every name, size, mode and time in the folder, including inode change times. */
 static char *describe(const tiny *t, const char *run) {
     char path[TINY_PATH], list[TINY_PATH];
     size_t size;
@@ -59,7 +59,7 @@ static void assert_pointer(const tiny *t, const char *run, const char *pointer, 
     assert_string_equal(name.text, wanted);
 }
 
-/* Interrupted after one step; its copy is read-only, as /kaggle/input is. */
+/* Interrupted after one step; the copied folder is read-only, like /kaggle/input. */
 static void continues_as_in_place(void **state) {
     const tiny *t = *state;
     char a[TINY_PATH], b[TINY_PATH];
@@ -79,7 +79,7 @@ static void continues_as_in_place(void **state) {
     shell("chmod -R u+w '%s'%s", b, "");
 }
 
-/* From the folder of a checkpoint that is not the last one, and from a copy under another name. */
+/* From the folder of a checkpoint before the last, and from a copy under another name. */
 static void continues_from_a_checkpoint_folder(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH], target[TINY_PATH], whole[TINY_PATH];
@@ -100,7 +100,7 @@ static void continues_from_a_checkpoint_folder(void **state) {
     cleat_free(names);
 }
 
-/* A run that had ended: last and best checkpoint are copied, and nothing is trained. */
+/* From a finished run: the last and best checkpoints are copied, and nothing is trained. */
 static void copies_the_best_checkpoint(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -118,7 +118,7 @@ static void copies_the_best_checkpoint(void **state) {
     tiny_assert_same_run(t, "ended", "ended_copy");
 }
 
-/* --resume where no lock can be made, here because of a folder in its place, names the option that works. */
+/* If --resume cannot create the lock, here because a folder has its name, the message names the option that works. */
 static void a_read_only_folder_has_another_option(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -129,9 +129,9 @@ static void a_read_only_folder_has_another_option(void **state) {
 
 #define CONSTANT "train.schedule=constant"
 
-/* A finished run goes on for more epochs where its learning rates do not depend on their number, and has the
- * bits of a run that was that long from the start; also if it is interrupted at once, and with resolved.ini
- * of the longer run. */
+/* A finished run continues for more epochs if its learning rates do not depend on their number. It has the
+ * bits of a run that was that long from the start, even if interrupted immediately, and with the longer run's
+ * resolved.ini. */
 static void a_run_is_made_longer(void **state) {
     const tiny *t = *state;
     char a[TINY_PATH], b[TINY_PATH];
@@ -143,14 +143,14 @@ static void a_run_is_made_longer(void **state) {
     tiny_result result = tiny_train_to(CLEAT_OK, t, "longer", SET(CONSTANT, "train.epochs=3"), true, 0);
     assert_int_equal(result.report.epochs, 3);
     tiny_assert_same_run(t, "long", "longer");
-    /* and not with anything else changed, nor to less than was trained */
+    /* but not with other changes, nor to fewer epochs than trained */
     const char *const other[] = {CONSTANT, "train.epochs=3", "train.weight_decay=0.5", NULL};
     assert_contains(tiny_train(t, "shorter", other, true, 0), CLEAT_ERR_PROFILE, "different settings");
     const char *const less[] = {CONSTANT, "train.epochs=1", NULL};
     assert_contains(tiny_train(t, "shorter", less, true, 0), CLEAT_ERR_PROFILE, "has trained 2 epochs");
 }
 
-/* A cosine over more epochs would have had other rates: a separate run can continue with it. */
+/* A cosine over more epochs would have had other rates: only a separate run can continue with it. */
 static void another_schedule_is_another_run(void **state) {
     const tiny *t = *state;
     const char *const longer[] = {"train.epochs=3", NULL};
@@ -158,7 +158,7 @@ static void another_schedule_is_another_run(void **state) {
     tiny_result result = tiny_train(t, "cosine", longer, true, 0);
     assert_contains(result, CLEAT_ERR_PROFILE, "train.epochs = 3 (was 2)");
     assert_contains(result, CLEAT_ERR_PROFILE, "--resume-from");
-    /* the first step with another rate: after the warm-up of two steps, and higher where the cosine is longer */
+    /* the first step with a different rate: after the two warm-up steps, and higher because the cosine is longer */
     double had = 0, other_rate = 0;
     int step = 0;
     const char *place = strstr(result.error.text, "): step ");
@@ -176,7 +176,7 @@ static void another_schedule_is_another_run(void **state) {
     assert_contains(train_with(t, "cosine", "other", false, other), CLEAT_ERR_PROFILE, "model.dropout = 0.3");
 }
 
-/* The logs and the lock are cut and appended to in their place: not through a link, symbolic or hard. */
+/* The logs and the lock are truncated and appended to in place, but never through a symbolic or hard link. */
 static void logs_that_are_links_are_refused(void **state) {
     const tiny *t = *state;
     static const char *const files[] = {"metrics.jsonl", "system.jsonl", ".train.lock"};
@@ -197,7 +197,8 @@ static void logs_that_are_links_are_refused(void **state) {
     assert_false(cleat_file_exists(tiny_path(t, "made", outside)));
 }
 
-/* What was copied is removed again: the next try, with the right settings, is no "already contains a run". */
+/* The copies are removed after an error, so the next try with the right settings does not fail with "already
+ * contains a run". */
 static void a_refused_copy_leaves_nothing(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -217,7 +218,7 @@ static void a_refused_copy_leaves_nothing(void **state) {
     if (result.status) fail_msg("%s", result.error.text);
 }
 
-/* Files that state.json does not list stay, and nothing is copied through a link, whatever it replaces. */
+/* Files that state.json does not list are not copied, and nothing is copied through a link. */
 static void only_its_own_files_are_copied(void **state) {
     const tiny *t = *state;
     static const char *const linked[] = {"ckpt-E000-S000001/model.safetensors",
@@ -243,7 +244,7 @@ static void only_its_own_files_are_copied(void **state) {
     }
 }
 
-/* --resume without a checkpoint starts a run, unless another folder was meant. */
+/* --resume without a checkpoint starts a run, unless the folder is evidently wrong. */
 static void nothing_to_resume_is_a_new_run(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];

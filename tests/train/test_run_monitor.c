@@ -1,4 +1,5 @@
-/* The records of training runs: complete, with sources, appended by resumed runs, and without effect on the result. */
+/* The records of training runs: complete, with sources, continued by resumed runs, and without effect on the
+ * result. */
 /* ctest: device with=slow_samples.c wrap=cleat_dataset_fill */
 #include <math.h>
 #include <setjmp.h>
@@ -24,7 +25,7 @@
 
 /* --- reading records ------------------------------------------------------------------------------------------ */
 
-/* All records of a run as a cJSON array; every line must be an object. */
+/* Returns all records of a run as a cJSON array; every line must be an object. */
 static cJSON *read_records(const tiny *t, const char *run) {
     char name[64], path[TINY_PATH];
     size_t size;
@@ -61,7 +62,7 @@ static int count_kind(const cJSON *records, const char *kind) {
     return count;
 }
 
-/* The event with this name; NULL: none. */
+/* Returns the event with this name; NULL: none. */
 static const cJSON *find_event(const cJSON *records, const char *what, const char *name) {
     const cJSON *record;
     cJSON_ArrayForEach(record, records) if (is_kind(record, "event") && strcmp(text_of(record, "what"), what) == 0 &&
@@ -75,7 +76,7 @@ static const cJSON *last_of(const cJSON *records) {
 
 /* --- tests ---------------------------------------------------------------------------------------------------- */
 
-/* Every figure has a source or is null in every sample; every sample has exactly the listed figures. */
+/* Every sample has exactly the listed metrics, each of which has a source or is null. */
 static void check_samples(const cJSON *records) {
     const cJSON *listed = cJSON_GetObjectItem(cJSON_GetArrayItem(records, 0), "figures"), *record, *item;
     assert_int_equal(cJSON_GetArraySize(listed), CLEAT_OWN_GAUGES + CLEAT_ROUTE_FIGURES);
@@ -121,7 +122,7 @@ static void a_run_is_recorded(void **state) {
     cJSON_Delete(records);
 }
 
-/* What the first record says of the run is what the run did. */
+/* The first record describes the run correctly. */
 static void the_start_says_what_is_trained(void **state) {
     const tiny *t = *state;
     size_t values;
@@ -143,7 +144,7 @@ static void the_start_says_what_is_trained(void **state) {
     assert_int_equal(number_of(plan, "recompute"), 0);
     double bytes = 0;
     cJSON_ArrayForEach(item, cJSON_GetObjectItem(plan, "categories")) bytes += item->valuedouble;
-    assert_true(bytes >= number_of(plan, "bytes")); /* tensors of one category may take the place of others */
+    assert_true(bytes >= number_of(plan, "bytes")); /* tensors of one category may reuse the memory of others */
     const cJSON *buckets = cJSON_GetObjectItem(plan, "micro_batches");
     assert_int_equal(cJSON_GetArraySize(buckets), 2);
     for (int i = 0; i < 2; ++i) {
@@ -210,7 +211,7 @@ static void the_monitor_does_not_change_a_run(void **state) {
     assert_int_not_equal(stat(tiny_path(t, "unwatched/system.jsonl", path), &found), 0);
 }
 
-/* The first process is interrupted after one step; the second one appends. */
+/* The first process is interrupted after one step; the second appends. */
 static void a_resumed_run_appends(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -233,7 +234,7 @@ static void a_resumed_run_appends(void **state) {
     assert_int_equal(number_of(second, "step"), 1);
     assert_non_null(find_event(both, "resume", "resumed"));
     assert_string_equal(text_of(last_of(both), "status"), "ok");
-    /* a run that has ended is not recorded again */
+    /* a finished run is not recorded again */
     tiny_train_to(CLEAT_OK, t, "resumed", NULL, true, 0);
     cJSON *again = read_records(t, "resumed");
     assert_int_equal(cJSON_GetArraySize(again), cJSON_GetArraySize(both));
@@ -262,7 +263,7 @@ static void fail_a_launch(void *user, cleat_device *device) {
     ++*opened;
 }
 
-/* Too little memory while it trains: an event and a second start, one end. */
+/* Out of memory while training: an event and a second start, one end. */
 static void a_smaller_plan_is_an_event(void **state) {
     const tiny *t = *state;
     char out[TINY_PATH];
@@ -313,7 +314,7 @@ static void a_slow_loader_is_the_cause(void **state) {
         slow_samples_ns = 0;
         cJSON *records = read_records(t, run);
         const double loader = mean_share(records, "dry_loader"), dry = mean_share(records, "dry_share");
-        print_message("%d threads: no work %.3f of the time, because of the loader %.3f\n", workers, dry, loader);
+        print_message("%d threads: idle %.3f of the time, because of the loader %.3f\n", workers, dry, loader);
         assert_true(loader > 0.5 * dry && loader > 0.3);
         assert_true(mean_share(records, "dry_read") < loader);
         assert_true(mean_share(records, "dry_handovers") > 0.3);
@@ -323,7 +324,7 @@ static void a_slow_loader_is_the_cause(void **state) {
     }
 }
 
-/* What a run was started with is in the commands of its hints. */
+/* The commands of hints contain the run's options. */
 static void hints_name_the_profile(void **state) {
     const tiny *t = *state;
     for (int known = 0; known < 2; ++known) {

@@ -99,11 +99,11 @@ static void files_come_back(void **state) {
     rmdir(folder);
 }
 
-/* The data of the samples, in one buffer in turn. */
+/* The data of the samples, which share one buffer. */
 typedef struct turns {
     char buffer[256];
     size_t asked;
-    cleat_status fails; /* when the last tensor is asked for */
+    cleat_status fails; /* when the last tensor is requested */
 } turns;
 
 static cleat_status next_data(void *user, size_t i, const void **data, cleat_error *error) {
@@ -111,7 +111,7 @@ static cleat_status next_data(void *user, size_t i, const void **data, cleat_err
     assert_true(cleat_st_bytes(&samples[i]) <= sizeof t->buffer);
     ++t->asked;
     if (t->fails && i == SAMPLES - 1) return cleat_fail(error, t->fails, "no more data");
-    memset(t->buffer, 0xee, sizeof t->buffer); /* those of the tensor before */
+    memset(t->buffer, 0xee, sizeof t->buffer); /* the previous tensor's data */
     memcpy(t->buffer, samples[i].data, cleat_st_bytes(&samples[i]));
     *data = t->buffer;
     return CLEAT_OK;
@@ -143,7 +143,7 @@ static void a_file_is_written_tensor_by_tensor(void **state) {
     t.fails = CLEAT_ERR_IO;
     assert_int_equal(cleat_safetensors_write_from(path, samples, SAMPLES, &source, metadata, 2, &written, NULL),
                      CLEAT_ERR_IO);
-    assert_int_equal(rmdir(folder), 0); /* nothing is left of the file */
+    assert_int_equal(rmdir(folder), 0); /* no file remains */
 }
 
 static void files_of_others_open(void **state) {
@@ -181,7 +181,8 @@ static const hostile hostiles[] = {
     {"{\"a\nb\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
     {"{\"\\ud83d\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
     {"{\"\\u0000\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"},
-    {"{\"\\u\x10\x10\x14\x16\":" T("[1]", "[0,4]") "}", 4, "not a JSON object"}, /* no digits, but their low bits */
+    {"{\"\\u\x10\x10\x14\x16\":" T("[1]", "[0,4]") "}", 4,
+     "not a JSON object"}, /* not digits, but with the same low bits */
     {"{\"a\":{\"more\":,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "not a JSON object"},
     {"{\"a\":{\"more\":@@,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "not a JSON object"},
     {"{}x", 0, "more than JSON"},
@@ -236,7 +237,7 @@ static void malformed_headers_are_refused(void **state) {
         if (cleat_safetensors_parse("h", file, size, &parsed, &error) != CLEAT_ERR_FORMAT)
             fail_msg("accepted: %s", hostiles[i].header);
         if (!strstr(error.text, hostiles[i].says))
-            fail_msg("%s: \"%s\" does not say \"%s\"", hostiles[i].header, error.text, hostiles[i].says);
+            fail_msg("%s: \"%s\" does not contain \"%s\"", hostiles[i].header, error.text, hostiles[i].says);
         assert_null(parsed);
         free(file);
     }
@@ -291,7 +292,7 @@ static void every_cut_is_noticed(void **state) {
     size_t size;
     char *whole = encode(&size);
     for (size_t part = 0; part < size; ++part) {
-        /* a separate allocation, so that a sanitizer detects reads beyond the end */
+        /* a separate allocation, so a sanitizer detects reads beyond the end */
         char *cut = malloc(part ? part : 1);
         cleat_safetensors *parsed = NULL;
         assert_non_null(cut);
@@ -302,7 +303,7 @@ static void every_cut_is_noticed(void **state) {
     cleat_free(whole);
 }
 
-/* Reads every byte, so that a sanitizer can check the access. */
+/* Reads every byte, so a sanitizer can check the access. */
 static size_t sum_of_bytes(const cleat_st_tensor *tensor) {
     const uint8_t *at = tensor->data;
     size_t sum = 0;

@@ -150,7 +150,7 @@ static void long_warmups_are_cut_to_a_tenth(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* A time budget shortens a schedule: a warm-up that is a share of it follows. */
+/* A time budget shortens a schedule, and with it a relative warm-up. */
 static void a_share_of_the_run_follows_its_length(void **state) {
     (void)state;
     cleat_profile *profile = make();

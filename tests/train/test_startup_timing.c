@@ -22,17 +22,17 @@
 /* Calls from the trainer's thread. */
 typedef struct calls {
     long launches, copies, writes, flushes; /* calls allowed in a step */
-    long events;                            /* launches that ask for one */
-    long arguments, kernels, buffers;       /* calls that belong before the first step */
-    long finishes, blocking;                /* calls in which the host waits for the device */
-    long event_waits;                       /* of all threads: see below */
+    long events;                            /* launches that request an event */
+    long arguments, kernels, buffers;       /* calls allowed only before the first step */
+    long finishes, blocking;                /* calls that make the host wait for the device */
+    long event_waits;                       /* in all threads: see below */
 } calls;
 
 enum { STEPS = 120 };
 
-/* so far, and when the last kernel of each step had been enqueued */
+/* so far, and when the last kernel of each step was enqueued */
 static calls made, after[STEPS];
-static _Atomic long programs, event_waits; /* also from other threads: the compiling ones and the loader's */
+static _Atomic long programs, event_waits; /* also from compiling threads and the loader's */
 static int steps;
 
 /* The last kernel of an optimizer step writes its metrics; in f16 only the update of the loss scale follows. */
@@ -44,13 +44,13 @@ static void record_step(cl_kernel kernel) {
     after[steps++] = made;
 }
 
-/* CLBlast creates its kernels again for each product, and sets their arguments. */
+/* CLBlast recreates its kernels for each product, and sets their arguments. */
 static bool is_clblast(const void *caller) {
     Dl_info info;
     return dladdr(caller, &info) != 0 && info.dli_fname && strstr(info.dli_fname, "clblast");
 }
 
-/* These functions interpose those of the driver. NEXT is the function that would have been called. */
+/* These functions interpose the driver's. NEXT is the replaced function. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 CLEAT_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
@@ -133,8 +133,8 @@ CLEAT_API void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_boo
 
 /* --- steps ---------------------------------------------------------------------------------------------------- */
 
-/* One epoch with one micro-batch per step. The first steps are measured, and the host waits for each of them
- * (67 at most); the metrics of the others are read once every 64 steps. */
+/* One epoch with one micro-batch per step. The host waits for each of the first steps (67 at most), which are
+ * measured; it reads the others' metrics once every 64 steps. */
 static void a_step_only_enqueues(void **state) {
     enum { MEASURED = 68, READS = 2 };
     tiny_result result = tiny_train_to(
@@ -160,8 +160,8 @@ static void a_step_only_enqueues(void **state) {
     const calls *first = &after[MEASURED], *last = &after[STEPS - 1];
     assert_int_equal(last->finishes, first->finishes);
     assert_true(last->blocking - first->blocking <= READS);
-    /* Host memory is refilled only after its last transfer has completed: at most one wait per transfer, some
-     * of them in advance. */
+    /* Host memory is refilled only after its last transfer completes: at most one wait per transfer, some in
+     * advance. */
     assert_true(last->event_waits - first->event_waits <= 2 * (STEPS - MEASURED) + 8);
 }
 
@@ -177,7 +177,7 @@ static double sum_of(const cleat_startup_stats *s) {
     return sum;
 }
 
-/* The first record of the run's metrics. */
+/* Returns the first record of the run's metrics. */
 static cJSON *first_record(const tiny *t, const char *run) {
     char name[64], path[TINY_PATH];
     size_t size;
@@ -220,8 +220,7 @@ static void assert_parts_add_up(const tiny *t, const char *run, const char *prec
     cJSON_Delete(record);
 }
 
-/* In half precision the host waits for the program that makes the half-precision copies before the first step
- * begins. */
+/* In half precision the host waits before the first step for the program that makes the half-precision copies. */
 static void the_parts_of_the_start_add_up(void **state) {
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const char *const runs[] = {"start32", "start16", "startb"};

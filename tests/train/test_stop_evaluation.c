@@ -1,6 +1,5 @@
-/* A run that is asked to stop while it evaluates: it saves at once, repeats the evaluation on resume, and has
- * the bits of a run that was not stopped. The linker puts this test between the trainer and
- * cleat_average_apply. */
+/* A run that is stopped while it evaluates saves at once, repeats the evaluation on resume, and has the bits
+ * of an unstopped run. The linker puts this test between the trainer and cleat_average_apply. */
 /* ctest: device wrap=cleat_average_apply */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +14,7 @@
 #include "train/tiny.h"
 
 static volatile int flag;
-static int countdown; /* evaluations until the one that is interrupted; 0: none */
+static int countdown; /* number of the evaluation to interrupt, from 1; 0: none */
 
 cleat_status __real_cleat_average_apply(cleat_average *average, cleat_session *session, cleat_error *error);
 cleat_status __wrap_cleat_average_apply(cleat_average *average, cleat_session *session, cleat_error *error);
@@ -25,7 +24,7 @@ cleat_status __wrap_cleat_average_apply(cleat_average *average, cleat_session *s
     return __real_cleat_average_apply(average, session, error);
 }
 
-/* Trains into FOLDER/run, and is asked to stop within evaluation number `evaluation` of this process (0: never). */
+/* Trains into FOLDER/run, and requests a stop within evaluation number `evaluation` of this process (0: never). */
 static tiny_result train(const tiny *t, const char *run, const char *const *set, bool resume, int evaluation) {
     tiny_result result = {.status = CLEAT_OK};
     char out[TINY_PATH];
@@ -62,7 +61,7 @@ static void without_an_average(void **state) {
     assert_same_after_stops(*state, "plain", SET("run.evaluate_every_epochs=1", "train.average_decay=none"), 2);
 }
 
-/* The last evaluation decides that the run has ended early: this is not lost, either. */
+/* The last evaluation's decision to end the run early is not lost. */
 static void early_stopping_is_decided_after_resume(void **state) {
     assert_same_after_stops(*state, "early",
                             SET("run.evaluate_every_epochs=1", "train.epochs=6", "run.early_stopping_patience=1",

@@ -1,6 +1,6 @@
 /* The time budget on a device: the run stops in time and resumes with the same bits, or its schedule is
- * shortened once and stays so. Time is simulated, so that no result depends on the machine: the linker replaces the
- * clock and the execution (CMakeLists.txt: --wrap). Budgets are derived from the duration of a first run. */
+ * shortened once. Time is simulated, so results do not depend on the machine: the linker replaces the clock
+ * and the execution (CMakeLists.txt: --wrap). Budgets are derived from the duration of a first run. */
 /* ctest: device wrap=cleat_seconds,cleat_exec_run */
 #include "tiny.h"
 
@@ -20,9 +20,9 @@
 #include "core/memory.h"
 #include "train/trainer.h"
 
-/* Each run of a graph takes 5 ms (or what a test sets), each look of the training thread at the clock a
- * microsecond, all else no time. It starts later than any machine's clock: the monitor waits for a time of
- * this clock on the system's, and would not wait at all. */
+/* Each graph run takes 5 ms (or what a test sets), each clock query by the training thread a microsecond, all
+ * else no time. This clock starts ahead of any machine's: otherwise the monitor, which waits for one of its
+ * times on the system's clock, would not wait. */
 static int64_t simulated_us = INT64_C(1000000000000000);
 static int64_t graph_us = 5000;
 static _Thread_local bool trains; /* in this thread */
@@ -43,7 +43,7 @@ cleat_status __wrap_cleat_exec_run(cleat_exec *exec, size_t graph, cleat_error *
 #define STEPS_ONLY "run.evaluate_every_epochs=none", "run.checkpoint_every_epochs=none", "train.min_learning_rate=1e-4"
 #define ENDLESS "train.epochs=100000"
 
-/* Log text since the last reset; a line that contains `stop_at` ends the run after its step. */
+/* Log text since the last reset; a line with `stop_at` ends the run after its step. */
 static struct {
     char text[8192];
     const char *stop_at;
@@ -66,7 +66,7 @@ static void start_capture(const char *stop_at) {
 
 static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
-        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+        if (!strstr(text, *words)) fail_msg("'%s' does not contain '%s'", text, *words);
 }
 
 /* Trains to the end, or until `stop_at` is logged. */
@@ -91,7 +91,7 @@ static const char *budget(double seconds, char text[64]) {
     return text;
 }
 
-/* The last value of `name` in records of `kind` of the run's metrics. */
+/* Returns the last value of `name` in records of `kind` of the run's metrics. */
 static double last_metric(const tiny *t, const char *run, const char *kind, const char *name) {
     char path[TINY_PATH], file[96], head[64], key[64];
     size_t size;
@@ -108,7 +108,7 @@ static double last_metric(const tiny *t, const char *run, const char *kind, cons
     return value;
 }
 
-/* The number behind "name": in the last checkpoint's state.json. */
+/* Returns the number after "name": in the last checkpoint's state.json. */
 static double last_state(const tiny *t, const char *run, const char *name) {
     static const char inner[] = "{\"value\": ";
     char path[TINY_PATH], key[64];
@@ -124,8 +124,7 @@ static double last_state(const tiny *t, const char *run, const char *name) {
     return value;
 }
 
-/* A run that lasts about `seconds` after its startup, without a budget; *epochs receives its number of
- * epochs. */
+/* A run without a budget that lasts about `seconds` after its startup; *epochs receives its number of epochs. */
 static cleat_train_report run_of_seconds(const tiny *t, const char *run, double seconds, int *epochs) {
     char text[64], name[64];
     snprintf(name, sizeof name, "%s_probe", run);
@@ -187,8 +186,8 @@ static void stopped_run_goes_on_with_the_same_bits(void **state) {
     tiny_assert_same_run(t, "whole", "stop");
 }
 
-/* Trains into the new folder FOLDER/run; `source` NULL: from the start, else from FOLDER/source, which stays
- * as it is. */
+/* Trains into the new folder FOLDER/run; `source` NULL: from the start, else from FOLDER/source, which must
+ * not change. */
 static tiny_result train_session(const tiny *t, const char *source, const char *run, const char *const *set) {
     static const char list[] = "cd '%s' && find . -printf '%%p %%y %%s %%T@ %%C@\\n' | sort | md5sum %s '%s/listing'";
     char from[TINY_PATH], out[TINY_PATH], command[4 * TINY_PATH];
@@ -207,7 +206,7 @@ static tiny_result train_session(const tiny *t, const char *source, const char *
     return result;
 }
 
-/* Notebooks: each session finds the folder of the one before as read-only data. */
+/* Notebooks: each session finds the previous one's folder as read-only data. */
 static void sessions_are_a_chain_of_folders(void **state) {
     const tiny *t = *state;
     char epochs_text[64], budget_text[64], run[8] = "", source[8];
@@ -235,7 +234,7 @@ static void sessions_are_a_chain_of_folders(void **state) {
     tiny_assert_same_run(t, "whole_chain", run);
 }
 
-/* Two sessions of which the second is cut short by the budget; a third is refused at once. */
+/* Two sessions; the budget ends the second early, and a third is refused at once. */
 static void budget_counts_all_sessions(void **state) {
     const tiny *t = *state;
     char text[64];
@@ -302,7 +301,7 @@ static void warm_up_is_not_cut(void **state) {
     assert_int_equal(report.epochs_planned, 100000);
 }
 
-/* The number of checkpoints of a run whose steps take some seconds. *minutes: how long it takes. */
+/* Returns the number of checkpoints of a run whose steps take some seconds, and its duration in *minutes. */
 static size_t checkpoints_of(const tiny *t, const char *run, const char *setting, double *minutes) {
     char path[TINY_PATH];
     cleat_checkpoint_name *names = NULL;
@@ -318,7 +317,7 @@ static size_t checkpoints_of(const tiny *t, const char *run, const char *setting
     return count;
 }
 
-/* One at the end, and one whenever that number of minutes has passed; the least that can be set is one minute. */
+/* One at the end, and one after every interval; the minimum interval is one minute. */
 static void checkpoints_are_written_by_the_minute(void **state) {
     const tiny *t = *state;
     double minutes;
@@ -332,8 +331,8 @@ static void checkpoints_are_written_by_the_minute(void **state) {
         fail_msg("%zu checkpoints in %.1f minutes", three, minutes);
 }
 
-/* Before the first checkpoint its time is guessed: weights, the moments of those that are trained, and the
- * mean, at 100 MB/s. */
+/* Before the first checkpoint its time is estimated: weights, moments of trained weights, and the mean, at
+ * 100 MB/s. */
 static void a_checkpoint_is_guessed_by_its_bytes(void **state) {
     const tiny *t = *state;
     for (int averages = 0; averages < 2; ++averages) {

@@ -1,4 +1,4 @@
-/* Whole training runs: bit-identical results under interruption and resume, and every way a run can end. */
+/* Whole training runs: bit-identical results with interruption and resume, and every way a run can end. */
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
@@ -30,10 +30,10 @@ extern char **environ;
 
 static void assert_contains(const char *text, const char *const *words) {
     for (; *words; ++words)
-        if (!strstr(text, *words)) fail_msg("'%s' does not say '%s'", text, *words);
+        if (!strstr(text, *words)) fail_msg("'%s' does not contain '%s'", text, *words);
 }
 
-/* Captures warnings that contain these words. */
+/* Captured warnings that contain certain words. */
 typedef struct log_capture {
     const char *words;
     int times;
@@ -95,7 +95,7 @@ static void number_of_workers_does_not_matter(void **state) {
     tiny_assert_same_run(t, base(t), "workers4");
 }
 
-/* Stopped after every single step, both within epochs and at their ends. */
+/* Stopped after every step, both within epochs and at their ends. */
 static void interrupted_at_each_step_and_resumed(void **state) {
     const tiny *t = *state;
     cleat_status status = CLEAT_ERR_INTERRUPTED;
@@ -113,8 +113,8 @@ static void interrupted_at_each_step_and_resumed(void **state) {
     tiny_assert_same_run(t, base(t), "steps");
 }
 
-/* A stop request while the run opens ends it after the stage in progress: it leaves nothing behind, and a
- * checkpoint that was there stays as it is. */
+/* A stop request while the run opens ends it after the current stage: it leaves no files, and does not change
+ * an existing checkpoint. */
 static void stopped_before_the_first_step(void **state) {
     const tiny *t = *state;
     char out[TINY_PATH];
@@ -167,7 +167,7 @@ static pid_t start_child(const tiny *t, const char *run) {
     return child;
 }
 
-/* Kills the child some time after its log has reached this size; false if it ended first. */
+/* Kills the child some time after its log reaches this size; returns false if it ended first. */
 static bool kill_child(pid_t child, const char *log, off_t bytes, double delay) {
     struct timespec moment = {.tv_nsec = 200000}, more = {.tv_nsec = (long)(delay * 1e9)};
     int code;
@@ -212,7 +212,7 @@ static void changed_profile_is_not_resumed(void **state) {
     assert_contains(result.error.text, SET("learning_rate", "0.02", "0.01", "--out"));
     result = tiny_train_to(CLEAT_ERR_PROFILE, t, "changed", SET("model.d_ff=24"), true, 0);
     assert_contains(result.error.text, SET("d_ff", "24", "16"));
-    /* Settings of the environment do not change the results. */
+    /* Environment settings do not change results. */
     tiny_train_to(CLEAT_OK, t, "changed", SET("loader.num_workers=0", "run.log_every_steps=1"), true, 0);
     tiny_assert_same_run(t, base(t), "changed");
 }
@@ -253,7 +253,7 @@ static void close_trainer(opened *o) {
     cleat_free(o);
 }
 
-/* The lock ends with the trainer; the remaining file does not block another run. */
+/* The lock ends with the trainer; its file does not block another run. */
 static void two_runs_do_not_share_a_folder(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -265,7 +265,7 @@ static void two_runs_do_not_share_a_folder(void **state) {
     tiny_assert_same_run(t, base(t), "shared");
 }
 
-/* A folder for each second of a minute exists, as if other runs had begun in the same second. */
+/* Folders for all seconds of a minute exist, as if other runs had begun in the same second. */
 static void run_without_a_name_gets_a_folder_of_its_own(void **state) {
     const tiny *t = *state;
     char before[TINY_PATH], name[64], stamp[32];
@@ -297,8 +297,7 @@ static void folder_name_that_is_too_long_is_refused(void **state) {
     close_trainer(o);
 }
 
-/* If several settings of a run are wrong, the error that can be detected immediately is reported first, and
- * nothing is left behind. */
+/* If several settings are wrong, the error that is detected immediately is reported first, and no files are left. */
 static void device_is_chosen_before_the_folder_and_the_data(void **state) {
     char path[TINY_PATH];
     opened *o = cleat_alloc(1, sizeof *o);
@@ -313,7 +312,7 @@ static void device_is_chosen_before_the_folder_and_the_data(void **state) {
 
 /* --- the log --- */
 
-/* Metrics of more steps than the ring on the device holds: all are in the log. */
+/* Metrics of more steps than fit the device's ring: all are in the log. */
 static void log_is_complete_however_seldom_it_is_written(void **state) {
     const tiny *t = *state;
     const char *const many[] = {"train.epochs=1", "train.batch_size=1", "train.effective_batch_size=1",
@@ -390,7 +389,7 @@ static void micro_batches_add_up(void **state) {
     }
 }
 
-/* A run may be resumed with other micro-batches, as on another card: the results agree up to rounding. */
+/* A run may be resumed with other micro-batches, as on another card: results agree up to rounding. */
 static void resume_with_other_micro_batches(void **state) {
     const tiny *t = *state;
     const char *common[] = {"train.effective_batch_size=4",
@@ -414,7 +413,7 @@ static void resume_with_other_micro_batches(void **state) {
     assert_true(worst > 0 && worst <= 2e-6);
 }
 
-/* Outputs that are computed again have the same bits, in halves too, where those of GELU are kept. */
+/* Recomputed outputs have the same bits, also in halves, which keep GELU's outputs. */
 static void selective_recomputation_changes_no_bit(void **state) {
     static const char *const precisions[] = {"train.precision=f32", "train.precision=bf16"};
     const tiny *t = *state;
@@ -437,8 +436,7 @@ static void selective_recomputation_changes_no_bit(void **state) {
     }
 }
 
-/* `auto` keeps the micro-batch sizes of the interrupted run, although more memory is available: the same
- * bits. */
+/* `auto` keeps the interrupted run's micro-batch sizes although more memory is available: same bits. */
 static void resume_keeps_its_cut(void **state) {
     const tiny *t = *state;
     const char *const set[] = {"train.batch_size=auto", "train.effective_batch_size=4", "run.max_memory_usage=1",
@@ -460,7 +458,7 @@ static void resume_keeps_its_cut(void **state) {
     tiny_assert_same_run(t, "scarce", "scarce_then_ample");
     assert_int_equal(w.times, 0);
 
-    /* With less memory than before this is impossible, which is logged. */
+    /* With less memory than in the first session this is impossible, which is logged. */
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "ample_then_scarce", set, false, 1);
     setenv("CLEAT_DEVICE_MEMORY_LIMIT", limit, 1);
     tiny_train_to(CLEAT_OK, t, "ample_then_scarce", set, true, 0);
@@ -491,9 +489,9 @@ static void resume_takes_the_cut_that_is_asked_for(void **state) {
     }
 }
 
-/* --- the ways in which a run ends --- */
+/* --- the ways a run ends --- */
 
-/* Far too large: the parameters grow until the gradient overflows after a few steps. */
+/* An excessive rate: the parameters grow until the gradient overflows after a few steps. */
 static const char *const absurd[] = {"train.learning_rate=3",
                                      "data.limit=4",
                                      "train.weight_decay=1",
@@ -505,8 +503,8 @@ static const char *const absurd[] = {"train.learning_rate=3",
                                      "run.evaluate_every_epochs=none",
                                      NULL};
 
-/* A metric that is not finite ends the run and leaves the previous checkpoint; the same step fails again,
- * also if a checkpoint is due before the metrics are read. */
+/* A non-finite metric ends the run and leaves the previous checkpoint; the same step fails again, even if a
+ * checkpoint is due before the metrics are read. */
 static void not_a_number_stops_the_run(void **state) {
     const tiny *t = *state;
     char text[CLEAT_ERROR_TEXT];
@@ -520,7 +518,7 @@ static void not_a_number_stops_the_run(void **state) {
     do result = tiny_train(t, "nan", absurd, true, 1);
     while (result.status == CLEAT_ERR_INTERRUPTED);
     assert_int_equal(result.status, CLEAT_ERR_NAN);
-    const char *end = strstr(text, "). "); /* what follows says whether later steps were under way */
+    const char *end = strstr(text, "). "); /* the rest depends on whether later steps were in flight */
     assert_non_null(end);
     assert_memory_equal(result.error.text, text, (size_t)(end - text));
 }
@@ -596,7 +594,7 @@ static void batch_is_made_to_fit(void **state) {
 
 /* --- output files --- */
 
-/* The profile's maximum length stays, although no sequence of the data reaches it: predictions need it. */
+/* The profile's maximum length is kept for predictions, although no sequence of the data reaches it. */
 static void what_was_resolved_loads_again(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
@@ -609,7 +607,7 @@ static void what_was_resolved_loads_again(void **state) {
     assert_int_equal(resolved->data->min_length, 128);
     assert_true(resolved->data->buckets.values[resolved->data->buckets.count - 1] < 128);
     cleat_profile_destroy(resolved);
-    /* nor is a run refused that differs in nothing else */
+    /* a difference in this length alone is not refused */
     tiny_train_to(CLEAT_OK, t, "loads", SET("data.max_length=255", "data.min_length=128"), true, 0);
 }
 
@@ -670,11 +668,11 @@ static float *evaluated(const cleat_profile *profile, const char *run, uint32_t 
     return output;
 }
 
-/* The numbers from `column` on in the line of a CSV or PDB file that contains `word`. */
+/* Reads the numbers from `column` in the line with `word` of a CSV or PDB file. */
 static void assert_coordinates(const char *text, const char *word, const char *format, const float *expected) {
     const char *line = strstr(text, word);
     double x[3];
-    if (!line) fail_msg("'%s' is not there", word);
+    if (!line) fail_msg("'%s' is missing", word);
     assert_int_equal(sscanf(line + strlen(word), format, &x[0], &x[1], &x[2]), 3);
     for (int k = 0; k < 3; ++k)
         if (!(fabs(x[k] - expected[k]) <= 2e-3))

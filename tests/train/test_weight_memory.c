@@ -1,7 +1,6 @@
-/* Weights are never in host memory as a whole: the bytes that the library has allocated are counted while a
- * network of many tensors is loaded from a published checkpoint, evaluated from a checkpoint, and exported.
- * The linker replaces the allocator (CMakeLists.txt); device memory belongs to the driver and is not
- * counted. */
+/* Host memory never holds all weights: counts the library's allocated bytes while a network of many tensors
+ * is loaded from a published checkpoint, evaluated from a checkpoint, and exported. The linker replaces the
+ * allocator (CMakeLists.txt); device memory belongs to the driver and is not counted. */
 /* ctest: device wrap=malloc,calloc,realloc,free,cleat_session_load_weights */
 #include <malloc.h>
 #include <setjmp.h>
@@ -73,7 +72,7 @@ static void begin(void) {
     atomic_store(&most, start);
 }
 
-/* Bytes that were allocated together since `begin`, beyond those of then. */
+/* The maximum of allocated bytes since `begin`, relative to that moment. */
 static long long peak(void) {
     return atomic_load(&most) - start;
 }
@@ -136,7 +135,7 @@ static void add_linear(content *c, int layer, const char *name, int64_t rows, in
     add(c, layer, full, rows, 0);
 }
 
-/* Values that tell the tensor and the element, and that are exact in f16. */
+/* Values that identify the tensor and the element, and that are exact in f16. */
 static cleat_status value_of(void *user, size_t i, const void **data, cleat_error *error) {
     content *c = user;
     (void)error;
@@ -220,7 +219,7 @@ static cleat_profile *profile_from(const tiny *t, const char *folder, const char
     return profile;
 }
 
-/* One step, whose learning rate is nearly 0. */
+/* One step with a learning rate of nearly 0. */
 static cleat_profile *train(const tiny *t, const char *folder, const char *precision, const char *run,
                             char out[TINY_PATH]) {
     cleat_error error = {0};
@@ -238,7 +237,7 @@ static cleat_profile *train(const tiny *t, const char *folder, const char *preci
 static void assert_below(const char *what, long long bytes, long long bound) {
     print_message("%s: %.2f MiB of a network of %.1f MiB\n", what, (double)bytes / MIB, (double)network / MIB);
     if (bytes < 0 || bytes > bound)
-        fail_msg("%s: %lld bytes of host memory, more than the %lld that it needs", what, bytes, bound);
+        fail_msg("%s: %lld bytes of host memory, more than the required %lld", what, bytes, bound);
 }
 
 static void weights_pass_through_a_block(void **state) {
@@ -252,11 +251,11 @@ static void weights_pass_through_a_block(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         put_checkpoint(t, cases[i].folder, cases[i].dtype);
         cleat_profile_destroy(train(t, cases[i].folder, cases[i].precision, cases[i].run, out));
-        assert_below("loading", loading, 3 * MIB); /* a block, the same in halves, what other threads need */
+        assert_below("loading", loading, 3 * MIB); /* a block, its halves, memory of other threads */
     }
 }
 
-/* Fails unless both files have the same tensors, bit for bit or almost. */
+/* Fails unless both files have the same tensors, with equal or almost equal values. */
 static void assert_same_tensors(const tiny *t, const char *a, const char *b) {
     char path[TINY_PATH];
     cleat_safetensors *x = NULL, *y = NULL;
@@ -275,7 +274,7 @@ static void assert_same_tensors(const tiny *t, const char *a, const char *b) {
     cleat_safetensors_close(y);
 }
 
-/* The step moved nothing by more than its learning rate: what is exported is what was loaded. */
+/* The step moves no value by more than its learning rate, so the export equals the loaded weights. */
 static void exports_hold_a_tensor(void **state) {
     const tiny *t = *state;
     char run[TINY_PATH], out[TINY_PATH];
@@ -291,7 +290,7 @@ static void exports_hold_a_tensor(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* The graphs, their plan and the dataset are in memory too, whatever the size of the tensors. */
+/* Graphs, plan and dataset are also in memory, independently of the size of the tensors. */
 static void an_evaluation_reads_through_a_block(void **state) {
     const tiny *t = *state;
     char run[TINY_PATH];

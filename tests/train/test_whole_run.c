@@ -1,7 +1,7 @@
 /* Whole training runs with everything that waits for a device or polls it: loader threads, staging,
- * evaluation, checkpoints, the monitor, recorded steps, the finite check. The results are tested elsewhere.
- * What counts is the device: the virtual card runs a command as late as OpenCL allows, but none
- * whose queue was not flushed, and reports what waits for it. */
+ * evaluation, checkpoints, the monitor, recorded steps, the finite check. Other tests cover the results. The
+ * virtual card runs a command as late as OpenCL allows, never runs one whose queue was not flushed, and
+ * reports what waits for it. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void a_run_in_f32(void **state) {
     expect_file(t, "f32/last");
 }
 
-/* Half weights and the loss scale are further work of a step; recorded steps swap the queues twice. */
+/* Half weights and the loss scale add work to a step; recorded steps swap the queues twice. */
 static void a_recorded_run_in_f16(void **state) {
     const tiny *t = *state;
     tiny_train_to(

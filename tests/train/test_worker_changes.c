@@ -1,6 +1,6 @@
-/* Training with loader threads that change while it runs: the bits stay the same, and the number climbs until the
- * device no longer waits for batches. The linker replaces (CMakeLists.txt: --wrap) what the tests control: the CPUs,
- * the clock, and the decisions; slow_samples.h the filling of a sample. */
+/* Training while the number of loader threads changes: the bits are the same, and the number increases until
+ * the device no longer waits for batches. The linker replaces (CMakeLists.txt: --wrap) the CPUs, the clock,
+ * and the decisions; slow_samples.h replaces the filling of a sample. */
 /* ctest: device cost=10 with=slow_samples.c */
 /* ctest: wrap=cleat_cpus,cleat_seconds,cleat_worker_tuning_is_due,cleat_worker_tuning_decide */
 /* ctest: wrap=cleat_dataset_fill */
@@ -23,10 +23,10 @@
 #include "tiny.h"
 #include "train/run_data.h"
 
-/* What replaces the originals; zero: nothing. */
+/* Replacements of the originals; zero: none. */
 static struct {
     int cpus;
-    const int *script; /* [script_count] numbers of threads, one for each hand-over */
+    const int *script; /* [script_count] numbers of threads, one per hand-over */
     size_t script_count, scripted;
     double speed; /* of the clock */
 } hooks;
@@ -76,7 +76,7 @@ static void assert_resolved(const tiny *t, const char *run, const char *line) {
     cleat_free(text);
 }
 
-/* resolved.ini has the number of threads at the start. */
+/* resolved.ini has the initial number of threads. */
 static void threads_that_change_do_not_change_the_bits(void **state) {
     static const int script[] = {1, 4, 2, 7, 3, 3, 1, 6};
     const tiny *t = *state;
@@ -127,8 +127,8 @@ static void on_workers(void *user, int before, int now, const char *reason) {
     if (now > b->most) b->most = now;
 }
 
-/* Longer epochs: every sample occurs `times` times. The beginning of an epoch, when no batch is ready, then weighs
- * little. */
+/* Longer epochs: every sample occurs `times` times, so the start of an epoch, when no batch is ready, has
+ * little weight. */
 static void repeat_samples(cleat_run_data *data, size_t times) {
     uint32_t *all = cleat_alloc(data->train_count * times, sizeof *all);
     assert_non_null(all);
@@ -164,7 +164,7 @@ static void close_bench(bench *b) {
     cleat_profile_destroy(b->profile);
 }
 
-/* Forward and backward of all batches of an epoch. */
+/* Forward and backward passes of all batches of an epoch. */
 static void run_epoch(bench *b, int64_t epoch) {
     cleat_error error = {0};
     cleat_global_batch global_batch;
@@ -186,7 +186,7 @@ static void run_epoch(bench *b, int64_t epoch) {
     if (status) fail_msg("%s", error.text);
 }
 
-/* Share of dry hand-overs in the last epochs. */
+/* The share of dry hand-overs in the last epochs. */
 static double run_epochs(bench *b, int64_t first, int count) {
     const cleat_loader_stats before = cleat_feed_statistics(b->feed);
     for (int i = 0; i < count; ++i) run_epoch(b, first + i);
@@ -195,7 +195,7 @@ static double run_epochs(bench *b, int64_t first, int count) {
     return (double)(after.dry_hand_overs - before.dry_hand_overs) / (double)(after.hand_overs - before.hand_overs);
 }
 
-/* Samples that take 20 ms of sleep each, on a clock that runs four times as fast as it should. */
+/* Samples sleep 20 ms each, on a clock that runs four times too fast. */
 static void sleeping_samples(int cpus) {
     replace_nothing();
     slow_samples_ns = 5000000;
@@ -210,12 +210,12 @@ static void auto_climbs_until_the_device_is_fed(void **state) {
     sleeping_samples(2); /* begins with one thread ... */
     open_bench(&b, t, SET("loader.num_workers=auto"));
     assert_int_equal(cleat_feed_workers(b.feed), 1);
-    hooks.cpus = 24; /* ... and may have many: sleeping needs no CPU */
+    hooks.cpus = 24; /* ... and may use many: sleeping needs no CPU */
     repeat_samples(&b.data, 16);
     first = run_epochs(&b, 0, 1);
     assert_true(first > 0.2);
     for (int64_t epoch = 1; epoch < 200 && dry > 0.05; ++epoch) dry = run_epochs(&b, epoch, 1);
-    print_message("from 1 to %d threads, dry at %.0f %% of the hand-overs, at first %.0f %%\n",
+    print_message("from 1 to %d threads, dry at %.0f %% of the hand-overs, initially %.0f %%\n",
                   cleat_feed_statistics(b.feed).workers, 100 * dry, 100 * first);
     assert_true(dry <= 0.05);
     assert_true(b.changes >= 2 && cleat_feed_statistics(b.feed).workers >= 3);
@@ -224,7 +224,7 @@ static void auto_climbs_until_the_device_is_fed(void **state) {
     replace_nothing();
 }
 
-/* A quota of 2 CPUs: core.cgroup tests that cleat_cpus returns 2 for it. */
+/* A quota of 2 CPUs, for which core.cgroup tests that cleat_cpus returns 2. */
 static void no_more_threads_than_cpus(void **state) {
     const tiny *t = *state;
     bench b;
@@ -266,7 +266,7 @@ static void an_empty_queue_alone_is_not_dry(void **state) {
     close_bench(&b);
 }
 
-/* Without threads every batch is waited for, and the device has nothing to do meanwhile. */
+/* Without threads the device waits idle for every batch. */
 static void without_threads_every_hand_over_is_dry(void **state) {
     const tiny *t = *state;
     bench b;

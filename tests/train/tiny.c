@@ -184,7 +184,7 @@ static void assert_same_file(const char *a, const char *b) {
     cleat_free(data_b);
 }
 
-/* The startup duration depends on the process, not on the run: it is removed before a comparison. */
+/* Removes the startup duration before a comparison: it depends on the process, not on the run. */
 static void cut_starts(char *text) {
     char *to = text;
     for (char *line = text, *end; *line; line = end) {

@@ -14,7 +14,7 @@ typedef struct tiny {
     char data[96];   /* FOLDER/data: sequences.csv, labels.csv */
 } tiny;
 
-/* Exits with 77 without a device. */
+/* Exits with 77 if there is no device. */
 void tiny_require_device(void);
 
 /* CMocka group fixtures: *state is a tiny. */
@@ -24,8 +24,8 @@ int tiny_teardown(void **state);
 /* FOLDER/NAME, in `path` [TINY_PATH]. */
 const char *tiny_path(const tiny *t, const char *name, char *path);
 
-/* d_model 16, 2 heads, 1 block, dropout, 2 epochs, 2 x 4 samples per step; `set` (NULL-terminated, or NULL)
- * is applied to it. */
+/* d_model 16, 2 heads, 1 block, dropout, 2 epochs, 2 x 4 samples per step, with the settings `set`
+ * (NULL-terminated, or NULL). */
 cleat_profile *tiny_profile(const tiny *t, const char *const *set);
 #define SET(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -37,19 +37,19 @@ typedef struct tiny_result {
 
 /* Sets a volatile int, which options.stop points to: options.began of a run that ends after its first step. */
 void tiny_stop(void *flag);
-/* Trains into FOLDER/run. `stop` nonzero: ends after one step. */
+/* Trains into FOLDER/run. If `stop` is nonzero, ends after one step. */
 tiny_result tiny_train(const tiny *t, const char *run, const char *const *set, bool resume, int stop);
 /* Like tiny_train, but asserts that the run ends with this status. */
 tiny_result tiny_train_to(cleat_status wanted, const tiny *t, const char *run, const char *const *set, bool resume,
                           int stop);
 
-/* Asserts that parameters, moments and metrics of the last checkpoints of both runs are identical bytes. */
+/* Asserts that parameters, moments and metrics of both runs' last checkpoints are identical bytes. */
 void tiny_assert_same_run(const tiny *t, const char *a, const char *b);
 /* FOLDER/run/CHECKPOINT/file of the last checkpoint. */
 const char *tiny_last_file(const tiny *t, const char *run, const char *file, char *path);
 
 /* tiny_parameters: all parameters of the last checkpoint of the run [count]; the caller frees them with
- * cleat_free. tiny_distance: the largest difference between those of two runs (NaN if one is NaN). */
+ * cleat_free. tiny_distance: the largest difference between two runs' parameters (NaN if one is NaN). */
 float *tiny_parameters(const tiny *t, const char *run, size_t *count);
 double tiny_distance(const tiny *t, const char *a, const char *b);
 

@@ -1,5 +1,5 @@
-/* Files of published checkpoints: one file, shards, halves; everything that can be wrong with them is an
- * error that names the file, and what to do. */
+/* Files of published checkpoints: one file, shards, halves; every fault is an error that names the file and a
+ * remedy. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void put_text(const folder *f, const char *name, const char *text) {
 
 static const float values[6] = {0.5f, -1.25f, 3, 1e-3f, -0.0f, 65504};
 
-/* Writes tensors of these names, all f32 [2, 3] with the values above. */
+/* Writes tensors with these names, all f32 [2, 3] with the values above. */
 static void put_tensors(const folder *f, const char *file, const char *const *names, size_t count) {
     cleat_st_tensor tensors[4];
     char path[PATH];
@@ -73,7 +73,7 @@ static void assert_refused(const char *path, cleat_status status, const char *wo
     cleat_error error = {0};
     assert_int_equal(cleat_weights_open(path, &weights, &error), status);
     assert_null(weights);
-    if (!strstr(error.text, words)) fail_msg("'%s' does not say '%s'", error.text, words);
+    if (!strstr(error.text, words)) fail_msg("'%s' does not contain '%s'", error.text, words);
 }
 
 static void assert_values(const cleat_weights *weights, const char *name) {
@@ -147,7 +147,7 @@ static void halves_are_exact(void **state) {
     cleat_weights_close(weights);
 }
 
-/* Every finite f16 is what rounding to f16 gives back. */
+/* Rounding to f16 reproduces every finite f16. */
 static void every_half_returns(void **state) {
     (void)state;
     for (uint32_t bits = 0; bits < 65536; ++bits) {
@@ -234,7 +234,7 @@ static void cut_files_are_refused(void **state) {
     cleat_free(bytes);
 }
 
-/* A file that became shorter after it was opened is an error, not a crash. */
+/* A file that is truncated after it is opened is an error, not a crash. */
 static void a_file_that_shrinks_is_an_error(void **state) {
     static const char *const names[] = {"a"};
     const folder *f = *state;
@@ -250,7 +250,7 @@ static void a_file_that_shrinks_is_an_error(void **state) {
     cleat_weights_close(weights);
 }
 
-/* The header of a hostile file: lengths that overflow, ranges that overlap or leave the file. */
+/* Headers of hostile files: lengths that overflow, ranges that overlap or exceed the file. */
 static void hostile_headers_are_refused(void **state) {
     const folder *f = *state;
     static const char *const headers[] = {

@@ -1,4 +1,4 @@
-/* Names of labels: which are the same, which are no names. */
+/* Label names: which are equal, and which are not names. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>

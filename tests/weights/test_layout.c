@@ -1,5 +1,5 @@
 /* Arrays in PyTorch's layout: the PyTorch shape of each array, the position of every value in cleat's layout,
- * and refusal of any other shape. */
+ * and refusal of all other shapes. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,13 +26,13 @@ static void shapes_there(void **state) {
         int64_t here[5], there[5];
     } rows[] = {
         {4, 4, 4, {8, 3, 5, 2}, {8, 2, 3, 5}},       /* convolution */
-        {4, 4, 4, {3, 3, 3, 3}, {3, 3, 3, 3}},       /* one with equal extents */
+        {4, 4, 4, {3, 3, 3, 3}, {3, 3, 3, 3}},       /* with equal extents */
         {3, 4, 4, {3, 5, 12}, {12, 1, 3, 5}},        /* depth-wise */
         {2, 4, 4, {5, 7}, {5, 7, 1, 1}},             /* 1 x 1 */
         {2, 2, 2, {5, 7}, {5, 7}},                   /* linear */
         {3, 3, 3, {2, 5, 7}, {2, 5, 7}},             /* a sequence */
         {1, 1, 1, {5}, {5}},                         /* a bias */
-        {1, 4, 1, {5}, {5}},                         /* refused: no array of rank 4 is a vector here */
+        {1, 4, 1, {5}, {5}},                         /* refused: a vector cannot have rank 4 */
         {5, 4, 5, {2, 3, 4, 5, 6}, {2, 3, 4, 5, 6}}, /* refused */
         {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: an image has rank 4 */
         {2, 0, 2, {5, 7}, {5, 7}},                   /* not in the file */
@@ -81,7 +81,7 @@ static void depth_wise_weights_are_turned(void **state) {
             for (int64_t n = 0; n < N; ++n) assert_true(here[(r * S + s) * N + n] == mark(n, 0, r, s));
 }
 
-/* Parts that begin and end at multiples of the unit are turned as the whole is, and turned back. */
+/* Parts that begin and end at multiples of the unit are transposed as in the whole, and back. */
 static void parts_are_turned_alike(void **state) {
     (void)state;
     enum { ALL = N * C * R * S };

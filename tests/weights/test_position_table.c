@@ -1,5 +1,5 @@
-/* Resampling of learned positions: what PyTorch's bicubic interpolation with antialias=True gives (timm's
- * resample_abs_pos_embed), the class token's row, and tables that are no squares. */
+/* Resampling of learned positions: equal to PyTorch's bicubic interpolation with antialias=True (timm's
+ * resample_abs_pos_embed); the class token's row; tables that are not square. */
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* A library that the dynamic linker refuses: it needs a function that no library has. */
+/* A library that the dynamic linker refuses because of a missing function. */
 int function_of_a_library_that_is_gone(void);
 
 __attribute__((visibility("default"))) int clGetExtensionFunctionAddress(void) {

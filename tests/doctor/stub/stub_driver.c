@@ -1,10 +1,10 @@
-/* An OpenCL driver without hardware, for the tests of the doctor. Its devices and its faults are in the file
- * LIBRARY.conf beside the library, so that copies of it behave differently in one process:
+/* An OpenCL driver without hardware, for the doctor's tests. Its devices and its faults are in the file
+ * LIBRARY.conf beside the library, so copies of it can differ in one process:
  *   platform=NAME, vendor=NAME, version=OpenCL 1.2, type=gpu|cpu, free_kib=N, log=TEXT of the compiler
  *   device=NAME and pci=0000:01:00.0 (may be repeated: the n-th address is that of the n-th device)
  *   fault=no-platform | hang-list | crash-list | exit-list | crash-in-folder (if OCL_ICD_VENDORS is a folder)
  *         | no-context | build-fails | hang-kernel | crash-kernel | wrong
- * It compiles nothing: it knows the doctor's kernel and refuses every other one. */
+ * It compiles nothing: it accepts the doctor's kernel and refuses all others. */
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
@@ -283,7 +283,7 @@ static cl_int release(void *made) {
     return CL_SUCCESS;
 }
 
-/* Every other function of the table does nothing: CL_SUCCESS, or no object. */
+/* All other functions of the table do nothing: they return CL_SUCCESS, or no object. */
 static void *do_nothing(void) {
     return NULL;
 }
@@ -312,7 +312,7 @@ static void fill_table(void) {
     table.clReleaseMemObject = (__typeof__(table.clReleaseMemObject))(void *)release;
 }
 
-/* --- the entry that the loader looks for; other exported names would be those of the loader itself --- */
+/* --- the entry point that the loader looks up; other exported names would conflict with the loader's --- */
 
 static CL_API_ENTRY cl_int CL_API_CALL icd_get_platforms(cl_uint size, cl_platform_id *ids, cl_uint *count) {
     fill_table();

@@ -1,4 +1,4 @@
-/* The families of this test program: linked in place of src/models/list.c. */
+/* The families of this test program, linked instead of src/models/list.c. */
 #include "models/model.h"
 
 #define FAMILIES(FAMILY)                                                                                               \

@@ -1,6 +1,6 @@
-/* The recipe for a new model family, carried out: toy.c, a line in list.c, toy.ini, and a row here. Nothing
- * else in the library knows the family; it is trained, evaluated and asked for predictions by the calls of
- * every family. */
+/* Follows the recipe for a new model family: toy.c, a line in list.c, toy.ini, and a row here. The rest of
+ * the library has no code for the family; the same calls as for every family train, evaluate and predict with
+ * it. */
 /* ctest: device quick */
 #include <math.h>
 #include <setjmp.h>
@@ -21,8 +21,8 @@
 
 typedef struct row {
     const char *profile;
-    double loss;   /* what it falls to, as a part of the first step's, at most */
-    double metric; /* run.metric in the end, at least */
+    double loss;   /* upper bound of its final value, relative to the first step */
+    double metric; /* lower bound of the final run.metric */
 } row;
 
 static const row rows[] = {
@@ -51,7 +51,7 @@ static cleat_profile *load(const tiny *t, const row *r) {
     return profile;
 }
 
-/* The loss of the first record of a training step. */
+/* The loss in the first record of a training step. */
 static double first_loss(const tiny *t) {
     char path[TINY_PATH];
     size_t size;
@@ -83,7 +83,7 @@ static void it_learns(void **state) {
         if (cleat_predict(profile, out, profile->data->path, tiny_path(t, "said", predictions), &count, &error))
             fail_msg("%s", error.text);
         assert_int_equal(count, 160);
-        assert_false(cleat_file_exists(tiny_path(t, "run/examples.json", file))); /* it has none to show */
+        assert_false(cleat_file_exists(tiny_path(t, "run/examples.json", file))); /* it shows no examples */
         char *said = tiny_read(tiny_path(t, "said/predictions.txt", file), &size);
         assert_true(fabs(strtod(said, NULL) - 13) < 2); /* x = -1: y = 10 (0.3 + 1) */
         cleat_free(said);
@@ -92,10 +92,10 @@ static void it_learns(void **state) {
 }
 
 static void assert_contains(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("\"%s\" does not say \"%s\"", text, part);
+    if (!strstr(text, part)) fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
-/* Its settings have names, defaults, help and checks like those of the families of the library. */
+/* Its settings have names, defaults, help and checks like those of the library's families. */
 static void its_settings_are_settings(void **state) {
     cleat_profile *profile = load(*state, &rows[0]);
     cleat_error error = {0};
@@ -103,7 +103,7 @@ static void its_settings_are_settings(void **state) {
     assert_int_equal(cleat_profile_get(profile, "model.hidden", value, sizeof value, NULL), CLEAT_OK);
     assert_string_equal(value, "16");
     assert_int_equal(cleat_profile_set(profile, "model.hidden=65", &error), CLEAT_ERR_PROFILE);
-    assert_contains(error.text, "from 1 to 64"); /* of the toy: series_dense allows more */
+    assert_contains(error.text, "from 1 to 64"); /* of the toy; series_dense allows more */
     assert_int_equal(cleat_profile_set(profile, "model.hiden=3", &error), CLEAT_ERR_PROFILE);
     assert_contains(error.text, "did you mean 'hidden'?");
     assert_int_equal(cleat_profile_set(profile, "model.hidden=1", &error), CLEAT_OK);

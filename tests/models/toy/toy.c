@@ -1,8 +1,8 @@
 /* A model family in one file, as an example: lines "x y" of a text file, and a small network that learns y
  * from x.
  *
- * What a family needs besides this file: its line in the list (list.c here, src/models/list.c for a family of
- * the library), a profile (toy.ini), and a row of a test (test_toy.c). */
+ * Besides this file, a family needs a line in the list (list.c here, src/models/list.c in the library), a
+ * profile (toy.ini), and a row in a test (test_toy.c). */
 #include "cleat/ops.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -19,18 +19,18 @@
 /* --- settings: a struct, a table of keys, checks -------------------------------------------------------------- */
 
 typedef struct toy_settings {
-    cleat_data_settings common; /* first, in every family */
+    cleat_data_settings common; /* first in every family */
     int64_t hidden;
     double dropout;
     double val_fraction;
-    double scale; /* y is divided by it */
+    double scale; /* divisor of y */
 } toy_settings;
 
 #define RECORD toy_settings
 #include "ini/rows.h"
 
-/* Keys that other families have, too, are rows of models/settings.h. `hidden` is this family's, with its own
- * default. */
+/* Keys that other families share are rows of models/settings.h. `hidden` is specific to this family, with its
+ * own default. */
 static const cleat_key keys[] = {
     {FIELD(model, hidden, hidden), INT(1, 64, "12"), SHAPES, .help = "Units of the hidden layer."},
     DROPOUT_ROW(dropout),
@@ -146,7 +146,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     return CLEAT_OK;
 }
 
-/* The same fields of random numbers, for benchmarks and the tuner. */
+/* The same fields with random numbers, for benchmarks and the tuner. */
 static size_t synthetic_fields(const cleat_model *model, cleat_synthetic_field *made) {
     (void)model;
     for (int f = 0; f < FIELDS; ++f) made[f] = cleat_synthetic_floats(fields[f].name, 1, fields[f].shape);
@@ -179,7 +179,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_model_add_loss(graph, mode, &inputs, cleat_mse_loss(graph, y, target, inputs.sample_weight), built);
 }
 
-/* sample_weight [B]: one over the samples of the window. */
+/* sample_weight [B]: one over the samples of the global batch. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
     (void)model;
@@ -218,7 +218,7 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     cleat_metrics_add(found, "within_tenth", metric_state[WITHIN] / metric_state[SAMPLES]);
 }
 
-/* FOLDER/predictions.txt: a number a line, as the file has them. */
+/* FOLDER/predictions.txt: one number per line, in the file's order. */
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     char path[4096];

@@ -1,4 +1,4 @@
-/* A stand-in for libnvidia-ml.so.1 with one card at 0000:0b:00.0. CLEAT_STUB_NVML chooses what it is like. */
+/* A stand-in for libnvidia-ml.so.1 with one card at 0000:0b:00.0. CLEAT_STUB_NVML selects its behaviour. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ static int is(const char *kind) {
     return now && strcmp(now, kind) == 0;
 }
 
-/* "none": a card that can do nothing; "lost": a card that fell off the bus after it was opened. */
+/* "none": a card without sensors; "lost": a card that falls off the bus after it is opened. */
 static int answer(void) {
     return is("none") ? NOT_SUPPORTED : is("lost") ? LOST : OK;
 }

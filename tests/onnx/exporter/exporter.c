@@ -1,12 +1,11 @@
 /* Exports a network and computes it on a device, for test_onnxruntime.py:
  * onnx_exporter FILE.safetensors|FOLDER|NAME OUT.onnx ARRAYS.safetensors [--external-data].
  *
- * The network is that of a reference trajectory (a path), that of a published checkpoint with expected
- * results (a folder), or a graph of op_graphs.c (without arguments, their names are listed). ARRAYS receives
- * the inputs by name, the prediction of cleat as `cleat`, and of a trajectory the output that PyTorch
- * computed in double precision as `output`; not with batch normalisation, where that is one with the
- * statistics of the batch. Values that no file has are random. Exits with 77 if there is no device, with 3 if
- * no model family knows the network of a folder. */
+ * The network is from a reference trajectory (a path), from a published checkpoint with expected results (a
+ * folder), or a graph of op_graphs.c (without arguments, the names are listed). ARRAYS receives the inputs by
+ * name, cleat's prediction as `cleat`, and a trajectory's output, which PyTorch computed in double precision,
+ * as `output`, except with batch normalisation, where it depends on the batch's statistics. Values without a
+ * file are random. Exits with 77 without a device, with 3 if no model family matches the network of a folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@
 enum { EXIT_UNKNOWN = 3, EXIT_SKIP = 77 };
 enum { MAX_VALUES = 1024, OP_BATCH = 3, TOKENS = 9, OP_LONGEST = 38 };
 
-/* The network and what it is given. `file` is NULL for a graph of op_graphs.c. */
+/* The network and its inputs. `file` is NULL for a graph of op_graphs.c. */
 typedef struct subject {
     cleat_safetensors *file;
     cleat_golden golden;
@@ -37,7 +36,7 @@ typedef struct subject {
     bool has_statistics;
 } subject;
 
-/* Memory for the values of a tensor, kept under its name; *old: it has been filled before. */
+/* Returns memory for a tensor's values, stored under its name; *old: already filled. */
 static float *keep_values(subject *s, const cleat_tensor *tensor, bool *old) {
     *old = true;
     for (size_t i = 0; i < s->count; ++i)

@@ -40,7 +40,7 @@ static cleat_tensor *shapes(cleat_graph *graph, int64_t batch, int64_t length) {
     return cleat_permute(graph, x, (const int[]){1, 2, 0});
 }
 
-/* Two dimensions of the last shape are not those of the tensor before. */
+/* Two dimensions of the last shape differ from the preceding tensor's. */
 static cleat_tensor *reshapes(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *x = x_of(graph, batch, length, 6);
     x = cleat_relu(graph, cleat_reshape(graph, x, 2, (const int64_t[]){batch * length, 6}));
@@ -48,7 +48,7 @@ static cleat_tensor *reshapes(cleat_graph *graph, int64_t batch, int64_t length)
     return cleat_reshape(graph, x, 3, (const int64_t[]){batch, length * 2, 3});
 }
 
-/* The length is L + 1 behind the token, which is no multiple, so that it is fixed. */
+/* The length after the token is L + 1, which is not a multiple, and so is fixed. */
 static cleat_tensor *first_token(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *x = x_of(graph, batch, length, 6), *token = vector(graph, "token", 6);
     cleat_tensor *y = cleat_layer_scale(graph, x, vector(graph, "scale", 6), x);
@@ -154,7 +154,7 @@ static cleat_tensor *images(cleat_graph *graph, int64_t batch, int64_t length) {
     return cleat_depth_to_space(graph, cleat_gelu(graph, x), 2); /* [B, 14, 6, 2] */
 }
 
-/* Batch normalisation of vectors and of sequences; a mean over all pixels. */
+/* Batch normalisation of vectors and sequences; a mean over all pixels. */
 static cleat_tensor *norms(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *x = normalise(graph, "sequence", x_of(graph, batch, length, 8), NULL, 8);
     return normalise(graph, "vector", cleat_mean_pool(graph, x, NULL), NULL, 8);

@@ -1,9 +1,9 @@
 /* A transport for tests: MPI's, behind a slower link. CLEAT_TEST_TRANSPORT names libcleat-mpi.so,
- * CLEAT_TEST_LINK is "BYTES_PER_SECOND" of each direction of a link of every rank. From the moment at which
- * all ranks are there, a sum takes at least as long as a ring all-reduce over such links, 2 (R - 1) / R times
- * its bytes (Patarasuk & Yuan 2009), and a gathering R - 1 times the bytes of a rank. The time is slept, so
- * that no core is kept from its work. CLEAT_TEST_BYTES, if set, is a file to which rank 0 writes the sum of
- * these bytes at the end; CLEAT_TEST_LINK may be 0 then, a link without limit. */
+ * CLEAT_TEST_LINK is "BYTES_PER_SECOND" of every rank's link in each direction. Once all ranks have arrived,
+ * a sum takes at least as long as a ring all-reduce over such links, 2 (R - 1) / R times its bytes (Patarasuk
+ * & Yuan 2009), and a gather R - 1 times a rank's bytes. Waiting sleeps, so no core is kept busy.
+ * CLEAT_TEST_BYTES, if set, is a file to which rank 0 writes the sum of these bytes at the end;
+ * CLEAT_TEST_LINK may then be 0, a link without limit. */
 #include "ranks/transport.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for all ranks; then the link is busy until *end. */
+/* Waits for all ranks; the link is then busy until *end. */
 static bool begin(double bytes, double *end) {
     int64_t nothing = 0;
     *end = 0;

@@ -1,6 +1,5 @@
-/* A transport for tests: one process that plays both of two ranks. Rank 1 says what rank 0 says; measured
- * seconds (8 bytes) are three times as many. CLEAT_TEST_JOIN: seconds that pass until the ranks have
- * joined. */
+/* A transport for tests: one process simulates two ranks. Rank 1 sends what rank 0 sends, but three times the
+ * measured seconds (8 bytes). CLEAT_TEST_JOIN: seconds until the ranks have joined. */
 #include "ranks/transport.h"
 
 #include <stdlib.h>

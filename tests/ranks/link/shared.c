@@ -1,6 +1,6 @@
-/* A transport for tests: processes of this machine that share a file, without MPI, so that sanitizers see the
- * whole of it. CLEAT_TEST_SHARED names the file, which the first rank makes; CLEAT_TEST_RANK is "RANK/RANKS".
- * A process that is gone leaves the others in a barrier for ever, as MPI does. */
+/* A transport for tests: processes of one machine share a file instead of using MPI, so sanitizers check all
+ * code. CLEAT_TEST_SHARED names the file, which the first rank creates; CLEAT_TEST_RANK is "RANK/RANKS". If a
+ * process ends, the others wait in a barrier forever, as in MPI. */
 #include "ranks/transport.h"
 
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static area *map_file(int file) {
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* Rank 0 makes the file under another name; the others wait for it. */
+/* Rank 0 creates the file under a temporary name; the others wait for it. */
 static bool open_shared(const char *path) {
     char made[4096];
     pthread_barrierattr_t attributes;

@@ -1,8 +1,8 @@
 /* A cable between two network namespaces, for test_network.sh: relay PID_A PID_B ADDRESS_A ADDRESS_B DELAY_MS
- * LOSS_PERCENT BITS_PER_SECOND The namespaces are those of two processes. Each gets a device tun0 with its
- * address; packets from one reach the other after a delay, not faster than the rate, and some are lost. (tc
- * netem does the same, but few kernels of test machines have it.) Prints "ready" once packets pass. A stopped
- * relay (SIGSTOP) is a cable that is cut. */
+ * LOSS_PERCENT BITS_PER_SECOND. The namespaces belong to two processes. Each gets a device tun0 with its
+ * address; packets reach the other after a delay, no faster than the rate, and some are lost. (tc netem does
+ * the same, but few test machines' kernels have it.) Prints "ready" once packets pass. Stopping the relay
+ * (SIGSTOP) cuts the cable. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +27,10 @@ typedef struct packet {
     unsigned char bytes[PACKET];
 } packet;
 
-/* Packets on their way in one direction, oldest first. */
+/* Packets in flight in one direction, oldest first. */
 typedef struct way {
     int from, to;
-    double free_at; /* when the link has sent the last one */
+    double free_at; /* when the link has sent the last packet */
     size_t first, count;
     packet *slots; /* [SLOTS] */
 } way;
@@ -59,7 +59,7 @@ static void set_address(int control, struct ifreq *request, unsigned long what, 
     if (ioctl(control, what, request) != 0) fail("an address of tun0");
 }
 
-/* Enters the namespace of `process` and makes tun0 there. */
+/* Enters the namespace of `process` and creates tun0 there. */
 static int open_end(const char *process, const char *address) {
     char path[64];
     struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
@@ -74,7 +74,7 @@ static int open_end(const char *process, const char *address) {
     set_address(control, &request, SIOCSIFNETMASK, "255.255.255.0");
     request.ifr_mtu = MTU;
     if (ioctl(control, SIOCSIFMTU, &request) != 0) fail("the MTU of tun0");
-    request.ifr_qlen = QUEUE; /* the relay may not run for a while */
+    request.ifr_qlen = QUEUE; /* the relay may not be scheduled for a while */
     if (ioctl(control, SIOCSIFTXQLEN, &request) != 0) fail("the queue of tun0");
     static const char *const names[] = {"tun0", "lo"};
     for (int i = 0; i < 2; ++i) {
@@ -88,14 +88,14 @@ static int open_end(const char *process, const char *address) {
 
 /* --- packets -------------------------------------------------------------------------------------------------- */
 
-/* The same packets are lost in every run of as many. */
+/* Losses are the same in every run with the same number of packets. */
 static int is_lost(const cable *link) {
     static uint64_t state = 88172645463325252u;
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     return (double)(state >> 11) / (double)(UINT64_C(1) << 53) < link->loss;
 }
 
-/* A full queue drops packets, as a switch does. */
+/* Like a switch, a full queue drops packets. */
 static void collect(way *w, const cable *link) {
     unsigned char dropped[PACKET];
     for (;;) {

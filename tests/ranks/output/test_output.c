@@ -1,4 +1,4 @@
-/* What the supervisor of several ranks makes of the launcher's stderr: the same, wherever the pieces begin and end. */
+/* The supervisor parses the launcher's stderr equally, however it is divided into pieces. */
 /* ctest: quick */
 #include "launch.h"
 
@@ -66,7 +66,7 @@ static void reports_are_taken_out(void **state) {
     check("\r[##..] 3%" MARK "cleat-rank 2 b 18 signal 9\n\r[###.]\n", "\r[##..] 3%\r[###.]\n", "[2 b 18 2 9]");
     check("x\n" MARK "cleat-rank 1 b 19 exit 8\n" MARK "cleat-rank 63 b 20 exit 0\ny\n", "x\ny\n",
           "[1 b 19 1 8][63 b 20 1 0]");
-    /* what no guard writes */
+    /* not written by a guard */
     check(MARK "cleat-rank 64 b 1 exit 0\n" MARK "cleat-rank -1 b 1 exit 0\n" MARK "cleat-rank 0 b 1 exit\n" MARK "\n",
           "", "");
 }
@@ -78,7 +78,7 @@ static void messages_of_the_launcher(void **state) {
     check("mpirun: Forwarding signal 10 to job\nb\n", "b\n", "");
     check("mpirun: Forwarding sig", "mpirun: Forwarding sig", "");
     check(DASHES "not ended\n", DASHES "not ended\n", "");
-    /* the report of a guard within a box */
+    /* a guard's report within a box */
     check(DASHES "mpirun noticed" MARK "cleat-rank 1 b 19 exit 8\n that process rank 1\n" DASHES "b\n", "b\n",
           "[1 b 19 1 8]");
 }
@@ -88,7 +88,7 @@ static void count_text(void *user, const char *text, size_t size) {
     *(size_t *)user += size;
 }
 
-/* Nothing that is held grows beyond its bounds, and nothing is lost. */
+/* No buffer grows beyond its bounds, and no output is lost. */
 static void long_lines(void **state) {
     static char input[3 * LAUNCH_HELD];
     size_t passed = 0;
@@ -99,7 +99,7 @@ static void long_lines(void **state) {
     assert_true(output.used < LAUNCH_HELD);
     launch_output_end(&output);
     assert_int_equal(passed, sizeof input);
-    input[0] = LAUNCH_MARK; /* a line of a guard that never ends */
+    input[0] = LAUNCH_MARK; /* an endless line of a guard */
     launch_output_add(&output, input, 1);
     for (int i = 0; i < 40; ++i) {
         launch_output_add(&output, input + 1, 100);

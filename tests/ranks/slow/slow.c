@@ -1,6 +1,6 @@
-/* A slower device, for LD_PRELOAD on PoCL's CPU device: after each kernel the device's thread sleeps
- * CLEAT_TEST_SLOW - 1 times the CPU time that it has worked. So only the device is slow, and no core is taken
- * from other threads and ranks, as a busy loop beside it would. */
+/* A slower device, by LD_PRELOAD on PoCL's CPU device: after each kernel, the device's thread sleeps
+ * CLEAT_TEST_SLOW - 1 times its CPU time. Only the device is slow; unlike a busy loop, this takes no core
+ * from other threads and ranks. */
 #include <CL/cl.h>
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static double seconds_of(clockid_t clock) {
 }
 
 static void sleep_after_work(void *unused) {
-    static const double least = 2e-4; /* seconds: shorter pauses are put together */
+    static const double least = 2e-4; /* seconds: shorter pauses are combined */
     static _Thread_local double worked, owed;
     const char *factor = getenv("CLEAT_TEST_SLOW");
     const double now = seconds_of(CLOCK_THREAD_CPUTIME_ID);

@@ -1,5 +1,5 @@
-/* One of several ranks, for test_ranks.sh: `worker CASE`. It prints a line for every check that fails, and
- * exits with their number; a rank that is meant to be lost does what the case says. */
+/* One of several ranks, for test_ranks.sh: `worker CASE`. It prints a line for every failed check and exits
+ * with their number; a rank that is meant to be lost follows its case. */
 #include "ranks/cpus.h"
 #include "ranks/ranks.h"
 
@@ -32,7 +32,7 @@ static cleat_status sum_now(float *values, size_t n, cleat_error *error) {
     return status ? status : cleat_ranks_wait(ranks, ticket, error);
 }
 
-/* value r + i / 8 of rank r: the sums are exact */
+/* rank r has the values r + i / 8: sums are exact */
 static void sums(void) {
     enum { N = 300001 };
     static float values[N], pieces[3][N];
@@ -60,12 +60,12 @@ static void sums(void) {
     check(cleat_ranks_busy_seconds(ranks) > 0, "the transport was never busy");
 }
 
-/* Which rows the ranks have, so that a sum takes each of its ways. */
+/* The rows of each rank, chosen to cover every algorithm of a sum. */
 typedef enum row_case { NO_ROWS, OWN_ROWS, SAME_ROWS, ALL_ROWS, ROWS_OF_ONE, ROW_CASES } row_case;
 
 static bool has_row(row_case which, int of, int64_t row) {
     switch (which) {
-    case OWN_ROWS: /* some of them of several ranks */
+    case OWN_ROWS: /* some of them in several ranks */
         return row % (2 * count) == of || row % 64 == 63;
     case SAME_ROWS:
         return row % 2 == 1;
@@ -82,9 +82,9 @@ static float row_value(int of, int64_t row, int64_t column) {
     return (float)(of + 1) * (float)(row % 61) + (float)(column % 7) / 8;
 }
 
-/* Sums of a table by rows are those of the values that the ranks have; several tables are on their way together. */
+/* Sums by rows equal sums of the ranks' whole tables; several tables are in flight together. */
 static void sum_table(row_case which, int64_t rows, int64_t width) {
-    const size_t words = cleat_row_words(rows), stride = words + 1; /* of another table before it */
+    const size_t words = cleat_row_words(rows), stride = words + 1; /* after a word of another table */
     uint64_t *own = calloc(stride, sizeof *own), *all = calloc(stride * (size_t)count, sizeof *all);
     float *values = calloc((size_t)(rows * width), sizeof *values);
     float *scratch = malloc(cleat_row_sum_scratch(rows, width, count) * sizeof *scratch);
@@ -138,7 +138,7 @@ static void data(void) {
     check(cleat_ranks_compare(ranks, "the data", hash, &error) == CLEAT_OK, "equal hashes differ");
     if (rank == count - 1) hash[5] = 'x';
     const cleat_status status = cleat_ranks_compare(ranks, "the data", hash, &error);
-    check(status == (rank == count - 1 ? CLEAT_ERR_ARGUMENT : CLEAT_OK), "a hash that differs");
+    check(status == (rank == count - 1 ? CLEAT_ERR_ARGUMENT : CLEAT_OK), "a different hash is not refused");
     check(rank < count - 1 || strstr(error.text, "the data: not the same as in rank 0"), error.text);
 }
 
@@ -146,8 +146,8 @@ static void agreement(void) {
     cleat_error error = {0};
     int64_t asked[CLEAT_RANKS_ASKED] = {rank == 1, 0, 10 + rank};
     check(cleat_ranks_agree_on(ranks, CLEAT_OK, asked, &error) == CLEAT_OK, error.text);
-    check(asked[0] == 1 && asked[1] == 0 && asked[2] == 9 + count, "the ranks did not ask together");
-    /* ranks 1 and 2 fail: all learn the error of rank 1 */
+    check(asked[0] == 1 && asked[1] == 0 && asked[2] == 9 + count, "the ranks' requests were not combined");
+    /* ranks 1 and 2 fail: all get the error of rank 1 */
     cleat_status own = rank == 1   ? cleat_fail(&error, CLEAT_ERR_IO, "the disk of rank 1 is full")
                        : rank == 2 ? cleat_fail(&error, CLEAT_ERR_NAN, "rank 2 has a NaN")
                                    : CLEAT_OK;
@@ -156,10 +156,10 @@ static void agreement(void) {
     check(rank == 1 || strncmp(error.text, "rank 1 (", 8) == 0, error.text);
     check(cleat_ranks_agree(ranks, CLEAT_OK, NULL) == CLEAT_OK, "a later call waited for others");
     check(cleat_ranks_try_again(ranks) == 1, "rank 1 was not the first that failed");
-    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_OK, "the ranks do not go on");
+    check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_OK, "the ranks do not continue");
 }
 
-/* Ranks of one machine have CPUs of their own as far as there are enough. */
+/* Ranks of one machine have separate CPUs if there are enough. */
 static void cpus(void) {
     cleat_cpu_set own, all[64];
     cleat_error error = {0};
@@ -167,23 +167,23 @@ static void cpus(void) {
     check(cleat_cpu_set_count(&own) > 0, "no CPU is left");
     check(cleat_ranks_gather(ranks, &own, sizeof own, all, &error) == CLEAT_OK, error.text);
     const char *limit = getenv("POCL_MAX_PTHREAD_COUNT");
-    check(limit && atoi(limit) == cleat_cpu_set_count(&own), "PoCL does not know the number of CPUs");
+    check(limit && atoi(limit) == cleat_cpu_set_count(&own), "PoCL has the wrong number of CPUs");
     for (int r = 0; r < count && count <= sysconf(_SC_NPROCESSORS_ONLN); ++r)
         for (int w = 0; w < CLEAT_CPU_WORDS && r != rank; ++w)
             check(!(all[r].words[w] & own.words[w]), "two ranks share a CPU");
 }
 
-/* All ranks agree once the last one has worked so long. */
+/* All ranks agree once the slowest has worked that long. */
 static void agree_after(unsigned seconds) {
     cleat_error error = {0};
     const double started = now();
     if (rank == count - 1) sleep(seconds);
     check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_OK, error.text);
-    check(now() - started < seconds + 20, "the agreement comes late");
+    check(now() - started < seconds + 20, "the agreement is late");
 }
 
-/* A rank that works for longer than the limit of silence is not lost while ranks are watched, which an
- * agreement begins and ends; without heartbeats the limit of silence does not hold. */
+/* A rank that works longer than the silence limit is not lost while ranks are watched; an agreement begins
+ * and ends the watch. Without heartbeats the silence limit does not apply. */
 static void work(void) {
     float value = 1;
     cleat_error error = {0};
@@ -196,13 +196,13 @@ static void work(void) {
     timeouts.silence = 2;
     cleat_ranks_set_timeouts(ranks, &timeouts);
     if (rank == count - 1) sleep(4);
-    check(sum_now(&value, 1, &error) == CLEAT_OK && value == (float)count, "a sum of ranks that are not watched");
+    check(sum_now(&value, 1, &error) == CLEAT_OK && value == (float)count, "a sum of unwatched ranks is wrong");
     agree_after(0);
     agree_after(5);
 }
 
-/* The last rank is lost: `how` SIGKILL or SIGSTOP. The others notice it in time, by its process or by its
- * silence, and one of them is to save the run. */
+/* The last rank is lost by SIGKILL or SIGSTOP (`how`). The others detect this in time, by its process or its
+ * silence, and one of them saves the run. */
 static void loss(int how, bool is_seen) {
     cleat_error error = {0};
     const cleat_ranks_timeouts timeouts = {60, is_seen ? 60 : 3, 60, is_seen ? 3 : 60, NULL};
@@ -210,18 +210,18 @@ static void loss(int how, bool is_seen) {
     if (rank == count - 1) raise(how);
     static float value = 1; /* MPI keeps it after the loss */
     const double started = now();
-    check(sum_now(&value, 1, &error) == CLEAT_ERR_RANK_LOST, "the loss was not noticed");
-    check(now() - started < 15, "the loss was noticed too late");
+    check(sum_now(&value, 1, &error) == CLEAT_ERR_RANK_LOST, "the loss was not detected");
+    check(now() - started < 15, "the loss was detected too late");
     check(cleat_ranks_are_broken(ranks), "the ranks are not broken");
     check(cleat_ranks_agree(ranks, CLEAT_OK, &error) == CLEAT_ERR_RANK_LOST, "a later call waited");
     check(cleat_ranks_saves_the_run(ranks) == (rank == 0), "the rank that saves is not rank 0");
     if (!failed) printf("noticed\n");
     fflush(NULL);
-    sleep(5); /* the others look whether this process runs */
+    sleep(5); /* the others check whether this process runs */
     _exit(failed);
 }
 
-/* Rank 0 does not come: a timeout ends the wait. */
+/* Rank 0 does not join: a timeout ends the wait. */
 static void silence(void) {
     cleat_error error = {0};
     const cleat_ranks_timeouts timeouts = {2, INFINITY, 60, 60, NULL};
