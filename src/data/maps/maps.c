@@ -319,11 +319,6 @@ static cleat_status check_fitted(const char *folder, bool grids, const cleat_map
     return CLEAT_OK;
 }
 
-static cleat_status standardise_all(const char *folder, cleat_maps *maps, cleat_error *error) {
-    if (!maps->steps) return CLEAT_OK;
-    return cleat_maps_standardise(maps, folder, maps->steps, maps->n_steps, error);
-}
-
 static bool is_unknown(const cleat_maps *maps, int64_t target) {
     int64_t pixels = cleat_maps_target_elements(maps);
     const int8_t *values = maps->targets + target * pixels;
@@ -404,7 +399,7 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
     if (!status && maps->steps)
         cleat_maps_transform(maps->fitted.transform, maps->steps, maps->n_steps * cleat_maps_step_elements(maps));
     if (!status && !chosen.fitted) status = cleat_maps_fit_preprocessor(maps, path, error);
-    if (!status) status = standardise_all(path, maps, error);
+    if (!status && maps->steps) status = cleat_maps_standardise(maps, path, maps->steps, maps->n_steps, error);
     if (status) {
         cleat_dataset_destroy(&maps->common.base);
         return status;

@@ -214,11 +214,6 @@ static cleat_status index_specials(const cJSON *section, special_tokens *special
     return status;
 }
 
-static void free_specials(special_tokens *specials) {
-    cleat_name_table_free(&specials->names);
-    cleat_free(specials->ids);
-}
-
 /* Adds the tokens of special token `name`. */
 static cleat_status add_special(const special_tokens *specials, const char *name, int32_t type, cleat_template *t,
                                 cleat_error *error) {
@@ -312,7 +307,8 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
         status = index_specials(section, &specials, error);
         if (!status) status = read_template(section, &specials, "single", &p->templates[0], error);
         if (!status) status = read_template(section, &specials, "pair", &p->templates[1], error);
-        free_specials(&specials);
+        cleat_name_table_free(&specials.names);
+        cleat_free(specials.ids);
     } else if (kind != PROCESS_BYTES) {
         status = read_token(section, "cls", &cls, error);
         if (!status) status = read_token(section, "sep", &sep, error);

@@ -269,19 +269,15 @@ static cleat_status compare_variants(search *all, bool *near, cleat_clblast_answ
     return status;
 }
 
-static cleat_clblast_choice choose(const search *all) {
-    const cleat_clblast_times *products[MAX_SUBJECTS];
-    for (size_t i = 0; i < all->count; ++i) products[i] = &all->subjects[i].times;
-    return cleat_clblast_choose(products, all->count);
-}
-
 static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_error *error) {
     double before = 0, after = 0;
     cleat_status status = time_all(all, &before, error);
     all->end = cleat_seconds() + all->budget;
     for (size_t i = 0; i < all->count && !status; ++i) status = try_sets(all, &all->subjects[i], error);
     if (status) return status;
-    cleat_clblast_choice best = choose(all);
+    const cleat_clblast_times *products[MAX_SUBJECTS];
+    for (size_t i = 0; i < all->count; ++i) products[i] = &all->subjects[i].times;
+    cleat_clblast_choice best = cleat_clblast_choose(products, all->count);
     if (!isfinite(best.seconds)) {
         snprintf(answer->why, sizeof answer->why, "unchanged: none of %zu sets could be measured", all->tried);
         return CLEAT_OK;
