@@ -64,6 +64,29 @@ cleat_status cleat_pictures_check_saved(const cleat_dataset *dataset, const char
 
 /* --- fitting to the training split ---------------------------------------------------------------------------- */
 
+void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
+    int64_t channels = image->channels, pixels = image->height * image->width;
+    for (int64_t c = 0; c < channels; ++c) {
+        uint64_t values = 0, squares = 0;
+        for (int64_t i = 0; i < pixels; ++i) {
+            uint32_t value = image->pixels[i * channels + c];
+            values += value;
+            squares += value * value;
+        }
+        sums->values[c] += values;
+        sums->squares[c] += squares;
+    }
+    sums->pixels += (uint64_t)pixels;
+}
+
+static void merge_sums(cleat_channel_sums *sums, const cleat_channel_sums *others) {
+    sums->pixels += others->pixels;
+    for (int c = 0; c < CLEAT_IMAGE_MAX_CHANNELS; ++c) {
+        sums->values[c] += others->values[c];
+        sums->squares[c] += others->squares[c];
+    }
+}
+
 typedef struct fit_job {
     cleat_picture_add add;
     void *user;
@@ -79,7 +102,7 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
     cleat_status status = l->add(l->user, l->samples[index * l->count / l->used], &sums, error);
     if (status) return status;
     pthread_mutex_lock(&l->lock);
-    cleat_channel_sums_merge(&l->sums, &sums);
+    merge_sums(&l->sums, &sums);
     pthread_mutex_unlock(&l->lock);
     return CLEAT_OK;
 }

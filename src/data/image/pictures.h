@@ -26,6 +26,7 @@ typedef cleat_status (*cleat_picture_add)(void *user, size_t sample, cleat_chann
 /* Fits means and standard deviations to *used training images, evenly spaced and at most as many as `most`. */
 cleat_status cleat_pictures_fit(cleat_pictures *pictures, const char *path, size_t most, cleat_picture_add add,
                                 void *user, size_t *used, cleat_error *error);
+void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image);
 /* Sets the field of the image, and `info` except for the numbers of samples, from the options and the fitted state. */
 void cleat_pictures_describe(cleat_pictures *pictures, const cleat_image_options *options, int64_t classes);
 
