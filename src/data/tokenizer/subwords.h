@@ -5,7 +5,7 @@
 #include "cleat/tokenizer.h"
 #include "tokenizer/aligned.h"
 #include "tokenizer/trie.h"
-#include "tokenizer/vocabulary.h"
+#include "core/vocabulary.h"
 
 enum { CLEAT_MAX_PIECE_ID = (1 << 24) - 1 };
 

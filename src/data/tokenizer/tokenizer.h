@@ -5,7 +5,7 @@
 #include "cleat/tokenizer.h"
 #include "core/string.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/vocabulary.h"
+#include "core/vocabulary.h"
 #include "tokenizer/words.h"
 #include "json/member.h"
 
