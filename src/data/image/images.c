@@ -5,7 +5,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
-#include "data/image/pictures.h"
+#include "data/image/image_base.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,13 +14,13 @@
 enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
 
 typedef struct images {
-    cleat_pictures all;  /* first, so that a cleat_dataset * can be cast to this type */
-    cleat_image_set set; /* rows [count]; names are not used once it is open */
-    int64_t min_side;    /* minimum size in pixels at which a file is decoded */
-    float (*table)[256]; /* [C] standardized value of each byte */
+    cleat_image_base all; /* first, so that a cleat_dataset * can be cast to this type */
+    cleat_image_set set;  /* rows [count]; names are not used once it is open */
+    int64_t min_side;     /* minimum size in pixels at which a file is decoded */
+    float (*table)[256];  /* [C] standardized value of each byte */
 } images;
 
-enum { IMAGE = CLEAT_PICTURE, LABEL = CLEAT_PICTURE_TARGET };
+enum { IMAGE = CLEAT_IMAGE, LABEL = CLEAT_IMAGE_TARGET };
 
 static const images *images_of(const cleat_dataset *dataset) {
     return (const images *)dataset;
@@ -133,15 +133,15 @@ static void images_destroy(cleat_dataset *dataset) {
 
 static const cleat_dataset_class images_class = {
     .name = CLEAT_IMAGES_NAME,
-    .n_fields = CLEAT_PICTURE_FIELDS,
+    .n_fields = CLEAT_IMAGE_FIELDS,
     .id = images_id,
-    .length = cleat_pictures_length,
+    .length = cleat_image_base_length,
     .split = images_split,
     .fill = images_fill,
     .items = one_item,
     .state = images_state,
-    .save = cleat_pictures_save,
-    .check_saved = cleat_pictures_check_saved,
+    .save = cleat_image_base_save,
+    .check_saved = cleat_image_base_check_saved,
     .destroy = images_destroy,
 };
 
@@ -161,8 +161,8 @@ static cleat_status fit_means(images *im, cleat_error *error) {
     size_t used;
     if (cleat_image_normalisation_given(im->set.options))
         return cleat_image_preprocessor_give(&im->all.fitted, im->set.options, error);
-    return cleat_pictures_fit(&im->all, im->set.root, im->set.height ? SIZE_MAX : MAX_FIT_SAMPLES, add_image, im, &used,
-                              error);
+    return cleat_image_base_fit(&im->all, im->set.root, im->set.height ? SIZE_MAX : MAX_FIT_SAMPLES, add_image, im,
+                                &used, error);
 }
 
 /* 1 (grey), or 3 (colour) if any training image has colours. */
@@ -266,9 +266,9 @@ static void log_classes(const images *im, const char *path) {
 static cleat_status open_images(const char *path, images *im, cleat_error *error) {
     const cleat_image_options *options = im->set.options;
     bool fitted = options->fitted && *options->fitted;
-    cleat_pictures_init(&im->all, options, &images_class);
+    cleat_image_base_init(&im->all, options, &images_class);
     im->min_side = min_decoded_side(options);
-    cleat_status status = fitted ? cleat_pictures_read_fitted(&im->all, options, error) : CLEAT_OK;
+    cleat_status status = fitted ? cleat_image_base_read_fitted(&im->all, options, error) : CLEAT_OK;
     if (!status && fitted && !im->all.fitted.n_classes)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -281,7 +281,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     if (!status && !im->set.height)
         status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->all.cache, error);
     if (status) return status;
-    cleat_pictures_describe(&im->all, options, (int64_t)im->all.fitted.n_classes);
+    cleat_image_base_describe(&im->all, options, (int64_t)im->all.fitted.n_classes);
     im->all.common.fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
     im->all.common.base.count = im->set.n_rows;
     status = count_samples(im, error);

@@ -2,17 +2,17 @@
 #include "data/image/masks.h"
 
 #include "core/memory.h"
-#include "data/image/pictures.h"
+#include "data/image/image_base.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { IMAGE = CLEAT_PICTURE, MASK = CLEAT_PICTURE_TARGET, MAX_FIT_SAMPLES = 2000 };
+enum { IMAGE = CLEAT_IMAGE, MASK = CLEAT_IMAGE_TARGET, MAX_FIT_SAMPLES = 2000 };
 
+/* The cache has the image of sample i as 2 i and its mask as 2 i + 1. */
 typedef struct masks {
-    cleat_pictures all; /* first, so that a cleat_dataset * can be cast to this type; cache: 2 i: the image of sample i,
-                           2 i + 1: its mask */
+    cleat_image_base all; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_mask_set set;
     cleat_mask_classes classes;
 } masks;
@@ -135,14 +135,14 @@ static void masks_destroy(cleat_dataset *dataset) {
 
 static const cleat_dataset_class masks_class = {
     .name = CLEAT_MASKS_NAME,
-    .n_fields = CLEAT_PICTURE_FIELDS,
+    .n_fields = CLEAT_IMAGE_FIELDS,
     .id = masks_id,
-    .length = cleat_pictures_length,
+    .length = cleat_image_base_length,
     .split = masks_split,
     .fill = masks_fill,
     .state = masks_state,
-    .save = cleat_pictures_save,
-    .check_saved = cleat_pictures_check_saved,
+    .save = cleat_image_base_save,
+    .check_saved = cleat_image_base_check_saved,
     .destroy = masks_destroy,
 };
 
@@ -188,7 +188,7 @@ static void log_unlabelled(const masks *m, const char *path, const fit_job *l) {
 static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *error) {
     size_t used;
     fit_job l = {.m = m};
-    cleat_status status = cleat_pictures_fit(&m->all, path, MAX_FIT_SAMPLES, add_sample, &l, &used, error);
+    cleat_status status = cleat_image_base_fit(&m->all, path, MAX_FIT_SAMPLES, add_sample, &l, &used, error);
     if (!status) {
         for (int64_t c = 0; c < m->classes.count; ++c) m->all.fitted.samples[c] = l.classes[c];
         log_unlabelled(m, path, &l);
@@ -241,7 +241,7 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
 static cleat_status read_fitted(masks *m, const cleat_image_options *options, cleat_error *error) {
     const char *folder = options->fitted;
     const int64_t asked = m->classes.count;
-    cleat_status status = cleat_pictures_read_fitted(&m->all, options, error);
+    cleat_status status = cleat_image_base_read_fitted(&m->all, options, error);
     if (status) return status;
     m->classes.count = (int64_t)m->all.fitted.n_classes;
     if (asked == m->classes.count) return CLEAT_OK;
@@ -270,7 +270,7 @@ static cleat_status open_masks(const char *path, const cleat_image_options *opti
     if (!status && !options->fitted && cleat_image_normalisation_given(options))
         status = cleat_image_preprocessor_give(&m->all.fitted, options, error);
     if (status) return status;
-    cleat_pictures_describe(&m->all, options, m->classes.count ? m->classes.count : 2);
+    cleat_image_base_describe(&m->all, options, m->classes.count ? m->classes.count : 2);
     m->all.common.fields[MASK] =
         (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {-1, -1}, .pad = -1};
     for (size_t i = 0; i < m->set.count; ++i) ++m->all.common.info.samples[m->set.samples[i].split];
@@ -301,7 +301,7 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
     if (status) return status;
     masks *m = cleat_alloc(1, sizeof *m);
     if (!m) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    cleat_pictures_init(&m->all, &chosen, &masks_class);
+    cleat_image_base_init(&m->all, &chosen, &masks_class);
     status = open_masks(path, &chosen, m, error);
     if (status) {
         cleat_dataset_destroy(&m->all.common.base);

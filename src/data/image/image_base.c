@@ -1,5 +1,5 @@
 /* What the datasets of images with classes and of images with masks share. */
-#include "data/image/pictures.h"
+#include "data/image/image_base.h"
 
 #include "core/memory.h"
 #include "data/common/parallel.h"
@@ -8,18 +8,18 @@
 #include <math.h>
 #include <pthread.h>
 
-static const cleat_pictures *pictures_of(const cleat_dataset *dataset) {
-    return (const cleat_pictures *)dataset;
+static const cleat_image_base *base_of(const cleat_dataset *dataset) {
+    return (const cleat_image_base *)dataset;
 }
 
-void cleat_pictures_init(cleat_pictures *p, const cleat_image_options *options, const cleat_dataset_class *type) {
+void cleat_image_base_init(cleat_image_base *p, const cleat_image_options *options, const cleat_dataset_class *type) {
     p->augment = options->augment;
     p->augments = cleat_augment_enabled(&options->augment);
     p->predicts = options->predict;
     cleat_image_dataset_init(&p->common, type);
 }
 
-cleat_status cleat_pictures_read_fitted(cleat_pictures *p, const cleat_image_options *options, cleat_error *error) {
+cleat_status cleat_image_base_read_fitted(cleat_image_base *p, const cleat_image_options *options, cleat_error *error) {
     cleat_status status = cleat_image_preprocessor_read(options->fitted, &p->fitted, error);
     if (!status && options->channels && options->channels != p->fitted.channels)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -29,9 +29,9 @@ cleat_status cleat_pictures_read_fitted(cleat_pictures *p, const cleat_image_opt
     return status;
 }
 
-void cleat_pictures_describe(cleat_pictures *p, const cleat_image_options *options, int64_t classes) {
+void cleat_image_base_describe(cleat_image_base *p, const cleat_image_options *options, int64_t classes) {
     const int64_t size = options->size, channels = p->fitted.channels;
-    p->common.fields[CLEAT_PICTURE] =
+    p->common.fields[CLEAT_IMAGE] =
         (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, channels}};
     p->common.info = (cleat_image_info){.size = size,
                                         .channels = channels,
@@ -45,16 +45,16 @@ void cleat_pictures_describe(cleat_pictures *p, const cleat_image_options *optio
     p->common.std = p->fitted.std;
 }
 
-int64_t cleat_pictures_length(const cleat_dataset *dataset, size_t sample) {
+int64_t cleat_image_base_length(const cleat_dataset *dataset, size_t sample) {
     (void)sample;
-    return pictures_of(dataset)->common.info.size;
+    return base_of(dataset)->common.info.size;
 }
 
-cleat_status cleat_pictures_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_image_preprocessor_write(folder, &pictures_of(dataset)->fitted, error);
+cleat_status cleat_image_base_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+    return cleat_image_preprocessor_write(folder, &base_of(dataset)->fitted, error);
 }
 
-cleat_status cleat_pictures_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
+cleat_status cleat_image_base_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     cleat_image_preprocessor read = {0};
     (void)dataset;
     cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
@@ -88,7 +88,7 @@ static void merge_sums(cleat_channel_sums *sums, const cleat_channel_sums *other
 }
 
 typedef struct fit_job {
-    cleat_picture_add add;
+    cleat_image_add add;
     void *user;
     uint32_t *samples;  /* training samples */
     size_t count, used; /* `used` of them, evenly spaced */
@@ -107,8 +107,8 @@ static cleat_status accumulate_sample(void *user, size_t index, cleat_error *err
     return CLEAT_OK;
 }
 
-cleat_status cleat_pictures_fit(cleat_pictures *p, const char *path, size_t most, cleat_picture_add add, void *user,
-                                size_t *used, cleat_error *error) {
+cleat_status cleat_image_base_fit(cleat_image_base *p, const char *path, size_t most, cleat_image_add add, void *user,
+                                  size_t *used, cleat_error *error) {
     fit_job l = {.add = add, .user = user};
     cleat_status status = cleat_dataset_samples(&p->common.base, CLEAT_SPLIT_TRAIN, &l.samples, &l.count, error);
     if (status) return status;
@@ -138,7 +138,7 @@ cleat_status cleat_image_of_sample(const cleat_dataset *dataset, size_t sample, 
     const int64_t size = common->info.size, channels = common->info.channels, values = size * size * channels;
     cleat_image made = {.height = size, .width = size, .channels = channels};
     float *standardised = cleat_alloc((size_t)values, sizeof *standardised);
-    void *slots[CLEAT_IMAGE_MAX_FIELDS] = {[CLEAT_PICTURE] = standardised};
+    void *slots[CLEAT_IMAGE_MAX_FIELDS] = {[CLEAT_IMAGE] = standardised};
     if (!standardised) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an image");
     cleat_status status = cleat_dataset_fill(dataset, sample, size, NULL, slots, error);
     if (!status) status = cleat_image_alloc(cleat_dataset_id(dataset, sample), &made, error);
