@@ -367,7 +367,7 @@ done:
 }
 
 void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
-                                int32_t outside, int32_t *labels) {
+                                int32_t *labels) {
     double tall = params->height / (double)size, wide = params->width / (double)size;
     for (int64_t i = 0; i < size; ++i)
         for (int64_t j = 0; j < size; ++j) {
@@ -376,6 +376,6 @@ void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_par
             int64_t y = (int64_t)floor(params->top + ((double)row + 0.5) * tall);
             int64_t x = (int64_t)floor(params->left + ((double)column + 0.5) * wide);
             bool inside = y >= 0 && y < mask->height && x >= 0 && x < mask->width;
-            *labels++ = inside ? mask->pixels[y * mask->width + x] : outside;
+            *labels++ = inside ? mask->pixels[y * mask->width + x] : -1;
         }
 }

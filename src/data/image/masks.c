@@ -88,7 +88,7 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
     if (!m->set.samples[sample].mask) return CLEAT_OK;
     cleat_status status = acquire_image(m, 2 * sample + 1, &mask, error);
     if (status) return status;
-    cleat_augment_apply_labels(&mask, params, size, -1, labels);
+    cleat_augment_apply_labels(&mask, params, size, labels);
     release_image(m, 2 * sample + 1, &mask);
     for (int64_t i = 0; m->classes.count && i < size * size; ++i)
         if (labels[i] == CLEAT_MASK_UNLABELLED) labels[i] = -1;

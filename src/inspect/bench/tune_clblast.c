@@ -153,12 +153,6 @@ static cleat_status check_product(cleat_autotune_bench *a, const float *expected
     return status;
 }
 
-static double min_seconds(const double *seconds) {
-    double found = INFINITY;
-    for (int i = 0; i < MAX_SETS; ++i) found = fmin(found, seconds[i]);
-    return found;
-}
-
 /* Most of the time is spent compiling new sets, so the time limit applies to the first product. The other
  * products use only sets that were measured there in time, which always include one set per family. */
 static bool is_out(const search *all, const subject *s, int family, size_t set) {
@@ -172,7 +166,8 @@ static void try_set(search *all, subject *s, cleat_autotune_bench *a, const floa
     cleat_error error = {0};
     cleat_clblast_parameters parameters =
         family == LARGE ? cleat_clblast_set(set, 0, ALL_LARGE) : cleat_clblast_set(0, set, ALL_DIRECT);
-    double *fastest = &s->times.seconds[family][set], best = min_seconds(s->times.seconds[family]);
+    double *fastest = &s->times.seconds[family][set], best = INFINITY;
+    for (int i = 0; i < MAX_SETS; ++i) best = fmin(best, s->times.seconds[family][i]);
     if (is_out(all, s, family, set)) return;
     all->tried += s == all->subjects;
     cleat_status status = cleat_clblast_override(all->tuner->device, &parameters, &error);
