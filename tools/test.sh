@@ -15,7 +15,7 @@
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
 #     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` if CLEAT_TEST_OPENCL is set
-#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words; commits
+#     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words; mutants; commits
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
@@ -336,9 +336,10 @@ step_format() {
         check "names of types, self-test" "$top/tests/type_names.py" --self-test || true
         check "words" "$top/tests/words.py" || true
         check "words, self-test" "$top/tests/words.py" --self-test || true
+        check "lists of mutants" "$top/tests/mutants/rows.py" || true
         check "local memory on PoCL, self-test" "$top/tests/pocl_local_memory.py" --self-test || true
     else
-        skip "names of types, words: python3 is not installed"
+        skip "names of types, words, lists of mutants: python3 is not installed"
     fi
     program=$(command -v clang-format-14 || command -v clang-format || true)
     if [[ -z $program || $("$program" --version) != *" 14."* ]]; then

@@ -126,9 +126,9 @@ static cleat_status fill_slot(const cleat_loader *loader, size_t batch_index, si
 
 /* --- the pass (lock held) ------------------------------------------------------------------------------------- */
 
-static bool find_slot(const cleat_loader *loader, slot_state state, size_t *slot) {
+static bool find_free_slot(const cleat_loader *loader, size_t *slot) {
     for (size_t i = 0; i < loader->setup.n_slots; ++i)
-        if (loader->state[i] == state) {
+        if (loader->state[i] == SLOT_FREE) {
             *slot = i;
             return true;
         }
@@ -146,7 +146,7 @@ static bool find_batch(const cleat_loader *loader, size_t micro_batch, size_t *s
 
 static bool can_claim(const cleat_loader *loader, size_t *slot) {
     return loader->batches && loader->next_claim < loader->end && loader->failed_batch == loader->end &&
-           find_slot(loader, SLOT_FREE, slot);
+           find_free_slot(loader, slot);
 }
 
 /* Claims the next batch into `slot`, fills it with the lock released, and records the result. */
@@ -431,7 +431,7 @@ static cleat_status await_batch(cleat_loader *loader, size_t *slot, bool *waited
         }
         size_t free_slot = 0;
         bool nothing_under_way = loader->next_claim == loader->next_out;
-        if (nothing_under_way && !find_slot(loader, SLOT_FREE, &free_slot))
+        if (nothing_under_way && !find_free_slot(loader, &free_slot))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "the caller holds all %zu loader slots: release one before the next batch",
                               loader->setup.n_slots);

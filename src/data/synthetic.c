@@ -88,11 +88,6 @@ static void make_integers(const synthetic_dataset *made, const cleat_synthetic_f
         }
 }
 
-static void make_floats(const cleat_synthetic_field *rule, int64_t count, cleat_random *random, float *values) {
-    for (int64_t i = 0; i < count; ++i)
-        values[i] = rule->values == CLEAT_VALUES_ONE ? 1.0f : (float)cleat_random_normal(random);
-}
-
 static cleat_status fill(const cleat_dataset *dataset, size_t sample, int64_t length, const cleat_rng_key *rng_key,
                          void *const *slots, cleat_error *error) {
     const synthetic_dataset *made = synthetic_of(dataset);
@@ -111,7 +106,8 @@ static cleat_status fill(const cleat_dataset *dataset, size_t sample, int64_t le
         else if (rule->field.dtype == CLEAT_I32)
             make_integers(made, rule, count, &random, slots[f]);
         else
-            make_floats(rule, count, &random, slots[f]);
+            for (int64_t i = 0; i < count; ++i)
+                ((float *)slots[f])[i] = rule->values == CLEAT_VALUES_ONE ? 1.0f : (float)cleat_random_normal(&random);
     }
     return CLEAT_OK;
 }

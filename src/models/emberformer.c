@@ -141,17 +141,12 @@ static cleat_tensor *temporal_part(const cleat_model *model, cleat_graph *graph,
     return cleat_depth_to_space(graph, cleat_reshape(graph, x, 4, grid), size->patch);
 }
 
-static int64_t layers(const cleat_model *model) {
-    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
-    return cleat_nn_segformer_layers(&shape);
-}
-
 /* The SegFormer is the backbone, which usually comes from a checkpoint. The temporal part before it and the
  * first convolution, whose channels are those of the temporal part, are trained from the start like the head. */
 static int64_t layer_of(const cleat_model *model, const char *param) {
     const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
     const bool fits_nobody = strncmp(param, "pe.0.", 5) == 0;
-    return fits_nobody ? layers(model) + 1 : cleat_nn_segformer_layer_of(&shape, param);
+    return fits_nobody ? cleat_masks_layers(model) + 1 : cleat_nn_segformer_layer_of(&shape, param);
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
@@ -312,7 +307,7 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .fixed_length = fixed_length,
                                              .build = build,
                                              .layer_of = layer_of,
-                                             .layers = layers,
+                                             .layers = cleat_masks_layers,
                                              .sample_weight = cleat_model_mean_weight,
                                              .metric_state_size = cleat_masks_metric_state_size,
                                              .metric_update = metric_update,

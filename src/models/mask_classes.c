@@ -137,13 +137,6 @@ static void make_palette(uint8_t palette[3 * COLOURS]) {
             if (id >> bit & 1) palette[3 * id + bit % 3] |= (uint8_t)(1 << (7 - bit / 3));
 }
 
-/* ids [pixels] -> colours [pixels, 3] */
-static void paint(const uint8_t *ids, size_t pixels, uint8_t *colours) {
-    uint8_t palette[3 * COLOURS];
-    make_palette(palette);
-    for (size_t i = 0; i < pixels; ++i) memcpy(colours + 3 * i, palette + 3 * ids[i], 3);
-}
-
 /* The classes of truth and prediction [height, width], CLEAT_MASK_UNLABELLED where there is none; counts [C,
  * COUNTS]. */
 static void find_classes(const cleat_mask_example *example, int64_t classes, uint8_t *truth, uint8_t *prediction,
@@ -165,7 +158,9 @@ static void find_classes(const cleat_mask_example *example, int64_t classes, uin
 static cleat_status add_mask(const char *key, const uint8_t *ids, uint8_t *colours, const cleat_mask_example *example,
                              cleat_string *json, cleat_error *error) {
     const cleat_image image = {.height = example->height, .width = example->width, .channels = 3, .pixels = colours};
-    paint(ids, (size_t)(example->height * example->width), colours);
+    uint8_t palette[3 * COLOURS];
+    make_palette(palette);
+    for (int64_t i = 0; i < image.height * image.width; ++i) memcpy(colours + 3 * i, palette + 3 * ids[i], 3);
     return cleat_examples_add_image(json, key, &image, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
 }
 

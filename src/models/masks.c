@@ -53,6 +53,11 @@ void cleat_masks_log_balance(const cleat_model *model, const char *path) {
         path, 100 * positive, weight, 100 * fmax(positive, 1 - positive));
 }
 
+int64_t cleat_masks_layers(const cleat_model *model) {
+    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
+    return cleat_nn_segformer_layers(&shape);
+}
+
 cleat_tensor *cleat_masks_segment(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *x,
                                   cleat_model_inputs *inputs) {
     const cleat_segformer shape = cleat_masks_shape(model, mode);

@@ -103,6 +103,7 @@ const cleat_segformer *cleat_backbone_shape(cleat_backbone backbone);
 /* The SegFormer of the settings, with one output per pixel and class; one output if the number of classes is not
  * set. */
 cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode);
+int64_t cleat_masks_layers(const cleat_model *model);
 /* Sets the graph's error if images [height, width] are too small for the reductions of the stages. */
 void cleat_masks_check_size(cleat_graph *graph, const cleat_segformer *shape, int64_t height, int64_t width);
 

@@ -43,10 +43,6 @@ static const cleat_key keys[] = {
     {.name = NULL},
 };
 
-static const resnet_settings *settings_of(const cleat_model *model) {
-    return model->settings;
-}
-
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const resnet_settings *s = settings;
     cleat_status status = cleat_stages_check(&s->blocks, &s->widths, record, error);
@@ -59,7 +55,7 @@ static cleat_resnet shape_of(const cleat_model *model) {
                                                           [RESNET_50] = {3, 4, 6, 3},
                                                           [RESNET_101] = {3, 4, 23, 3},
                                                           [RESNET_152] = {3, 8, 36, 3}};
-    const resnet_settings *s = settings_of(model);
+    const resnet_settings *s = model->settings;
     cleat_resnet shape = {.stem_width = s->stem_width ? s->stem_width : s->width,
                           .expansion = s->expansion ? s->expansion : (s->depth >= RESNET_50 ? 4 : 1),
                           .large_stem = s->stem == STEM_LARGE};

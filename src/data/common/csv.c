@@ -18,12 +18,6 @@ cleat_status cleat_csv_fail(const cleat_csv *csv, cleat_error *error, const char
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: %s", csv->source.path, csv->line, text);
 }
 
-static cleat_status add_field(cleat_csv *csv, char *field, cleat_error *error) {
-    cleat_status status = cleat_grow(&csv->fields, csv->count, &csv->capacity, sizeof *csv->fields, error);
-    if (!status) csv->fields[csv->count++] = field;
-    return status;
-}
-
 /* Whether the source is at a line end ("\n", "\r\n" or the end of the file). */
 static bool at_line_end(const cleat_source *source) {
     const char *p = source->at;
@@ -64,16 +58,11 @@ static cleat_status quoted_field(cleat_csv *csv, char **field, char **field_end,
     return CLEAT_OK;
 }
 
-/* Whether this character is invalid in an unquoted field. */
-static bool must_be_quoted(const cleat_csv *csv, char c) {
-    return csv->quotes && (c == '"' || c == '\r');
-}
-
 static cleat_status plain_field(cleat_csv *csv, char **field, char **field_end, cleat_error *error) {
     cleat_source *source = &csv->source;
     *field = source->at;
     while (!at_line_end(source) && *source->at != csv->separator) {
-        if (must_be_quoted(csv, *source->at))
+        if (csv->quotes && (*source->at == '"' || *source->at == '\r'))
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s:%zu: a %s inside an unquoted field; put the whole field in quotes%s", source->path,
                               csv->next_line, *source->at == '"' ? "quote" : "carriage return",
@@ -93,8 +82,9 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
         bool quoted = csv->quotes && source->at < source->end && *source->at == '"';
         cleat_status status =
             quoted ? quoted_field(csv, &field, &field_end, error) : plain_field(csv, &field, &field_end, error);
-        if (!status) status = add_field(csv, field, error);
+        if (!status) status = cleat_grow(&csv->fields, csv->count, &csv->capacity, sizeof *csv->fields, error);
         if (status) return status;
+        csv->fields[csv->count++] = field;
         bool last = at_line_end(source);
         if (last)
             skip_line_end(csv);

@@ -35,10 +35,8 @@ void cleat_fitted_json_add_string(cleat_string *text, const char *string) {
 }
 
 cleat_status cleat_fitted_json_write(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
-    char path[PATH_BYTES];
-    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (!status) status = cleat_folder_make(folder, error);
-    if (!status) return cleat_file_write_text(path, text, error);
+    cleat_status status = cleat_folder_make(folder, error);
+    if (!status) return cleat_file_write_in(folder, name, text, error);
     cleat_string_free(text);
     return status;
 }

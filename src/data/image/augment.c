@@ -316,11 +316,6 @@ static void change_colours(const cleat_augment_params *params, const cleat_image
         change_others(&change, pixels, channels, values);
 }
 
-static void copy_plain(const cleat_image *image, float *values) {
-    int64_t count = image->height * image->width * image->channels;
-    for (int64_t i = 0; i < count; ++i) values[i] = (float)image->pixels[i] * (1.0f / 255);
-}
-
 cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params,
                                  const cleat_image_preprocessor *fitted, int64_t size, float *values,
                                  cleat_error *error) {
@@ -328,7 +323,7 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
     int64_t channels = image->channels;
     cleat_status status = CLEAT_OK;
     if (cleat_augment_is_identity(image, params, size)) {
-        copy_plain(image, values);
+        for (int64_t i = 0; i < size * size * channels; ++i) values[i] = (float)image->pixels[i] * (1.0f / 255);
         if (fitted) cleat_image_standardise(fitted, size * size, values);
         return CLEAT_OK;
     }
@@ -371,7 +366,7 @@ done:
 }
 
 void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
-                                int32_t outside, int32_t *labels) {
+                                int32_t *labels) {
     double tall = params->height / (double)size, wide = params->width / (double)size;
     for (int64_t i = 0; i < size; ++i)
         for (int64_t j = 0; j < size; ++j) {
@@ -380,6 +375,6 @@ void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_par
             int64_t y = (int64_t)floor(params->top + ((double)row + 0.5) * tall);
             int64_t x = (int64_t)floor(params->left + ((double)column + 0.5) * wide);
             bool inside = y >= 0 && y < mask->height && x >= 0 && x < mask->width;
-            *labels++ = inside ? mask->pixels[y * mask->width + x] : outside;
+            *labels++ = inside ? mask->pixels[y * mask->width + x] : -1;
         }
 }

@@ -35,8 +35,8 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
                                  const cleat_image_preprocessor *fitted, int64_t size, float *values,
                                  cleat_error *error);
 /* Nearest-neighbour version for a one-channel image of the same size as the image, with the same crop; pixels
- * outside the image become `outside`. labels [size, size]. */
+ * outside the image become -1. labels [size, size]. */
 void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
-                                int32_t outside, int32_t *labels);
+                                int32_t *labels);
 
 #endif

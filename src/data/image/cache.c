@@ -42,10 +42,6 @@ void cleat_image_cache_destroy(cleat_image_cache *cache) {
     cleat_free(cache);
 }
 
-static int64_t bytes_of(const cleat_image *image) {
-    return image->height * image->width * image->channels;
-}
-
 static bool find(cleat_image_cache *cache, size_t index, cleat_image *image) {
     pthread_mutex_lock(&cache->lock);
     bool there = cache->kept[index].pixels != NULL;
@@ -59,7 +55,7 @@ static bool find(cleat_image_cache *cache, size_t index, cleat_image *image) {
 
 /* Keeps *image if there is room and no other thread has kept it first. */
 static void keep(cleat_image_cache *cache, size_t index, const cleat_image *image) {
-    int64_t bytes = bytes_of(image);
+    int64_t bytes = image->height * image->width * image->channels;
     pthread_mutex_lock(&cache->lock);
     ++cache->stats.reads;
     if (!cache->kept[index].pixels && cache->stats.bytes + bytes <= cache->limit) {

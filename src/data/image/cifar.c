@@ -9,13 +9,9 @@
 
 enum { PATH_BYTES = 4096, SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
 
-static bool ends_in_bin(const char *name) {
-    return strcmp(cleat_name_ending(name), ".bin") == 0;
-}
-
 /* Split by file name; CLEAT_SPLITS: not a file of this layout. */
 static cleat_split split_of(const char *name) {
-    if (!ends_in_bin(name)) return CLEAT_SPLITS;
+    if (strcmp(cleat_name_ending(name), ".bin") != 0) return CLEAT_SPLITS;
     if (strncmp(name, "data_batch", 10) == 0) return CLEAT_SPLIT_TRAIN;
     return strncmp(name, "test_batch", 10) == 0 ? CLEAT_SPLIT_TEST : CLEAT_SPLITS;
 }
@@ -32,12 +28,6 @@ static cleat_status wrong_size(const char *path, size_t size, cleat_error *error
                       path, size, RECORD);
 }
 
-/* from [3, 32, 32], to [32, 32, 3]. */
-static void interleave(const uint8_t *from, uint8_t *to) {
-    for (int i = 0; i < PLANE; ++i)
-        for (int c = 0; c < 3; ++c) *to++ = from[c * PLANE + i];
-}
-
 static cleat_status add_records(const char *path, const char *stem, cleat_split split, const uint8_t *bytes,
                                 size_t records, cleat_image_set *set, cleat_error *error) {
     char id[300];
@@ -47,7 +37,8 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
     for (size_t i = 0; i < records && !status; ++i) {
         const uint8_t *record = bytes + i * RECORD;
         uint8_t *pixels = block + i * (RECORD - 1);
-        interleave(record + 1, pixels);
+        for (int p = 0; p < PLANE; ++p) /* from [3, 32, 32], to [32, 32, 3] */
+            for (int c = 0; c < 3; ++c) pixels[3 * p + c] = record[1 + c * PLANE + p];
         if (set->n_names && record[0] >= set->n_names)
             return cleat_fail(
                 error, CLEAT_ERR_FORMAT,

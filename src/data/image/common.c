@@ -98,29 +98,6 @@ bool cleat_image_skips(const cleat_error *why) {
     return skips;
 }
 
-void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) {
-    int64_t channels = image->channels, pixels = image->height * image->width;
-    for (int64_t c = 0; c < channels; ++c) {
-        uint64_t values = 0, squares = 0;
-        for (int64_t i = 0; i < pixels; ++i) {
-            uint32_t value = image->pixels[i * channels + c];
-            values += value;
-            squares += value * value;
-        }
-        sums->values[c] += values;
-        sums->squares[c] += squares;
-    }
-    sums->pixels += (uint64_t)pixels;
-}
-
-void cleat_channel_sums_merge(cleat_channel_sums *sums, const cleat_channel_sums *others) {
-    sums->pixels += others->pixels;
-    for (int c = 0; c < CLEAT_IMAGE_MAX_CHANNELS; ++c) {
-        sums->values[c] += others->values[c];
-        sums->squares[c] += others->squares[c];
-    }
-}
-
 void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *path, int64_t channels,
                                   const cleat_channel_sums *sums) {
     long double pixels = sums->pixels ? (long double)sums->pixels : 1;

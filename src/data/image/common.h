@@ -23,8 +23,6 @@ void cleat_image_log_alpha(const char *path, size_t transparent, size_t count);
 typedef struct cleat_channel_sums {
     uint64_t pixels, values[CLEAT_IMAGE_MAX_CHANNELS], squares[CLEAT_IMAGE_MAX_CHANNELS];
 } cleat_channel_sums;
-void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image);
-void cleat_channel_sums_merge(cleat_channel_sums *sums, const cleat_channel_sums *others);
 
 /* State fitted to the training split; pixel values are 0 .. 1. */
 typedef struct cleat_image_preprocessor {

@@ -5,29 +5,22 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
-#include "data/common/parallel.h"
-#include "data/image/augment.h"
+#include "data/image/image_base.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
 
 typedef struct images {
-    cleat_image_dataset common; /* first, so that a cleat_dataset * can be cast to this type */
-    cleat_image_set set;        /* rows [count]; names are not used once it is open */
-    cleat_image_preprocessor fitted;
-    cleat_image_cache *cache; /* of files */
-    cleat_augment augment;
-    bool augments; /* some augmentation is enabled */
-    bool predicts;
-    int64_t min_side;    /* minimum size in pixels at which a file is decoded */
-    float (*table)[256]; /* [C] standardized value of each byte */
+    cleat_image_base all; /* first, so that a cleat_dataset * can be cast to this type */
+    cleat_image_set set;  /* rows [count]; names are not used once it is open */
+    int64_t min_side;     /* minimum size in pixels at which a file is decoded */
+    float (*table)[256];  /* [C] standardized value of each byte */
 } images;
 
-enum { IMAGE, LABEL, FIELDS };
+enum { IMAGE = CLEAT_IMAGE, LABEL = CLEAT_IMAGE_TARGET };
 
 static const images *images_of(const cleat_dataset *dataset) {
     return (const images *)dataset;
@@ -40,13 +33,13 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
     if (status) return status;
-    return cleat_image_read_min_side(path, im->fitted.channels, im->min_side, image, error);
+    return cleat_image_read_min_side(path, im->all.fitted.channels, im->min_side, image, error);
 }
 
 /* *image is borrowed until release_image. */
 static cleat_status acquire_image(const images *im, size_t sample, cleat_image *image, cleat_error *error) {
     const cleat_image_row *row = &im->set.rows[sample];
-    if (!row->pixels) return cleat_image_cache_get(im->cache, sample, read_file, (void *)im, image, error);
+    if (!row->pixels) return cleat_image_cache_get(im->all.cache, sample, read_file, (void *)im, image, error);
     *image = (cleat_image){.height = im->set.height,
                            .width = im->set.width,
                            .channels = im->set.channels,
@@ -55,16 +48,11 @@ static cleat_status acquire_image(const images *im, size_t sample, cleat_image *
 }
 
 static void release_image(const images *im, size_t sample, cleat_image *image) {
-    if (!im->set.rows[sample].pixels) cleat_image_cache_release(im->cache, sample, image);
+    if (!im->set.rows[sample].pixels) cleat_image_cache_release(im->all.cache, sample, image);
 }
 
 static const char *images_id(const cleat_dataset *dataset, size_t sample) {
     return images_of(dataset)->set.rows[sample].id;
-}
-
-static int64_t images_length(const cleat_dataset *dataset, size_t sample) {
-    (void)sample;
-    return images_of(dataset)->common.info.size;
 }
 
 static cleat_split images_split(const cleat_dataset *dataset, size_t sample) {
@@ -86,17 +74,17 @@ static void fill_plain(const images *im, const cleat_image *image, float *values
 
 static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_key *rng_key, float *values,
                                cleat_error *error) {
-    int64_t size = im->common.info.size;
+    int64_t size = im->all.common.info.size;
     cleat_image image;
     cleat_status status = acquire_image(im, sample, &image, error);
     if (status) return status;
-    cleat_augment_params params = rng_key && im->augments
-                                      ? cleat_augment_random(&image, true, size, &im->augment, rng_key, sample)
+    cleat_augment_params params = rng_key && im->all.augments
+                                      ? cleat_augment_random(&image, true, size, &im->all.augment, rng_key, sample)
                                       : cleat_augment_identity(&image, true);
     if (cleat_augment_is_identity(&image, &params, size)) {
         fill_plain(im, &image, values);
     } else {
-        status = cleat_augment_apply(&image, &params, &im->fitted, size, values, error);
+        status = cleat_augment_apply(&image, &params, &im->all.fitted, size, values, error);
     }
     release_image(im, sample, &image);
     return status;
@@ -117,16 +105,16 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     const images *im = images_of(dataset);
     cleat_image_row *row = &im->set.rows[sample];
     cleat_error why = {0};
-    int64_t size = im->common.info.size;
+    int64_t size = im->all.common.info.size;
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
     if (!slots[IMAGE] || row->unreadable) return CLEAT_OK;
     cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], &why);
-    if (status && im->predicts && cleat_image_skips(&why)) {
+    if (status && im->all.predicts && cleat_image_skips(&why)) {
         row->unreadable = true;
         return CLEAT_OK;
     }
     if (status) return cleat_fail(error, status, "%s", why.text);
-    if (length > size) pad_image(size, length, im->fitted.channels, slots[IMAGE]);
+    if (length > size) pad_image(size, length, im->all.fitted.channels, slots[IMAGE]);
     return CLEAT_OK;
 }
 
@@ -134,85 +122,47 @@ static cleat_sample_state images_state(const cleat_dataset *dataset, size_t samp
     return images_of(dataset)->set.rows[sample].unreadable ? CLEAT_SAMPLE_UNREADABLE : CLEAT_SAMPLE_WHOLE;
 }
 
-static cleat_status images_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_image_preprocessor_write(folder, &images_of(dataset)->fitted, error);
-}
-
-static cleat_status images_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    cleat_image_preprocessor read = {0};
-    (void)dataset;
-    cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
-    if (!status) cleat_image_preprocessor_free(&read);
-    return status;
-}
-
 static void images_destroy(cleat_dataset *dataset) {
     images *im = (images *)dataset;
     cleat_image_set_free(&im->set);
-    cleat_image_preprocessor_free(&im->fitted);
-    cleat_image_cache_destroy(im->cache);
+    cleat_image_preprocessor_free(&im->all.fitted);
+    cleat_image_cache_destroy(im->all.cache);
     cleat_free(im->table);
     cleat_free(im);
 }
 
 static const cleat_dataset_class images_class = {
     .name = CLEAT_IMAGES_NAME,
-    .n_fields = FIELDS,
+    .n_fields = CLEAT_IMAGE_FIELDS,
     .id = images_id,
-    .length = images_length,
+    .length = cleat_image_base_length,
     .split = images_split,
     .fill = images_fill,
     .items = one_item,
     .state = images_state,
-    .save = images_save,
-    .check_saved = images_check_saved,
+    .save = cleat_image_base_save,
+    .check_saved = cleat_image_base_check_saved,
     .destroy = images_destroy,
 };
 
 /* --- fitting to the training split ---------------------------------------------------------------------------- */
 
-typedef struct fit_job {
-    const images *im;
-    const uint32_t *samples; /* training samples */
-    size_t count, used;      /* `used` of them, evenly spaced */
-    pthread_mutex_t lock;
-    cleat_channel_sums sums;
-} fit_job;
-
-static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
-    fit_job *l = user;
+static cleat_status add_image(void *user, size_t sample, cleat_channel_sums *sums, cleat_error *error) {
+    const images *im = user;
     cleat_image image;
-    cleat_channel_sums sums = {0};
-    size_t sample = l->samples[index * l->count / l->used];
-    cleat_status status = acquire_image(l->im, sample, &image, error);
+    cleat_status status = acquire_image(im, sample, &image, error);
     if (status) return status;
-    cleat_channel_sums_add(&sums, &image);
-    release_image(l->im, sample, &image);
-    pthread_mutex_lock(&l->lock);
-    cleat_channel_sums_merge(&l->sums, &sums);
-    pthread_mutex_unlock(&l->lock);
+    cleat_channel_sums_add(sums, &image);
+    release_image(im, sample, &image);
     return CLEAT_OK;
 }
 
 static cleat_status fit_means(images *im, cleat_error *error) {
-    uint32_t *samples = NULL;
+    size_t used;
     if (cleat_image_normalisation_given(im->set.options))
-        return cleat_image_preprocessor_give(&im->fitted, im->set.options, error);
-    fit_job l = {.im = im};
-    cleat_status status = cleat_dataset_samples(&im->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
-    if (status) return status;
-    bool files = im->set.height == 0;
-    l.samples = samples;
-    l.used = files && l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
-    if (pthread_mutex_init(&l.lock, NULL) != 0) {
-        cleat_samples_free(samples);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
-    }
-    status = cleat_parallel(l.used, accumulate_sample, &l, error);
-    if (!status) cleat_image_preprocessor_fit(&im->fitted, im->set.root, im->fitted.channels, &l.sums);
-    pthread_mutex_destroy(&l.lock);
-    cleat_samples_free(samples);
-    return status;
+        return cleat_image_preprocessor_give(&im->all.fitted, im->set.options, error);
+    return cleat_image_base_fit(&im->all, im->set.root, im->set.height ? SIZE_MAX : MAX_FIT_SAMPLES, add_image, im,
+                                &used, error);
 }
 
 /* 1 (grey), or 3 (colour) if any training image has colours. */
@@ -226,7 +176,7 @@ static int64_t channels_of(const images *im) {
 }
 
 static cleat_status check_channels(const images *im, cleat_error *error) {
-    int64_t wanted = im->fitted.channels, own = im->set.channels;
+    int64_t wanted = im->all.fitted.channels, own = im->set.channels;
     if (own ? wanted == own || (wanted == 1 && own == 3) || (wanted == 3 && own == 1) : wanted == 1 || wanted == 3)
         return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -258,7 +208,7 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
  * read. */
 static cleat_status convert_memory(images *im, cleat_error *error) {
     cleat_image_set *set = &im->set;
-    int64_t from = set->channels, to = im->fitted.channels, pixels = set->height * set->width;
+    int64_t from = set->channels, to = im->all.fitted.channels, pixels = set->height * set->width;
     if (!from || from == to) return CLEAT_OK;
     uint8_t *block = cleat_alloc(set->n_rows, (size_t)(pixels * to));
     if (!block) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu images", set->root, set->n_rows);
@@ -279,84 +229,61 @@ static cleat_status convert_memory(images *im, cleat_error *error) {
 }
 
 static cleat_status make_table(images *im, cleat_error *error) {
-    im->table = cleat_alloc((size_t)im->fitted.channels, sizeof *im->table);
+    im->table = cleat_alloc((size_t)im->all.fitted.channels, sizeof *im->table);
     if (!im->table) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a table of colours");
     float pixel[CLEAT_IMAGE_MAX_CHANNELS];
     for (int value = 0; value < 256; ++value) {
-        for (int64_t c = 0; c < im->fitted.channels; ++c) pixel[c] = (float)value * (1.0f / 255);
-        cleat_image_standardise(&im->fitted, 1, pixel);
-        for (int64_t c = 0; c < im->fitted.channels; ++c) im->table[c][value] = pixel[c];
+        for (int64_t c = 0; c < im->all.fitted.channels; ++c) pixel[c] = (float)value * (1.0f / 255);
+        cleat_image_standardise(&im->all.fitted, 1, pixel);
+        for (int64_t c = 0; c < im->all.fitted.channels; ++c) im->table[c][value] = pixel[c];
     }
     return CLEAT_OK;
 }
 
 static cleat_status count_samples(images *im, cleat_error *error) {
-    cleat_image_info *info = &im->common.info;
-    bool given = im->fitted.samples != NULL;
-    if (!given) im->fitted.samples = cleat_alloc(im->fitted.n_classes, sizeof *im->fitted.samples);
-    if (!im->fitted.samples)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->fitted.n_classes);
+    cleat_image_info *info = &im->all.common.info;
+    bool given = im->all.fitted.samples != NULL;
+    if (!given) im->all.fitted.samples = cleat_alloc(im->all.fitted.n_classes, sizeof *im->all.fitted.samples);
+    if (!im->all.fitted.samples)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->all.fitted.n_classes);
     for (size_t i = 0; i < im->set.n_rows; ++i) {
         const cleat_image_row *row = &im->set.rows[i];
         ++info->samples[row->split];
-        if (!given && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->fitted.samples[row->label];
+        if (!given && row->split == CLEAT_SPLIT_TRAIN && row->label >= 0) ++im->all.fitted.samples[row->label];
     }
     return CLEAT_OK;
 }
 
 static void log_classes(const images *im, const char *path) {
     cleat_string line = {0};
-    for (size_t i = 0; i < im->fitted.n_classes && line.size < 800; ++i)
-        cleat_string_add(&line, "%s%s %lld", i ? ", " : "", im->fitted.classes[i], (long long)im->fitted.samples[i]);
+    for (size_t i = 0; i < im->all.fitted.n_classes && line.size < 800; ++i)
+        cleat_string_add(&line, "%s%s %lld", i ? ", " : "", im->all.fitted.classes[i],
+                         (long long)im->all.fitted.samples[i]);
     if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
     cleat_string_free(&line);
-}
-
-static void init_dataset(images *im) {
-    const cleat_image_options *options = im->set.options;
-    cleat_image_dataset *p = &im->common;
-    p->fields[IMAGE] =
-        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, im->fitted.channels}};
-    p->fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
-    p->info = (cleat_image_info){.size = options->size,
-                                 .channels = im->fitted.channels,
-                                 .classes = (int64_t)im->fitted.n_classes,
-                                 .height = options->size,
-                                 .width = options->size,
-                                 .file_height = options->size,
-                                 .file_width = options->size};
-    p->mean = im->fitted.mean;
-    p->std = im->fitted.std;
-    p->base.count = im->set.n_rows;
-    cleat_image_dataset_init(p, &images_class);
 }
 
 static cleat_status open_images(const char *path, images *im, cleat_error *error) {
     const cleat_image_options *options = im->set.options;
     bool fitted = options->fitted && *options->fitted;
-    im->augment = options->augment;
-    im->predicts = options->predict;
+    cleat_image_base_init(&im->all, options, &images_class);
     im->min_side = min_decoded_side(options);
-    im->augments = cleat_augment_enabled(&options->augment);
-    cleat_status status = fitted ? cleat_image_preprocessor_read(options->fitted, &im->fitted, error) : CLEAT_OK;
-    if (!status && fitted && !im->fitted.n_classes)
+    cleat_status status = fitted ? cleat_image_base_read_fitted(&im->all, options, error) : CLEAT_OK;
+    if (!status && fitted && !im->all.fitted.n_classes)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT,
                        "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
-    if (!status && fitted && options->channels && options->channels != im->fitted.channels)
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s: the model was trained with %lld channels, but %lld are requested; use the "
-                            "data.channels of the training",
-                            options->fitted, (long long)im->fitted.channels, (long long)options->channels);
     if (!status) status = read_set(path, &im->set, error);
-    if (!status) status = cleat_image_set_assign_classes(&im->set, &im->fitted, error);
-    if (!status && !fitted) im->fitted.channels = channels_of(im);
+    if (!status) status = cleat_image_set_assign_classes(&im->set, &im->all.fitted, error);
+    if (!status && !fitted) im->all.fitted.channels = channels_of(im);
     if (!status) status = check_channels(im, error);
     if (!status) status = convert_memory(im, error);
     if (!status && !im->set.height)
-        status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->cache, error);
+        status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->all.cache, error);
     if (status) return status;
-    init_dataset(im);
+    cleat_image_base_describe(&im->all, options, (int64_t)im->all.fitted.n_classes);
+    im->all.common.fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
+    im->all.common.base.count = im->set.n_rows;
     status = count_samples(im, error);
     if (!status && !fitted) log_classes(im, path);
     if (!status && !fitted) status = fit_means(im, error);
@@ -375,9 +302,9 @@ cleat_status cleat_images_open(const char *path, const cleat_image_options *opti
     status = open_images(path, im, error);
     im->set.options = NULL; /* owned by the caller */
     if (!status)
-        *dataset = &im->common.base;
+        *dataset = &im->all.common.base;
     else
-        images_destroy(&im->common.base);
+        images_destroy(&im->all.common.base);
     return status;
 }
 
@@ -387,7 +314,7 @@ static const images *as_images(const cleat_dataset *dataset) {
 
 const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
-    return im && index < im->fitted.n_classes ? im->fitted.classes[index] : NULL;
+    return im && index < im->all.fitted.n_classes ? im->all.fitted.classes[index] : NULL;
 }
 
 int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
@@ -397,10 +324,10 @@ int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
 
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
-    return im && index < im->fitted.n_classes ? im->fitted.samples[index] : 0;
+    return im && index < im->all.fitted.n_classes ? im->all.fitted.samples[index] : 0;
 }
 
 cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset) {
     const images *im = as_images(dataset);
-    return im && im->cache ? cleat_image_cache_statistics(im->cache) : (cleat_image_cache_stats){0};
+    return im && im->all.cache ? cleat_image_cache_statistics(im->all.cache) : (cleat_image_cache_stats){0};
 }

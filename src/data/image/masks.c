@@ -2,25 +2,19 @@
 #include "data/image/masks.h"
 
 #include "core/memory.h"
-#include "data/common/parallel.h"
-#include "data/image/augment.h"
+#include "data/image/image_base.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { IMAGE, MASK, FIELDS };
-enum { MAX_FIT_SAMPLES = 2000 };
+enum { IMAGE = CLEAT_IMAGE, MASK = CLEAT_IMAGE_TARGET, MAX_FIT_SAMPLES = 2000 };
 
+/* The cache has the image of sample i as 2 i and its mask as 2 i + 1. */
 typedef struct masks {
-    cleat_image_dataset common; /* first, so that a cleat_dataset * can be cast to this type */
+    cleat_image_base all; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_mask_set set;
     cleat_mask_classes classes;
-    cleat_image_preprocessor fitted;
-    cleat_image_cache *cache; /* 2 i: the image of sample i, 2 i + 1: its mask */
-    cleat_augment augment;
-    bool augments; /* some augmentation is enabled */
-    bool predicts;
 } masks;
 
 static const masks *masks_of(const cleat_dataset *dataset) {
@@ -34,7 +28,7 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
     const cleat_mask_sample *sample = &m->set.samples[index / 2];
     bool is_mask = index % 2;
     cleat_image read = {0};
-    cleat_status status = !is_mask           ? cleat_image_read(sample->image, m->fitted.channels, &read, error)
+    cleat_status status = !is_mask           ? cleat_image_read(sample->image, m->all.fitted.channels, &read, error)
                           : m->classes.count ? cleat_mask_read_classes(sample->mask, &m->classes, &read, error)
                                              : cleat_mask_read(sample->mask, &read, error);
     if (status) return status;
@@ -49,18 +43,18 @@ static cleat_status read_file(void *user, size_t index, cleat_image *image, clea
 
 /* *image is borrowed until release_image. */
 static cleat_status acquire_image(const masks *m, size_t file, cleat_image *image, cleat_error *error) {
-    return cleat_image_cache_get(m->cache, file, read_file, (void *)m, image, error);
+    return cleat_image_cache_get(m->all.cache, file, read_file, (void *)m, image, error);
 }
 
 static void release_image(const masks *m, size_t file, cleat_image *image) {
-    cleat_image_cache_release(m->cache, file, image);
+    cleat_image_cache_release(m->all.cache, file, image);
 }
 
 /* Image and mask use the same crop, which depends on the size alone. */
 static cleat_augment_params augment_params_of(const masks *m, size_t sample, const cleat_rng_key *rng_key) {
     cleat_image size = {.height = m->set.samples[sample].height, .width = m->set.samples[sample].width};
-    if (!rng_key || !m->augments) return cleat_augment_identity(&size, false);
-    return cleat_augment_random(&size, false, m->common.info.size, &m->augment, rng_key, sample);
+    if (!rng_key || !m->all.augments) return cleat_augment_identity(&size, false);
+    return cleat_augment_random(&size, false, m->all.common.info.size, &m->all.augment, rng_key, sample);
 }
 
 /* Moves rows [S, width] to the upper left corner of rows [L, ...] of `wide` bytes, in place, and fills each
@@ -75,12 +69,12 @@ static void pad_image(int64_t rows, size_t width, size_t wide, int pad, void *va
 
 static cleat_status fill_image(const masks *m, size_t sample, const cleat_augment_params *params, int64_t length,
                                float *values, cleat_error *error) {
-    int64_t size = m->common.info.size;
-    size_t pixel = (size_t)m->fitted.channels * sizeof *values;
+    int64_t size = m->all.common.info.size;
+    size_t pixel = (size_t)m->all.fitted.channels * sizeof *values;
     cleat_image image;
     cleat_status status = acquire_image(m, 2 * sample, &image, error);
     if (status) return status;
-    status = cleat_augment_apply(&image, params, &m->fitted, size, values, error);
+    status = cleat_augment_apply(&image, params, &m->all.fitted, size, values, error);
     release_image(m, 2 * sample, &image);
     if (status) return status;
     pad_image(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
@@ -89,12 +83,12 @@ static cleat_status fill_image(const masks *m, size_t sample, const cleat_augmen
 
 static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment_params *params, int64_t length,
                               int32_t *labels, cleat_error *error) {
-    int64_t size = m->common.info.size;
+    int64_t size = m->all.common.info.size;
     cleat_image mask;
     if (!m->set.samples[sample].mask) return CLEAT_OK;
     cleat_status status = acquire_image(m, 2 * sample + 1, &mask, error);
     if (status) return status;
-    cleat_augment_apply_labels(&mask, params, size, -1, labels);
+    cleat_augment_apply_labels(&mask, params, size, labels);
     release_image(m, 2 * sample + 1, &mask);
     for (int64_t i = 0; m->classes.count && i < size * size; ++i)
         if (labels[i] == CLEAT_MASK_UNLABELLED) labels[i] = -1;
@@ -111,7 +105,7 @@ static cleat_status masks_fill(const cleat_dataset *dataset, size_t sample, int6
     cleat_status status = CLEAT_OK;
     cleat_error why = {0};
     if (slots[IMAGE]) status = fill_image(m, sample, &params, length, slots[IMAGE], &why);
-    if (status && m->predicts && cleat_image_skips(&why)) {
+    if (status && m->all.predicts && cleat_image_skips(&why)) {
         own->unreadable = true;
         return CLEAT_OK;
     }
@@ -123,11 +117,6 @@ static const char *masks_id(const cleat_dataset *dataset, size_t sample) {
     return masks_of(dataset)->set.samples[sample].name;
 }
 
-static int64_t masks_length(const cleat_dataset *dataset, size_t sample) {
-    (void)sample;
-    return masks_of(dataset)->common.info.size;
-}
-
 static cleat_split masks_split(const cleat_dataset *dataset, size_t sample) {
     return masks_of(dataset)->set.samples[sample].split;
 }
@@ -136,98 +125,49 @@ static cleat_sample_state masks_state(const cleat_dataset *dataset, size_t sampl
     return masks_of(dataset)->set.samples[sample].unreadable ? CLEAT_SAMPLE_UNREADABLE : CLEAT_SAMPLE_WHOLE;
 }
 
-static cleat_status masks_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_image_preprocessor_write(folder, &masks_of(dataset)->fitted, error);
-}
-
-static cleat_status masks_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    cleat_image_preprocessor read = {0};
-    (void)dataset;
-    cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
-    if (!status) cleat_image_preprocessor_free(&read);
-    return status;
-}
-
 static void masks_destroy(cleat_dataset *dataset) {
     masks *m = (masks *)dataset;
     cleat_mask_set_free(&m->set);
-    cleat_image_preprocessor_free(&m->fitted);
-    cleat_image_cache_destroy(m->cache);
+    cleat_image_preprocessor_free(&m->all.fitted);
+    cleat_image_cache_destroy(m->all.cache);
     cleat_free(m);
 }
 
 static const cleat_dataset_class masks_class = {
     .name = CLEAT_MASKS_NAME,
-    .n_fields = FIELDS,
+    .n_fields = CLEAT_IMAGE_FIELDS,
     .id = masks_id,
-    .length = masks_length,
+    .length = cleat_image_base_length,
     .split = masks_split,
     .fill = masks_fill,
     .state = masks_state,
-    .save = masks_save,
-    .check_saved = masks_check_saved,
+    .save = cleat_image_base_save,
+    .check_saved = cleat_image_base_check_saved,
     .destroy = masks_destroy,
 };
-
-static void init_dataset(masks *m, const cleat_image_options *options) {
-    cleat_image_dataset *p = &m->common;
-    int64_t size = options->size;
-    p->fields[IMAGE] =
-        (cleat_field){.name = "image", .dtype = CLEAT_F32, .rank = 3, .shape = {-1, -1, m->fitted.channels}};
-    p->fields[MASK] = (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {-1, -1}, .pad = -1};
-    p->info = (cleat_image_info){.size = size,
-                                 .channels = m->fitted.channels,
-                                 .classes = m->classes.count ? m->classes.count : 2,
-                                 .positive = m->fitted.positive,
-                                 .height = size,
-                                 .width = size,
-                                 .file_height = size,
-                                 .file_width = size};
-    p->mean = m->fitted.mean;
-    p->std = m->fitted.std;
-    for (size_t i = 0; i < m->set.count; ++i) ++p->info.samples[m->set.samples[i].split];
-}
 
 /* --- fitting to the training split ---------------------------------------------------------------------------- */
 
 typedef struct fit_job {
     const masks *m;
-    const uint32_t *samples; /* training samples */
-    size_t count, used;      /* `used` of them, evenly spaced */
-    pthread_mutex_t lock;
-    cleat_channel_sums sums;
-    uint64_t ones, pixels;                   /* of the masks */
-    int64_t classes[1 + CLEAT_MASK_CLASSES]; /* pixels of each class */
+    _Atomic int64_t pixels, classes[1 + CLEAT_MASK_CLASSES]; /* of the masks: all, of each class */
 } fit_job;
 
-/* Counts the pixels of each class, or those that are 1. */
-static void count_mask(fit_job *l, const cleat_image *mask) {
-    const int64_t pixels = mask->height * mask->width;
-    int64_t counts[1 + CLEAT_MASK_CLASSES] = {0};
-    for (int64_t i = 0; i < pixels; ++i) ++counts[mask->pixels[i]];
-    pthread_mutex_lock(&l->lock);
-    for (int c = 0; c <= CLEAT_MASK_CLASSES; ++c) l->classes[c] += counts[c];
-    l->ones += (uint64_t)counts[1];
-    l->pixels += (uint64_t)pixels;
-    pthread_mutex_unlock(&l->lock);
-}
-
-static cleat_status accumulate_sample(void *user, size_t index, cleat_error *error) {
+static cleat_status add_sample(void *user, size_t sample, cleat_channel_sums *sums, cleat_error *error) {
     fit_job *l = user;
-    size_t sample = l->samples[index * l->count / l->used];
+    int64_t counts[1 + CLEAT_MASK_CLASSES] = {0};
     cleat_image image, mask;
-    cleat_channel_sums sums = {0};
     cleat_status status = acquire_image(l->m, 2 * sample, &image, error);
     if (status) return status;
-    cleat_channel_sums_add(&sums, &image);
+    cleat_channel_sums_add(sums, &image);
     release_image(l->m, 2 * sample, &image);
     status = acquire_image(l->m, 2 * sample + 1, &mask, error);
     if (status) return status;
-    count_mask(l, &mask);
+    const int64_t pixels = mask.height * mask.width;
+    for (int64_t i = 0; i < pixels; ++i) ++counts[mask.pixels[i]];
+    for (int c = 0; c <= CLEAT_MASK_CLASSES; ++c) l->classes[c] += counts[c];
+    l->pixels += pixels;
     release_image(l->m, 2 * sample + 1, &mask);
-    pthread_mutex_lock(&l->lock);
-    cleat_channel_sums_merge(&l->sums, &sums);
-    pthread_mutex_unlock(&l->lock);
     return CLEAT_OK;
 }
 
@@ -246,35 +186,25 @@ static void log_unlabelled(const masks *m, const char *path, const fit_job *l) {
 }
 
 static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *error) {
-    uint32_t *samples = NULL;
+    size_t used;
     fit_job l = {.m = m};
-    cleat_status status = cleat_dataset_samples(&m->common.base, CLEAT_SPLIT_TRAIN, &samples, &l.count, error);
-    if (status) return status;
-    l.samples = samples;
-    l.used = l.count > MAX_FIT_SAMPLES ? MAX_FIT_SAMPLES : l.count;
-    if (pthread_mutex_init(&l.lock, NULL) != 0) {
-        cleat_samples_free(samples);
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "cannot create a lock");
-    }
-    status = cleat_parallel(l.used, accumulate_sample, &l, error);
+    cleat_status status = cleat_image_base_fit(&m->all, path, MAX_FIT_SAMPLES, add_sample, &l, &used, error);
     if (!status) {
-        cleat_image_preprocessor_fit(&m->fitted, path, m->fitted.channels, &l.sums);
-        for (int64_t c = 0; c < m->classes.count; ++c) m->fitted.samples[c] = l.classes[c];
+        for (int64_t c = 0; c < m->classes.count; ++c) m->all.fitted.samples[c] = l.classes[c];
         log_unlabelled(m, path, &l);
-        if (!m->classes.count) m->fitted.positive = l.pixels ? (double)l.ones / (double)l.pixels : 0;
-        if (!l.ones && !m->classes.count)
+        const int64_t ones = l.classes[1];
+        if (!m->classes.count) m->all.fitted.positive = l.pixels ? (double)ones / (double)l.pixels : 0;
+        if (!ones && !m->classes.count)
             cleat_log(CLEAT_LOG_WARNING,
                       "%s: no pixel of the %zu sampled training masks is 1, so training is impossible; check the masks",
-                      path, l.used);
-        if (l.ones && l.ones == l.pixels && !m->classes.count)
+                      path, used);
+        if (ones && ones == l.pixels && !m->classes.count)
             cleat_log(CLEAT_LOG_WARNING,
                       "%s: every pixel of the %zu sampled training masks is 1, so training is impossible; if their "
                       "shape is in the transparency, which is not read, write it in black and white (ImageMagick: "
                       "convert FILE -alpha extract FILE)",
-                      path, l.used);
+                      path, used);
     }
-    pthread_mutex_destroy(&l.lock);
-    cleat_samples_free(samples);
     return status;
 }
 
@@ -303,21 +233,17 @@ static cleat_status select_channels(masks *m, const char *path, const cleat_imag
                           "%s: no training images are left; use smaller validation and test splits (val.txt, test.txt, "
                           "data.val_fraction)",
                           path);
-    if (options->fitted && wanted && wanted != m->fitted.channels)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s: the model was trained with %lld channels, but %lld are requested; use the data.channels "
-                          "of the training",
-                          options->fitted, (long long)m->fitted.channels, (long long)wanted);
-    if (!options->fitted) m->fitted.channels = wanted ? wanted : found;
+    if (!options->fitted) m->all.fitted.channels = wanted ? wanted : found;
     return CLEAT_OK;
 }
 
 /* The fitted classes are those of the model; the options may repeat their number. */
-static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error) {
+static cleat_status read_fitted(masks *m, const cleat_image_options *options, cleat_error *error) {
+    const char *folder = options->fitted;
     const int64_t asked = m->classes.count;
-    cleat_status status = cleat_image_preprocessor_read(folder, &m->fitted, error);
+    cleat_status status = cleat_image_base_read_fitted(&m->all, options, error);
     if (status) return status;
-    m->classes.count = (int64_t)m->fitted.n_classes;
+    m->classes.count = (int64_t)m->all.fitted.n_classes;
     if (asked == m->classes.count) return CLEAT_OK;
     if (!asked)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -331,29 +257,28 @@ static cleat_status read_fitted(masks *m, const char *folder, cleat_error *error
         folder, (long long)m->classes.count, (long long)asked);
 }
 
-/* Names the classes of a training. */
-static cleat_status name_classes(masks *m, const char *path, const cleat_image_options *options, cleat_error *error) {
-    if (options->fitted || !m->classes.count) return CLEAT_OK;
-    return cleat_mask_classes_name(path, options, &m->classes, &m->fitted, error);
-}
-
 static cleat_status open_masks(const char *path, const cleat_image_options *options, masks *m, cleat_error *error) {
     cleat_status status = cleat_mask_classes_of(options, &m->classes, error);
-    if (!status && options->fitted) status = read_fitted(m, options->fitted, error);
-    if (!status) status = name_classes(m, path, options, error);
+    if (!status && options->fitted) status = read_fitted(m, options, error);
+    if (!status && !options->fitted && m->classes.count)
+        status = cleat_mask_classes_name(path, options, &m->classes, &m->all.fitted, error);
     if (!status) status = cleat_mask_set_find(path, options, &m->set, error);
-    m->common.base.count = m->set.count;
+    m->all.common.base.count = m->set.count;
     if (!status) status = select_channels(m, path, options, error);
-    if (!status) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->cache, error);
+    if (!status) status = cleat_image_cache_create(2 * m->set.count, options->cache_bytes, &m->all.cache, error);
     if (!status && !options->fitted) status = fit_preprocessor(m, path, error);
     if (!status && !options->fitted && cleat_image_normalisation_given(options))
-        status = cleat_image_preprocessor_give(&m->fitted, options, error);
-    if (!status) init_dataset(m, options);
-    return status;
+        status = cleat_image_preprocessor_give(&m->all.fitted, options, error);
+    if (status) return status;
+    cleat_image_base_describe(&m->all, options, m->classes.count ? m->classes.count : 2);
+    m->all.common.fields[MASK] =
+        (cleat_field){.name = "mask", .dtype = CLEAT_I32, .rank = 2, .shape = {-1, -1}, .pad = -1};
+    for (size_t i = 0; i < m->set.count; ++i) ++m->all.common.info.samples[m->set.samples[i].split];
+    return CLEAT_OK;
 }
 
 static void log_summary(const char *path, const masks *m) {
-    const cleat_image_info *info = &m->common.info;
+    const cleat_image_info *info = &m->all.common.info;
     char shares[64];
     if (m->classes.count)
         snprintf(shares, sizeof shares, "%lld classes", (long long)m->classes.count);
@@ -376,17 +301,14 @@ cleat_status cleat_masks_open(const char *path, const cleat_image_options *optio
     if (status) return status;
     masks *m = cleat_alloc(1, sizeof *m);
     if (!m) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    m->augment = chosen.augment;
-    m->predicts = chosen.predict;
-    m->augments = cleat_augment_enabled(&chosen.augment);
-    cleat_image_dataset_init(&m->common, &masks_class);
+    cleat_image_base_init(&m->all, &chosen, &masks_class);
     status = open_masks(path, &chosen, m, error);
     if (status) {
-        cleat_dataset_destroy(&m->common.base);
+        cleat_dataset_destroy(&m->all.common.base);
         return status;
     }
     log_summary(path, m);
-    *dataset = &m->common.base;
+    *dataset = &m->all.common.base;
     return CLEAT_OK;
 }
 
@@ -409,10 +331,10 @@ static const masks *as_masks(const cleat_dataset *dataset) {
 
 const char *cleat_masks_class(const cleat_dataset *dataset, size_t index) {
     const masks *m = as_masks(dataset);
-    return m && index < m->fitted.n_classes ? m->fitted.classes[index] : NULL;
+    return m && index < m->all.fitted.n_classes ? m->all.fitted.classes[index] : NULL;
 }
 
 int64_t cleat_masks_class_pixels(const cleat_dataset *dataset, size_t index) {
     const masks *m = as_masks(dataset);
-    return m && index < m->fitted.n_classes && m->fitted.samples ? m->fitted.samples[index] : 0;
+    return m && index < m->all.fitted.n_classes && m->all.fitted.samples ? m->all.fitted.samples[index] : 0;
 }

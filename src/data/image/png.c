@@ -4,6 +4,7 @@
  * be freed is in a struct outside of it. */
 #include "data/image/formats.h"
 
+#include "cleat/images.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
@@ -238,4 +239,13 @@ cleat_status cleat_image_write_png_ids(const char *path, const cleat_image *imag
     cleat_string bytes = {0};
     cleat_status status = encode_png(path, image, palette, &bytes, error);
     return status ? status : cleat_file_write_text(path, &bytes, error);
+}
+
+cleat_status cleat_png_write(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
+                             cleat_error *error) {
+    if (!path || !pixels || height < 1 || width < 1 || height > CLEAT_IMAGE_MAX_PIXELS / width)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a PNG file of %lld x %lld pixels; the maximum is %d",
+                          (long long)height, (long long)width, CLEAT_IMAGE_MAX_PIXELS);
+    cleat_image image = {.height = height, .width = width, .channels = 1, .pixels = (uint8_t *)pixels};
+    return cleat_image_write_png(path, &image, error);
 }

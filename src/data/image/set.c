@@ -1,6 +1,7 @@
 /* The image set that readers fill: its rows, splits, and the mapping of names to classes. */
 #include "data/image/images.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/common/split_files.h"
@@ -12,10 +13,6 @@
 #include <string.h>
 
 enum { MAX_CLASSES = 65536 };
-
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 void cleat_image_set_free(cleat_image_set *set) {
     for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id);
@@ -167,7 +164,7 @@ static cleat_status classes_from_training(const cleat_image_set *set, cleat_imag
         if (set->ordered ? i < ordered : trained[i])
             status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, set->names[i], error);
     if (!status && !set->ordered && fitted->n_classes)
-        qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, by_bytes);
+        qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, cleat_by_bytes);
     cleat_free(trained);
     return status;
 }

@@ -152,14 +152,14 @@ static cleat_status use_listed(reader *r, const char *list, cleat_error *error) 
     return status;
 }
 
-static bool is_given(const char *option) {
+bool cleat_maps_is_given(const char *option) {
     return option && option[strspn(option, " \t")];
 }
 
 static cleat_status select_inputs(reader *r, cleat_error *error) {
     const cleat_maps_preprocessor *fitted = r->options->fitted ? &r->maps->fitted : NULL;
     cleat_status status = CLEAT_OK;
-    if (is_given(r->options->inputs))
+    if (cleat_maps_is_given(r->options->inputs))
         status = use_listed(r, r->options->inputs, error);
     else if (fitted)
         for (size_t i = 0; i < fitted->names.count && !status; ++i)
@@ -181,7 +181,9 @@ static cleat_status select_inputs(reader *r, cleat_error *error) {
 
 static cleat_status select_target(reader *r, cleat_error *error) {
     const char *fitted = r->options->fitted ? r->maps->fitted.target : NULL;
-    const char *asked = is_given(r->options->target) ? r->options->target : fitted ? fitted : r->used.names[0];
+    const char *asked = cleat_maps_is_given(r->options->target) ? r->options->target
+                        : fitted                                ? fitted
+                                                                : r->used.names[0];
     if (fitted && strcmp(asked, fitted) != 0)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: the target was %.100s in training and is %.100s now; do not change it",

@@ -39,14 +39,10 @@ static void next_word(reader *r) {
     r->source.at = p;
 }
 
-static size_t column_of(const reader *r) {
-    return (size_t)(r->word - r->line_start) + 1;
-}
-
 static cleat_status bad_word(const reader *r, const char *what, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu:%zu: '%s' %s", r->source.path, r->line, column_of(r),
-                      cleat_format_excerpt(r->word, r->size, shown), what);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu:%zu: '%s' %s", r->source.path, r->line,
+                      (size_t)(r->word - r->line_start) + 1, cleat_format_excerpt(r->word, r->size, shown), what);
 }
 
 static bool word_is(const reader *r, const char *name) {

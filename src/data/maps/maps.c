@@ -319,11 +319,6 @@ static cleat_status check_fitted(const char *folder, bool grids, const cleat_map
     return CLEAT_OK;
 }
 
-static cleat_status standardise_all(const char *folder, cleat_maps *maps, cleat_error *error) {
-    if (!maps->steps) return CLEAT_OK;
-    return cleat_maps_standardise(maps, folder, maps->steps, maps->n_steps, error);
-}
-
 static bool is_unknown(const cleat_maps *maps, int64_t target) {
     int64_t pixels = cleat_maps_target_elements(maps);
     const int8_t *values = maps->targets + target * pixels;
@@ -350,22 +345,19 @@ static void drop_unknown(const char *folder, cleat_maps *maps) {
                   count - kept);
 }
 
-static size_t count_split(const cleat_maps *maps, cleat_split split) {
-    size_t count = 0;
-    for (size_t i = 0; i < maps->common.base.count; ++i) count += maps->samples[i].split == split;
-    return count;
-}
-
 static cleat_status read_folder(const char *folder, const cleat_maps_options *options, cleat_maps *maps,
                                 cleat_error *error) {
     bool grids = false;
+    size_t trained = 0;
     cleat_status status = find_layout(folder, &grids, error);
     if (!status && options->fitted) status = cleat_maps_preprocessor_read(options->fitted, &maps->fitted, error);
     if (!status && options->fitted) status = check_fitted(folder, grids, options, &maps->fitted, error);
     maps->fitted.transform = options->transform;
     if (!status) status = (grids ? cleat_maps_read_esri : cleat_maps_read_npy)(folder, options, maps, error);
     if (!status && !options->predict) drop_unknown(folder, maps);
-    if (!status && !options->fitted && !count_split(maps, CLEAT_SPLIT_TRAIN))
+    for (size_t i = 0; !status && i < maps->common.base.count; ++i)
+        trained += maps->samples[i].split == CLEAT_SPLIT_TRAIN;
+    if (!status && !options->fitted && !trained)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: no training samples are left; use smaller validation and test splits, or more data",
                             folder);
@@ -404,7 +396,7 @@ cleat_status cleat_maps_open_within(const char *path, const cleat_maps_options *
     if (!status && maps->steps)
         cleat_maps_transform(maps->fitted.transform, maps->steps, maps->n_steps * cleat_maps_step_elements(maps));
     if (!status && !chosen.fitted) status = cleat_maps_fit_preprocessor(maps, path, error);
-    if (!status) status = standardise_all(path, maps, error);
+    if (!status && maps->steps) status = cleat_maps_standardise(maps, path, maps->steps, maps->n_steps, error);
     if (status) {
         cleat_dataset_destroy(&maps->common.base);
         return status;

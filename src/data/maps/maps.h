@@ -89,6 +89,8 @@ cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, fl
  * be transformed already. */
 cleat_status cleat_maps_fit_preprocessor(cleat_maps *maps, const char *path, cleat_error *error);
 
+/* Whether the option is more than blanks. */
+bool cleat_maps_is_given(const char *option);
 /* Set all of *maps except the fields and info of `common`. With options->fitted, maps->fitted is already
  * set. */
 cleat_status cleat_maps_read_esri(const char *folder, const cleat_maps_options *options, cleat_maps *maps,

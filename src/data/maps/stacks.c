@@ -22,19 +22,18 @@ typedef struct reader {
     cleat_faults faults;
 } reader;
 
-static bool is_given(const char *option) {
-    return option && option[strspn(option, " \t")];
-}
-
 /* Warns of settings that apply only to grids: profiles for grids set them, but they have no effect on stacks. */
 static void warn_unused(const reader *r) {
     const cleat_maps_options *o = r->options, usual = cleat_maps_defaults();
     const struct {
         const char *name;
         bool given;
-    } settings[] = {{"data.inputs", is_given(o->inputs)},        {"data.target", is_given(o->target)},
-                    {"data.ahead", o->horizon != usual.horizon}, {"data.missing_days", o->skip_missing},
-                    {"data.val_days", o->val_days > 0},          {"data.test_days", o->test_days > 0}};
+    } settings[] = {{"data.inputs", cleat_maps_is_given(o->inputs)},
+                    {"data.target", cleat_maps_is_given(o->target)},
+                    {"data.ahead", o->horizon != usual.horizon},
+                    {"data.missing_days", o->skip_missing},
+                    {"data.val_days", o->val_days > 0},
+                    {"data.test_days", o->test_days > 0}};
     char names[128] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; ++i)
@@ -69,19 +68,15 @@ static cleat_status list_files(reader *r, cleat_error *error) {
     return status;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Binary search; `names` must be sorted. */
 static bool has_name(const cleat_name_list *names, const char *name) {
-    return names->count && bsearch(&name, names->names, names->count, sizeof *names->names, by_name);
+    return names->count && bsearch(&name, names->names, names->count, sizeof *names->names, cleat_by_bytes);
 }
 
 /* Every stack must have a mask (except for prediction), and every mask a stack. */
 static cleat_status check_pairs(reader *r, cleat_error *error) {
-    if (r->stacks.count) qsort(r->stacks.names, r->stacks.count, sizeof *r->stacks.names, by_name);
-    if (r->masks.count) qsort(r->masks.names, r->masks.count, sizeof *r->masks.names, by_name);
+    if (r->stacks.count) qsort(r->stacks.names, r->stacks.count, sizeof *r->stacks.names, cleat_by_bytes);
+    if (r->masks.count) qsort(r->masks.names, r->masks.count, sizeof *r->masks.names, cleat_by_bytes);
     cleat_status status = CLEAT_OK;
     cleat_error why;
     for (size_t i = 0; i < r->masks.count && !status; ++i) {

@@ -109,11 +109,6 @@ typedef struct header_table {
     bool *again;            /* [csv->count]: another column has this one's name */
 } header_table;
 
-static void free_header(header_table *header) {
-    cleat_name_table_free(&header->names);
-    cleat_free(header->again);
-}
-
 static cleat_status read_header(const cleat_csv *csv, header_table *header, cleat_error *error) {
     uint32_t first;
     cleat_status status = CLEAT_OK;
@@ -170,7 +165,8 @@ static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *co
                                 "%s:%zu: '%.100s' is the time column and cannot also be a feature or target",
                                 csv->source.path, csv->line, used->names[i]);
     }
-    free_header(&header);
+    cleat_name_table_free(&header.names);
+    cleat_free(header.again);
     return status;
 }
 

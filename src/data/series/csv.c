@@ -167,12 +167,6 @@ static void record_disorder(reader *r, int64_t time) {
     r->went_back = true;
 }
 
-static void record_gap(reader *r, int64_t time) {
-    r->gap.from = r->table.times[r->table.rows - 1];
-    r->gap.to = time;
-    r->gap.fault = r->faults.count + 1;
-}
-
 /* Whether the row at `time` is one step after the previous one. The first two rows give the step. If it is in
  * months, the third row may disprove it: 28 days from the 1st of February, or 30 June after 30 April. */
 static bool is_next(reader *r, int64_t time) {
@@ -215,7 +209,11 @@ static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error 
     }
     if (is_next(r, time)) return CLEAT_OK;
     status = handle_gap(r, time, flags, error);
-    if (status) record_gap(r, time);
+    if (status) {
+        r->gap.from = r->table.times[r->table.rows - 1];
+        r->gap.to = time;
+        r->gap.fault = r->faults.count + 1;
+    }
     return status;
 }
 

@@ -12,36 +12,21 @@ typedef struct conll {
     int32_t before; /* tag of the previous word, O at the start of a sentence */
 } conll;
 
-/* Bytes [at, end) of a line. */
-typedef struct stretch {
-    char *at, *end;
-} stretch;
-
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static stretch trim(stretch text) {
-    while (text.at < text.end && is_blank(*text.at)) ++text.at;
-    while (text.end > text.at && is_blank(text.end[-1])) --text.end;
-    return text;
-}
-
 /* Splits a line (trimmed on the right, not empty) into its first and its last column; `tag` is empty if there
  * is only one. */
-static void split_line(stretch line, stretch *word, stretch *tag) {
+static void split_line(cleat_stretch line, cleat_stretch *word, cleat_stretch *tag) {
     size_t size = (size_t)(line.end - line.at);
     char *first = memchr(line.at, '\t', size), *last = memrchr(line.at, '\t', size);
     if (!first) {
-        line = trim(line);
+        line = cleat_text_trim(line);
         for (first = line.at; first < line.end && *first != ' ';) ++first;
         for (last = line.end; last > first && last[-1] != ' ';) --last;
-        *word = (stretch){line.at, first};
-        *tag = first == line.end ? (stretch){line.end, line.end} : (stretch){last, line.end};
+        *word = (cleat_stretch){line.at, first};
+        *tag = first == line.end ? (cleat_stretch){line.end, line.end} : (cleat_stretch){last, line.end};
         return;
     }
-    *word = trim((stretch){line.at, first});
-    *tag = trim((stretch){last + 1, line.end});
+    *word = cleat_text_trim((cleat_stretch){line.at, first});
+    *tag = cleat_text_trim((cleat_stretch){last + 1, line.end});
 }
 
 static cleat_status wrong_tag(const conll *in, const char *tag, cleat_error *error) {
@@ -94,8 +79,8 @@ static cleat_status begin_sentence(conll *in, cleat_error *error) {
     return status;
 }
 
-static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
-    stretch word, tag;
+static cleat_status read_word(conll *in, cleat_stretch line, cleat_error *error) {
+    cleat_stretch word, tag;
     int32_t label = CLEAT_TEXT_NO_LABEL;
     split_line(line, &word, &tag);
     if (word.at == word.end)
@@ -111,19 +96,16 @@ static cleat_status read_word(conll *in, stretch line, cleat_error *error) {
 }
 
 /* "# id 7" or "# sent_id = 7" before a sentence, as MultiCoNER and CoNLL-U have them; a word '#' has a tag. */
-static bool is_comment(const conll *in, stretch line) {
+static bool is_comment(const conll *in, cleat_stretch line) {
     if (in->open || line.end - line.at < 3 || line.at[0] != '#' || line.at[1] != ' ') return false;
-    stretch word, tag;
+    cleat_stretch word, tag;
     split_line(line, &word, &tag);
-    const size_t size = (size_t)(tag.end - tag.at);
-    const char *equals = memmem(line.at, (size_t)(line.end - line.at), " = ", 3);
-    return equals ||
-           !((size == 1 && *tag.at == 'O') || (size > 2 && tag.at[1] == '-' && (*tag.at == 'B' || *tag.at == 'I')));
+    return memmem(line.at, (size_t)(line.end - line.at), " = ", 3) || !cleat_text_is_tag(tag);
 }
 
-static cleat_status read_line(conll *in, stretch line, cleat_error *error) {
+static cleat_status read_line(conll *in, cleat_stretch line, cleat_error *error) {
     static const char START[] = "-DOCSTART-";
-    while (line.end > line.at && is_blank(line.end[-1])) --line.end;
+    while (line.end > line.at && cleat_text_is_blank(line.end[-1])) --line.end;
     bool document = (size_t)(line.end - line.at) >= strlen(START) && memcmp(line.at, START, strlen(START)) == 0;
     if (is_comment(in, line)) {
         ++in->comments;
@@ -141,7 +123,7 @@ cleat_status cleat_text_read_conll(const cleat_text_file *file, cleat_text_set *
     if (status) return status;
     while (source.at < source.end && !status) {
         char *end = memchr(source.at, '\n', (size_t)(source.end - source.at));
-        stretch line = {source.at, end ? end : source.end};
+        cleat_stretch line = {source.at, end ? end : source.end};
         source.at = end ? end + 1 : source.end;
         cleat_error why;
         ++in.line;

@@ -24,14 +24,8 @@ enum { TOKENS, LENGTHS, LABEL, TYPES };
 
 static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a separate family of random streams */
 
+/* Only pairs of texts have the last field. */
 static const cleat_field class_fields[] = {
-    [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
-    [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
-    [LABEL] = {.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_TEXT_NO_LABEL},
-};
-
-/* The same for pairs of texts. */
-static const cleat_field pair_fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
     [LENGTHS] = {.name = "lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
     [LABEL] = {.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_TEXT_NO_LABEL},
@@ -150,45 +144,31 @@ static void text_destroy(cleat_dataset *dataset) {
     cleat_free(texts);
 }
 
+#define TEXT_FUNCTIONS                                                                                                 \
+    .id = text_id, .length = text_length, .split = text_split, .fill = text_fill, .save = cleat_text_save,             \
+    .check_saved = text_check_saved, .destroy = text_destroy
+
 static const cleat_dataset_class class_class = {
     .name = "texts",
     .fields = class_fields,
-    .n_fields = sizeof class_fields / sizeof *class_fields,
-    .id = text_id,
-    .length = text_length,
-    .split = text_split,
-    .fill = text_fill,
-    .save = cleat_text_save,
-    .check_saved = text_check_saved,
-    .destroy = text_destroy,
+    .n_fields = TYPES,
+    TEXT_FUNCTIONS,
 };
 
 static const cleat_dataset_class pair_class = {
     .name = "pairs of texts",
-    .fields = pair_fields,
-    .n_fields = sizeof pair_fields / sizeof *pair_fields,
-    .id = text_id,
-    .length = text_length,
-    .split = text_split,
-    .fill = text_fill,
-    .save = cleat_text_save,
-    .check_saved = text_check_saved,
-    .destroy = text_destroy,
+    .fields = class_fields,
+    .n_fields = sizeof class_fields / sizeof *class_fields,
+    TEXT_FUNCTIONS,
 };
 
 static const cleat_dataset_class tag_class = {
     .name = "tagged words",
     .fields = tag_fields,
     .n_fields = sizeof tag_fields / sizeof *tag_fields,
-    .id = text_id,
-    .length = text_length,
-    .split = text_split,
-    .fill = text_fill,
     .items = tagged_words,
     .state = tagged_state,
-    .save = cleat_text_save,
-    .check_saved = text_check_saved,
-    .destroy = text_destroy,
+    TEXT_FUNCTIONS,
 };
 
 const char *const cleat_text_empty_names[] = {"error", "skip", "keep", NULL};
@@ -231,12 +211,6 @@ static cleat_status check_options(const cleat_text_options *options, cleat_error
     return CLEAT_OK;
 }
 
-static void count_rows(cleat_text_set *set) {
-    memset(set->summary.samples, 0, sizeof set->summary.samples);
-    for (size_t i = 0; i < set->n_rows; ++i) ++set->summary.samples[set->rows[i].split];
-    set->summary.words = set->options->task == CLEAT_TEXT_TAGS ? set->n_units : 0;
-}
-
 static cleat_status read_file(const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
     const size_t first = set->n_rows;
     const cleat_status status = file->lines                             ? cleat_text_read_lines(file, set, error)
@@ -258,7 +232,9 @@ static cleat_status read_files(const char *path, const cleat_text_files *files, 
         if (read_file(&files->files[i], set, &why) != CLEAT_OK) status = cleat_faults_add(&set->faults, &why, error);
     if (!status) status = cleat_faults_report(&set->faults, error);
     if (status) return status;
-    count_rows(set);
+    memset(set->summary.samples, 0, sizeof set->summary.samples);
+    for (size_t i = 0; i < set->n_rows; ++i) ++set->summary.samples[set->rows[i].split];
+    set->summary.words = options->task == CLEAT_TEXT_TAGS ? set->n_units : 0;
     if (!set->n_rows)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no texts are left; %zu are empty", path, set->summary.skipped);
     if (set->n_rows > UINT32_MAX)

@@ -86,15 +86,11 @@ static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, b
     return status ? cleat_fail_in(error, status, "text %zu", index) : CLEAT_OK;
 }
 
-static size_t end_of_block(const job *j, size_t index) {
-    size_t end = (index + 1) * TEXTS_A_BLOCK;
-    return end < j->setup->n ? end : j->setup->n;
-}
-
 static void encode_block(job *j, size_t index) {
     cleat_error error = {0};
     block *b = &j->blocks[index];
-    size_t first = index * TEXTS_A_BLOCK, end = end_of_block(j, index);
+    size_t first = index * TEXTS_A_BLOCK, end = first + TEXTS_A_BLOCK;
+    if (end > j->setup->n) end = j->setup->n;
     for (size_t i = first; i < end && !b->status; ++i) b->status = encode_text(j->setup, i, b, &error);
     pthread_mutex_lock(&j->lock);
     j->done += end - first;

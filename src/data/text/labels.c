@@ -74,14 +74,10 @@ static bool read_number(const char *name, double *number) {
     return cleat_number_parse(*name == '-' ? name : name + strcspn(name, "0123456789"), number);
 }
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int by_number(const void *a, const void *b) {
     double first = 0, second = 0;
     (void)(read_number(*(char *const *)a, &first) && read_number(*(char *const *)b, &second));
-    return first == second ? by_bytes(a, b) : first < second ? -1 : 1;
+    return first == second ? cleat_by_bytes(a, b) : first < second ? -1 : 1;
 }
 
 /* Whether all labels are numbers after the same letters. Rows of a published output layer are in numerical
@@ -102,7 +98,7 @@ static cleat_status from_training(const cleat_text_set *set, names_list *list, c
     for (size_t i = 0; i < set->n_names && !status; ++i)
         if (set->names[i].trained) status = append(list, set->names[i].name, strlen(set->names[i].name), error);
     if (!status && list->count)
-        qsort(list->names, list->count, sizeof *list->names, are_numbers(list) ? by_number : by_bytes);
+        qsort(list->names, list->count, sizeof *list->names, are_numbers(list) ? by_number : cleat_by_bytes);
     return status;
 }
 
@@ -299,22 +295,13 @@ cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, c
     return status;
 }
 
-/* Writes the text to FOLDER/NAME and frees it. */
-static cleat_status write_file(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
-    char path[4096];
-    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (!status) return cleat_file_write_text(path, text, error);
-    cleat_string_free(text);
-    return status;
-}
-
 cleat_status cleat_text_save_labels(const cleat_text_labels *labels, const char *folder, cleat_error *error) {
     cleat_string names = {0}, samples = {0};
     for (size_t i = 0; i < labels->count; ++i) cleat_string_add(&names, "%s\n", labels->names[i]);
-    cleat_status status = write_file(folder, FILE_NAME, &names, error);
+    cleat_status status = cleat_file_write_in(folder, FILE_NAME, &names, error);
     if (status) return status;
     for (size_t i = 0; i < labels->count; ++i) cleat_string_add(&samples, "%lld\n", (long long)labels->samples[i]);
-    return write_file(folder, SAMPLES_NAME, &samples, error);
+    return cleat_file_write_in(folder, SAMPLES_NAME, &samples, error);
 }
 
 void cleat_text_labels_free(cleat_text_labels *labels) {

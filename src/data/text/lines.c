@@ -7,26 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* Bytes [at, end) of a line. */
-typedef struct stretch {
-    char *at, *end;
-} stretch;
-
-static stretch trim(stretch text) {
-    while (text.at < text.end && is_blank(*text.at)) ++text.at;
-    while (text.end > text.at && is_blank(text.end[-1])) --text.end;
-    return text;
-}
-
 /* The next line without its blanks at both ends; *at moves behind it. */
-static stretch next_line(char **at, char *end) {
+static cleat_stretch next_line(char **at, char *end) {
     char *start = *at, *stop = memchr(start, '\n', (size_t)(end - start));
     *at = stop ? stop + 1 : end;
-    return trim((stretch){start, stop ? stop : end});
+    return cleat_text_trim((cleat_stretch){start, stop ? stop : end});
 }
 
 /* ASCII only: a byte of another UTF-8 character is part of a word. '@', '#', '-' and others begin words of tweets. */
@@ -67,13 +52,13 @@ static cleat_status add_words_of(cleat_text_set *set, const char *at, const char
     return status;
 }
 
-static cleat_status add_sentence(cleat_text_set *set, stretch line, cleat_error *error) {
+static cleat_status add_sentence(cleat_text_set *set, cleat_stretch line, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     while (line.at < line.end && !status) {
         char *end = line.at;
-        while (end < line.end && !is_blank(*end)) ++end;
+        while (end < line.end && !cleat_text_is_blank(*end)) ++end;
         status = add_words_of(set, line.at, end, error);
-        line = trim((stretch){end, line.end});
+        line = cleat_text_trim((cleat_stretch){end, line.end});
     }
     return status;
 }
@@ -85,12 +70,11 @@ static bool ends_in(const char *name, const char *const *endings) {
 }
 
 /* Whether a line may be one of a CoNLL file: a word alone, columns separated by tabs, or a tag at the end. */
-static bool may_be_conll(stretch line) {
+static bool may_be_conll(cleat_stretch line) {
     const size_t size = (size_t)(line.end - line.at);
-    const char *blank = memrchr(line.at, ' ', size), *tag = blank ? blank + 1 : line.at;
-    const size_t letters = (size_t)(line.end - tag);
-    if (!blank || memchr(line.at, '\t', size) || strncmp(line.at, "# ", 2) == 0) return true;
-    return (letters == 1 && *tag == 'O') || (letters > 2 && tag[1] == '-' && (*tag == 'B' || *tag == 'I'));
+    char *blank = memrchr(line.at, ' ', size);
+    return !blank || memchr(line.at, '\t', size) || strncmp(line.at, "# ", 2) == 0 ||
+           cleat_text_is_tag((cleat_stretch){blank + 1, line.end});
 }
 
 cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error) {
@@ -102,7 +86,7 @@ cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_e
         cleat_status status = cleat_file_read(path, &text, &size, error);
         if (status) return status;
         for (char *at = text; at < text + size && !found;) {
-            const stretch line = next_line(&at, text + size);
+            const cleat_stretch line = next_line(&at, text + size);
             found = line.at < line.end && !may_be_conll(line);
         }
         cleat_free(text);
@@ -126,7 +110,7 @@ static void reserve(cleat_text_set *set, const cleat_source *source) {
         cleat_string_reserve(&set->bytes, (size_t)(source->end - source->at) + NUMBER * lines);
 }
 
-static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, stretch line, size_t number,
+static cleat_status add_line(cleat_text_set *set, const cleat_text_file *file, cleat_stretch line, size_t number,
                              cleat_error *error) {
     const bool tags = set->options->task == CLEAT_TEXT_TAGS;
     if (line.at == line.end) {

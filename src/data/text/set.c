@@ -40,6 +40,21 @@ static cleat_status keep(cleat_text_set *set, const char *text, size_t size, siz
     return CLEAT_OK;
 }
 
+bool cleat_text_is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+cleat_stretch cleat_text_trim(cleat_stretch text) {
+    while (text.at < text.end && cleat_text_is_blank(*text.at)) ++text.at;
+    while (text.end > text.at && cleat_text_is_blank(text.end[-1])) --text.end;
+    return text;
+}
+
+bool cleat_text_is_tag(cleat_stretch word) {
+    const size_t size = (size_t)(word.end - word.at);
+    return (size == 1 && *word.at == 'O') || (size > 2 && word.at[1] == '-' && (*word.at == 'B' || *word.at == 'I'));
+}
+
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error) {
     char numbered[32];

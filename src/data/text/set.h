@@ -94,6 +94,15 @@ bool cleat_text_may_be_lines(const char *path);
 /* For readers: the file as UTF-8, rejected or repaired as the options require. */
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error);
+/* Bytes [at, end) of a line. */
+typedef struct cleat_stretch {
+    char *at, *end;
+} cleat_stretch;
+bool cleat_text_is_blank(char c);
+/* Without the blanks at both ends. */
+cleat_stretch cleat_text_trim(cleat_stretch text);
+/* Whether a word looks like a tag: O, B-TYPE, I-TYPE. */
+bool cleat_text_is_tag(cleat_stretch word);
 /* Starts a row; units added afterwards belong to it. If `id` is NULL, the id is `number` in decimal, preceded
  * by the split if there are several files. */
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,

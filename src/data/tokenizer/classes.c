@@ -134,10 +134,6 @@ static bool in_ranges(const cleat_char_range *ranges, size_t count, int32_t c) {
 }
 #define IN(ranges, c) in_ranges(ranges, COUNT(ranges), c)
 
-static bool is_category(int32_t character, char letter) {
-    return *utf8proc_category_string(character) == letter;
-}
-
 /* Sets the general category's two letters: "Lu". */
 static void get_category(int32_t c, char category[2]) {
     memcpy(category, utf8proc_category_string(c), 2);
@@ -180,7 +176,7 @@ bool cleat_class_word(int32_t c) {
 }
 
 bool cleat_class_mark(int32_t c) {
-    return c >= 0x300 && ((is_category(c, 'M') && !IN(late_marks, c)) || c == 0x1CF2 || c == 0x1CF3);
+    return c >= 0x300 && ((*utf8proc_category_string(c) == 'M' && !IN(late_marks, c)) || c == 0x1CF2 || c == 0x1CF3);
 }
 
 bool cleat_class_bert_control(int32_t c) {

@@ -3,7 +3,7 @@
 #define CLEAT_SRC_COUNT_H
 
 #include "cleat/tokenizer.h"
-#include "tokenizer/vocabulary.h"
+#include "core/vocabulary.h"
 #include "tokenizer/words.h"
 
 typedef struct cleat_word_counts {

@@ -98,10 +98,9 @@ enum { SPLITTER_DELIMITER = CLEAT_SPLIT_PATTERN + 1, SPLITTER_SEQUENCE };
 static const char *const behaviour_names[] = {"Removed",        "Isolated",   "MergedWithPrevious",
                                               "MergedWithNext", "Contiguous", NULL};
 
-static cleat_status read_behaviour(const cJSON *object, cleat_split_behaviour absent, cleat_splitter *s,
-                                   cleat_error *error) {
-    int behaviour = (int)absent;
-    cleat_status status = cleat_member_choice(object, "behavior", behaviour_names, (int)absent, &behaviour, error);
+static cleat_status read_behaviour(const cJSON *object, cleat_splitter *s, cleat_error *error) {
+    int behaviour = CLEAT_MATCH_ISOLATED;
+    cleat_status status = cleat_member_choice(object, "behavior", behaviour_names, behaviour, &behaviour, error);
     s->behaviour = (cleat_split_behaviour)behaviour;
     return status;
 }
@@ -145,14 +144,14 @@ static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter 
     case CLEAT_SPLIT_METASPACE:
         return read_metaspace(object, s, error);
     case CLEAT_SPLIT_PUNCTUATION:
-        return read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
+        return read_behaviour(object, s, error);
     case CLEAT_SPLIT_DIGITS:
         status = cleat_member_bool(object, "individual_digits", false, &individual, error);
         s->behaviour = individual ? CLEAT_MATCH_ISOLATED : CLEAT_MATCH_CONTIGUOUS;
         return status;
     case CLEAT_SPLIT_PATTERN:
         status = cleat_member_bool(object, "invert", false, &s->invert, error);
-        if (!status) status = read_behaviour(object, CLEAT_MATCH_ISOLATED, s, error);
+        if (!status) status = read_behaviour(object, s, error);
         return status ? status : cleat_read_pattern(object, &s->pattern, error);
     case SPLITTER_DELIMITER:
         return read_delimiter(object, s, error);
@@ -212,11 +211,6 @@ static cleat_status index_specials(const cJSON *section, special_tokens *special
         if (status) break;
     }
     return status;
-}
-
-static void free_specials(special_tokens *specials) {
-    cleat_name_table_free(&specials->names);
-    cleat_free(specials->ids);
 }
 
 /* Adds the tokens of special token `name`. */
@@ -312,7 +306,8 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
         status = index_specials(section, &specials, error);
         if (!status) status = read_template(section, &specials, "single", &p->templates[0], error);
         if (!status) status = read_template(section, &specials, "pair", &p->templates[1], error);
-        free_specials(&specials);
+        cleat_name_table_free(&specials.names);
+        cleat_free(specials.ids);
     } else if (kind != PROCESS_BYTES) {
         status = read_token(section, "cls", &cls, error);
         if (!status) status = read_token(section, "sep", &sep, error);

@@ -16,10 +16,6 @@ static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
     "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model"};
 
-static void free_files(cleat_tokenizer_file *files) {
-    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
-}
-
 /* Reads those of the files that are in the folder. */
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
     char path[4096];
@@ -423,7 +419,7 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
         status = tokenizer_of(pipeline, tokenizer, error);
         if (status) cleat_pipeline_destroy(pipeline);
     } else {
-        free_files(files);
+        for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
     }
     cJSON_Delete(config);
     return status;

@@ -7,21 +7,6 @@
 
 #include <string.h>
 
-static cleat_status write_file(const char *folder, const char *name, const void *data, size_t size,
-                               cleat_error *error) {
-    char path[4096];
-    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    return status ? status : cleat_file_write(path, data, size, error);
-}
-
-static cleat_status write_text(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
-    char path[4096];
-    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
-    if (!status) return cleat_file_write_text(path, text, error);
-    cleat_string_free(text);
-    return status;
-}
-
 cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *config, cleat_error *error) {
     static const char *const names[CLEAT_SPECIALS] = {
         [CLEAT_SPECIAL_PAD] = "pad_token", [CLEAT_SPECIAL_UNK] = "unk_token",   [CLEAT_SPECIAL_CLS] = "cls_token",
@@ -41,22 +26,21 @@ cleat_status cleat_tokenizer_describe(const cleat_tokenizer *tokenizer, cJSON *c
 static cleat_status write_config(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
     cJSON *config = cJSON_CreateObject();
     cleat_status status = cleat_tokenizer_describe(tokenizer, config, error);
-    char *text = status ? NULL : cJSON_Print(config);
-    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer_config.json");
-    if (!status) status = write_file(folder, "tokenizer_config.json", text, strlen(text), error);
-    cJSON_free(text);
+    if (!status) status = cleat_json_write_file(folder, "tokenizer_config.json", config, error);
     cJSON_Delete(config);
     return status;
 }
 
 static cleat_status write_loaded(const cleat_tokenizer *tokenizer, const char *folder, cleat_error *error) {
     const cleat_tokenizer_file *files = tokenizer->pipeline->files;
+    char path[4096];
     bool has_config = false;
     cleat_status status = CLEAT_OK;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES && !status; ++i) {
         if (!files[i].data) continue;
         has_config = has_config || strcmp(files[i].name, "tokenizer_config.json") == 0;
-        status = write_file(folder, files[i].name, files[i].data, files[i].size, error);
+        status = cleat_path_join(folder, files[i].name, path, sizeof path, error);
+        if (!status) status = cleat_file_write(path, files[i].data, files[i].size, error);
     }
     return !status && !has_config ? write_config(tokenizer, folder, error) : status;
 }
@@ -71,7 +55,7 @@ cleat_status cleat_tokenizer_save_folder(const cleat_tokenizer *tokenizer, const
     cleat_status status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
     if (!status) status = cleat_tokenizer_save(tokenizer, path, error);
     if (!status) status = cleat_wordpiece_json(&tokenizer->vocabulary, &rules, &json, error);
-    if (!status) status = write_text(folder, "tokenizer.json", &json, error);
+    if (!status) status = cleat_file_write_in(folder, "tokenizer.json", &json, error);
     cleat_string_free(&json);
     return status ? status : write_config(tokenizer, folder, error);
 }

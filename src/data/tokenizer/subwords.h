@@ -3,9 +3,9 @@
 #define CLEAT_SRC_SUBWORDS_H
 
 #include "cleat/tokenizer.h"
+#include "core/vocabulary.h"
 #include "tokenizer/aligned.h"
 #include "tokenizer/trie.h"
-#include "tokenizer/vocabulary.h"
 
 enum { CLEAT_MAX_PIECE_ID = (1 << 24) - 1 };
 

@@ -4,8 +4,8 @@
 
 #include "cleat/tokenizer.h"
 #include "core/string.h"
+#include "core/vocabulary.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/vocabulary.h"
 #include "tokenizer/words.h"
 #include "json/member.h"
 

@@ -4,9 +4,9 @@
 #ifndef CLEAT_SRC_WORDS_H
 #define CLEAT_SRC_WORDS_H
 
-#include "cleat/core.h"
+#include "core/vocabulary.h"
 
-enum { CLEAT_WORD_CHARACTERS = 100, CLEAT_WORD_BYTES = 4 * CLEAT_WORD_CHARACTERS };
+enum { CLEAT_WORD_CHARACTERS = CLEAT_WORD_BYTES / 4 };
 
 typedef enum cleat_special_token {
     CLEAT_SPECIAL_PAD,

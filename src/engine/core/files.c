@@ -209,6 +209,14 @@ cleat_status cleat_file_write_text(const char *path, cleat_string *text, cleat_e
     return status;
 }
 
+cleat_status cleat_file_write_in(const char *folder, const char *name, cleat_string *text, cleat_error *error) {
+    char path[4096];
+    cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
+    if (!status) return cleat_file_write_text(path, text, error);
+    cleat_string_free(text);
+    return status;
+}
+
 /* Passes the bytes of an open file to `use`, part by part, and closes it. */
 static cleat_status read_parts(int file, const char *path,
                                cleat_status (*use)(void *, const void *, size_t, cleat_error *), void *user,
@@ -344,7 +352,7 @@ bool cleat_folder_exists(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-static int by_bytes(const void *a, const void *b) {
+int cleat_by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
@@ -367,7 +375,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
         cleat_listing_free(&found);
         return status;
     }
-    if (found.count) qsort(found.names, found.count, sizeof *found.names, by_bytes);
+    if (found.count) qsort(found.names, found.count, sizeof *found.names, cleat_by_bytes);
     *listing = found;
     return CLEAT_OK;
 }

@@ -28,6 +28,8 @@ cleat_status cleat_file_write(const char *path, const void *data, size_t size, c
 /* Writes a text in the same way and frees it in any case. Reports it if memory ran out while the text was
  * built. */
 cleat_status cleat_file_write_text(const char *path, cleat_string *text, cleat_error *error);
+/* The same as FOLDER/NAME. */
+cleat_status cleat_file_write_in(const char *folder, const char *name, cleat_string *text, cleat_error *error);
 /* Copies FROM/NAME to TO/NAME, which is written atomically. The file is never in memory as a whole; it may be
  * a symbolic link only with `links`. */
 cleat_status cleat_file_copy(const char *from, const char *to, const char *name, bool links, cleat_error *error);
@@ -66,6 +68,8 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
                                 cleat_error *error);
 /* A zero-initialised listing is allowed. */
 void cleat_listing_free(cleat_listing *listing);
+/* For qsort: the order of strings in listings. */
+int cleat_by_bytes(const void *a, const void *b);
 /* The file name extension with its dot (".csv"); "" if there is no dot, or only a leading one. Points into
  * `name`. */
 const char *cleat_name_ending(const char *name);

@@ -115,16 +115,11 @@ cleat_status cleat_autotune_bench_burst(cleat_autotune_bench *a, size_t i, cleat
     return status;
 }
 
-static double fastest_of(const cleat_autotune_bench *a) {
-    double fastest = INFINITY;
-    for (size_t i = 0; i < a->count; ++i) fastest = fmin(fastest, a->candidates[i].fastest);
-    return fastest;
-}
-
 /* Eliminates slow candidates; returns the number of remaining ones. */
 static size_t drop_slow(cleat_autotune_bench *a, double factor) {
     size_t left = 0;
-    double fastest = fastest_of(a);
+    double fastest = INFINITY;
+    for (size_t i = 0; i < a->count; ++i) fastest = fmin(fastest, a->candidates[i].fastest);
     for (size_t i = 0; i < a->count; ++i) {
         if (a->candidates[i].fastest > factor * fastest) a->candidates[i].running = false;
         left += a->candidates[i].running;

@@ -68,10 +68,6 @@ static cleat_status status_of(const cleat_child_end *end) {
     return end->signal == SIGKILL && !end->timed_out ? CLEAT_ERR_DEVICE_MEMORY : CLEAT_ERR_DEVICE;
 }
 
-static bool is_report(const cleat_batch_report *report, const cleat_batch_trial *trial) {
-    return report->mark == CLEAT_BATCH_MARK && report->point.micro_batch_size == trial->micro_batch_size;
-}
-
 /* Runs one attempt and fills the report: the child's last one, or the way in which the child failed. A report
  * sent before the failure still contains the plan. */
 static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_batch_trial *trial, double seconds,
@@ -82,7 +78,8 @@ static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_
     cleat_status status = cleat_child_run(&child, report, &end, error);
     if (status) return status;
     *lived = end.seconds;
-    if (end.records == 0 || !is_report(report, trial)) {
+    if (end.records == 0 || report->mark != CLEAT_BATCH_MARK ||
+        report->point.micro_batch_size != trial->micro_batch_size) {
         *report = (cleat_batch_report){.point.micro_batch_size = trial->micro_batch_size};
         if (!end.text[0]) snprintf(end.text, sizeof end.text, "returned an invalid result");
     }

@@ -271,16 +271,6 @@ static cleat_status merge_file(cleat_tuner *t, cleat_error *error) {
     return status;
 }
 
-/* Creates a table with the current versions and adds previous selections. */
-static cleat_status open_table(cleat_tuner *t, cleat_error *error) {
-    cleat_status status = cleat_tuned_create(t->device, &t->table, error);
-    return status ? status : merge_file(t, error);
-}
-
-static bool has_answers(const cleat_tuner *t) {
-    return t->table && (t->table->count > 0 || t->table->has_clblast);
-}
-
 static cleat_status table_path(const cleat_device *device, char path[CLEAT_PATH], cleat_error *error) {
     char folder[CLEAT_PATH];
     cleat_status status = cleat_tuned_path(device, path, CLEAT_PATH, error);
@@ -391,7 +381,8 @@ cleat_status cleat_tuner_open(cleat_tuner *t, cleat_error *error) {
     cleat_status status = cleat_profile_create_model(t->profile, &t->model, error);
     if (!status) status = cleat_fit_lengths(t->profile, t->model, &t->lengths, &t->report->data_known, error);
     if (!status) status = cleat_doctor_open_device(t->profile->run.device, &t->device, error);
-    if (!status) status = open_table(t, error);
+    if (!status) status = cleat_tuned_create(t->device, &t->table, error);
+    if (!status) status = merge_file(t, error);
     if (!status) status = cleat_tuning_create(&t->seen, error);
     if (status) return status;
     snprintf(t->report->device, sizeof t->report->device, "%s", cleat_device_get_facts(t->device)->name);
@@ -411,7 +402,7 @@ void cleat_tuner_close(cleat_tuner *t) {
 /* Keeps the results found so far, whatever error ended the search. */
 static cleat_status save_results(cleat_tuner *t, cleat_status status, cleat_error *error) {
     cleat_error failure = {0};
-    if (!has_answers(t)) return status;
+    if (!t->table || (!t->table->count && !t->table->has_clblast)) return status;
     cleat_status written = save_table(t, &failure);
     if (!written && t->options->ship) written = cleat_tuned_write(t->device, t->table, t->options->ship, &failure);
     if (!written || status) return status;

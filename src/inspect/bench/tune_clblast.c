@@ -153,12 +153,6 @@ static cleat_status check_product(cleat_autotune_bench *a, const float *expected
     return status;
 }
 
-static double min_seconds(const double *seconds) {
-    double found = INFINITY;
-    for (int i = 0; i < MAX_SETS; ++i) found = fmin(found, seconds[i]);
-    return found;
-}
-
 /* Most of the time is spent compiling new sets, so the time limit applies to the first product. The other
  * products use only sets that were measured there in time, which always include one set per family. */
 static bool is_out(const search *all, const subject *s, int family, size_t set) {
@@ -172,7 +166,8 @@ static void try_set(search *all, subject *s, cleat_autotune_bench *a, const floa
     cleat_error error = {0};
     cleat_clblast_parameters parameters =
         family == LARGE ? cleat_clblast_set(set, 0, ALL_LARGE) : cleat_clblast_set(0, set, ALL_DIRECT);
-    double *fastest = &s->times.seconds[family][set], best = min_seconds(s->times.seconds[family]);
+    double *fastest = &s->times.seconds[family][set], best = INFINITY;
+    for (int i = 0; i < MAX_SETS; ++i) best = fmin(best, s->times.seconds[family][i]);
     if (is_out(all, s, family, set)) return;
     all->tried += s == all->subjects;
     cleat_status status = cleat_clblast_override(all->tuner->device, &parameters, &error);
@@ -269,19 +264,15 @@ static cleat_status compare_variants(search *all, bool *near, cleat_clblast_answ
     return status;
 }
 
-static cleat_clblast_choice choose(const search *all) {
-    const cleat_clblast_times *products[MAX_SUBJECTS];
-    for (size_t i = 0; i < all->count; ++i) products[i] = &all->subjects[i].times;
-    return cleat_clblast_choose(products, all->count);
-}
-
 static cleat_status try_all(search *all, cleat_clblast_answer *answer, cleat_error *error) {
     double before = 0, after = 0;
     cleat_status status = time_all(all, &before, error);
     all->end = cleat_seconds() + all->budget;
     for (size_t i = 0; i < all->count && !status; ++i) status = try_sets(all, &all->subjects[i], error);
     if (status) return status;
-    cleat_clblast_choice best = choose(all);
+    const cleat_clblast_times *products[MAX_SUBJECTS];
+    for (size_t i = 0; i < all->count; ++i) products[i] = &all->subjects[i].times;
+    cleat_clblast_choice best = cleat_clblast_choose(products, all->count);
     if (!isfinite(best.seconds)) {
         snprintf(answer->why, sizeof answer->why, "unchanged: none of %zu sets could be measured", all->tried);
         return CLEAT_OK;

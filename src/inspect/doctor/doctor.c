@@ -12,14 +12,10 @@
 
 static const double default_seconds = 5;
 
-static bool is_automatic(const char *selector) {
-    return strcasecmp(selector, "auto") == 0;
-}
-
 /* Lowers failures that do not concern the requested device: another card that cannot be used is a warning if a GPU
  * works, or if a certain device was requested. */
 static void lower_others(cleat_doctor *doctor) {
-    bool certain = !is_automatic(doctor->request.device);
+    bool certain = strcasecmp(doctor->request.device, "auto") != 0;
     if (!certain && doctor->report->device.kind != CLEAT_DEVICE_GPU) return;
     for (size_t s = 0; s < doctor->report->count; ++s) {
         cleat_doctor_subject *section = &doctor->report->sections[s];

@@ -56,10 +56,6 @@ static bool check_loads(cleat_doctor *doctor, const cleat_driver *driver) {
     return true;
 }
 
-static const char *rusticl_drivers(const cleat_card_slot *card) {
-    return card->vendor == PCI_INTEL ? "iris" : "radeonsi";
-}
-
 static void report_no_device(cleat_doctor *doctor, const cleat_driver *driver) {
     const cleat_card_slot *card = waiting_card(doctor, driver);
     const char *file = driver->file[0] ? driver->file : driver->library, *enabled = getenv("RUSTICL_ENABLE");
@@ -70,7 +66,7 @@ static void report_no_device(cleat_doctor *doctor, const cleat_driver *driver) {
     else if (driver->n_platforms == 0)
         cleat_doctor_fault(doctor, "driver-no-platform", NULL, file, "clGetPlatformIDs gives none");
     else if (driver->family == DRIVER_RUSTICL && (!enabled || !enabled[0]))
-        cleat_doctor_fault(doctor, "rusticl-disabled", NULL, rusticl_drivers(card),
+        cleat_doctor_fault(doctor, "rusticl-disabled", NULL, card->vendor == PCI_INTEL ? "iris" : "radeonsi",
                            "platform '%s' lists no device; RUSTICL_ENABLE is not set", driver->platforms[0]);
     else if (driver->family == DRIVER_CLOVER)
         cleat_doctor_fault(doctor, "clover-no-device", NULL, NULL, "platform '%s' lists no device",

@@ -238,11 +238,6 @@ static void add_folder(cleat_doctor *doctor) {
     cleat_listing_free(&files);
 }
 
-static bool is_folder(const char *path) {
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 /* As the loaders do: OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH (ocl-icd), else /etc/OpenCL/vendors. */
 static void find_vendors(cleat_doctor *doctor) {
     static const char *const variables[] = {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"};
@@ -262,7 +257,7 @@ static void find_vendors(cleat_doctor *doctor) {
 /* OCL_ICD_VENDORS may also be one .icd file, or the library itself. */
 static void add_vendors(cleat_doctor *doctor) {
     const char *path = doctor->vendors;
-    if (is_folder(path))
+    if (cleat_folder_exists(path))
         add_folder(doctor);
     else if (doctor->vendors_exist && is_icd(path))
         add_file(doctor, path);

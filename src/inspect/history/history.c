@@ -98,10 +98,6 @@ static cleat_status read_files(cleat_history *history, cleat_error *error) {
     return status;
 }
 
-static bool is_empty(const cleat_history *history) {
-    return !history->n_tables && !history->n_settings && !history->starts.count && !history->n_checkpoints;
-}
-
 /* The last part of the path; for "." or a path that ends in "..", the last part of the real path. */
 static char *name_of(const char *folder) {
     char *real = realpath(folder, NULL);
@@ -124,7 +120,7 @@ cleat_status cleat_history_read(const char *folder, cleat_history **history, cle
         if (!made->folder || !made->name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     }
     if (!status) status = read_files(made, error);
-    if (!status && is_empty(made))
+    if (!status && !made->n_tables && !made->n_settings && !made->starts.count && !made->n_checkpoints)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no run is stored here (no metrics.jsonl, system.jsonl, resolved.ini or ckpt-*); give "
                             "the folder that `cleat train` printed, e.g. runs/NAME",

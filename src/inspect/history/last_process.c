@@ -37,12 +37,6 @@ static bool update_schedule(cJSON *start, const cleat_history_records *events) {
     return changed;
 }
 
-static cleat_history_phase find_phase(const cleat_history *history) {
-    if (history->last_end) return CLEAT_HISTORY_ENDED;
-    if (history->is_running) return CLEAT_HISTORY_RUNNING;
-    return history->last_start ? CLEAT_HISTORY_KILLED : CLEAT_HISTORY_UNKNOWN;
-}
-
 cleat_status cleat_history_find_last(cleat_history *history, cleat_error *error) {
     const char *start_text = last_of(&history->starts), *end_text = last_of(&history->ends);
     cJSON *start = cJSON_Parse(start_text); /* NULL for NULL */
@@ -55,6 +49,9 @@ cleat_status cleat_history_find_last(cleat_history *history, cleat_error *error)
     cJSON_free(changed);
     const bool failed = start && !history->last_start;
     cJSON_Delete(start);
-    history->phase = find_phase(history);
+    history->phase = history->last_end     ? CLEAT_HISTORY_ENDED
+                     : history->is_running ? CLEAT_HISTORY_RUNNING
+                     : history->last_start ? CLEAT_HISTORY_KILLED
+                                           : CLEAT_HISTORY_UNKNOWN;
     return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", history->folder) : CLEAT_OK;
 }

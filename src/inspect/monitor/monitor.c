@@ -96,10 +96,6 @@ struct cleat_monitor {
 
 /* --- sampling ------------------------------------------------------------------------------------------------- */
 
-static bool is_training(int activity) {
-    return activity != CLEAT_DOING_EVALUATE && activity != CLEAT_DOING_CHECKPOINT;
-}
-
 /* While kernels are being enqueued the device already works on the first of them: the queue counts as empty only by
  * whole graphs. */
 static bool counts_as_dry(cleat_monitor *monitor, int activity) {
@@ -126,7 +122,7 @@ static void poll(cleat_monitor *monitor) {
     const double now = cleat_seconds(), passed = now - monitor->polled;
     const double dry = counts_as_dry(monitor, activity) ? passed : 0;
     monitor->polled = now;
-    if (is_training(activity)) monitor->training += passed;
+    if (activity != CLEAT_DOING_EVALUATE && activity != CLEAT_DOING_CHECKPOINT) monitor->training += passed;
     monitor->interval.all += passed;
     monitor->interval.dry[activity] += dry;
     monitor->run.all += passed;
@@ -396,12 +392,6 @@ static void init_condition(pthread_cond_t *condition) {
     pthread_condattr_destroy(&attributes);
 }
 
-static int find_busy_device(const cleat_monitor_config *config) {
-    for (size_t i = 0; i < config->n_gauges; ++i)
-        if (strcmp(config->gauges[i].name, "busy_device") == 0) return (int)i;
-    return -1;
-}
-
 static void free_monitor(cleat_monitor *monitor) {
     pthread_mutex_destroy(&monitor->mutex);
     pthread_cond_destroy(&monitor->changed);
@@ -416,7 +406,9 @@ cleat_status cleat_monitor_start(const cleat_monitor_config *config, cleat_monit
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the monitor");
     made->config = *config;
     made->polled = cleat_seconds();
-    made->busy_device = find_busy_device(config);
+    made->busy_device = -1;
+    for (size_t i = 0; i < config->n_gauges; ++i)
+        if (strcmp(config->gauges[i].name, "busy_device") == 0) made->busy_device = (int)i;
     pthread_mutex_init(&made->mutex, NULL);
     init_condition(&made->changed);
     const int code = pthread_create(&made->thread, NULL, run, made);

@@ -68,10 +68,6 @@ typedef struct csv_columns {
     size_t count;
 } csv_columns;
 
-static bool is_key(const char *name) {
-    return strcmp(name, "step") == 0 || strcmp(name, "epoch") == 0;
-}
-
 static bool has_name(const csv_columns *columns, const char *name) {
     for (size_t i = 0; i < columns->count; ++i)
         if (strcmp(columns->names[i], name) == 0) return true;
@@ -92,7 +88,8 @@ static cleat_status collect_columns(const cleat_history *history, csv_columns *c
     for (int t = 0; t < 2; ++t)
         for (size_t i = 0; columns->tables[t] && i < columns->tables[t]->columns; ++i) {
             const char *name = columns->tables[t]->items[i].name;
-            if (!is_key(name) && !has_name(columns, name)) columns->names[columns->count++] = name;
+            if (strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0 && !has_name(columns, name))
+                columns->names[columns->count++] = name;
         }
     for (int t = 0; t < 2; ++t)
         for (size_t i = 0; i < columns->count; ++i)

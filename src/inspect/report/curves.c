@@ -177,10 +177,6 @@ static void write_single_evaluation(const cleat_report_run *run, cleat_string *p
     cleat_string_add(page, "</tbody></table>");
 }
 
-static bool has_single_evaluation(const cleat_report_run *runs, size_t count) {
-    return count == 1 && runs[0].eval && runs[0].eval->rows == 1;
-}
-
 void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_string *page, cleat_string *data) {
     writer out = {runs, count, page, data};
     bool any = false;
@@ -194,7 +190,7 @@ void cleat_section_learning(const cleat_report_run *runs, size_t count, cleat_st
     cleat_string_add(page, "<div class=\"wide\">");
     write_loss(&out);
     cleat_string_add(page, "</div><div class=\"grid2\">");
-    bool single = has_single_evaluation(runs, count);
+    bool single = count == 1 && runs[0].eval && runs[0].eval->rows == 1;
     if (!single && strcmp(runs[0].metric, "loss") != 0)
         write_metric(&out, runs[0].metric,
                      runs[0].ascends ? "Selects the best checkpoint; higher is better."

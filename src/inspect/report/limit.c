@@ -64,12 +64,6 @@ static const char *const hint_of_limit[CLEAT_REPORT_LIMITS] = {
     [CLEAT_REPORT_LIMIT_SHARED] = "foreign_load", [CLEAT_REPORT_LIMIT_HEAT] = "thermal",
     [CLEAT_REPORT_LIMIT_POWER] = "power_limit"};
 
-static double seconds_sampled(const cleat_report_run *run) {
-    const double *elapsed = run->elapsed;
-    size_t rows = run->samples ? run->samples->rows : 0;
-    return rows ? elapsed[rows - 1] - elapsed[0] : 0;
-}
-
 /* A cause counts from `least` on. */
 static void add_cost(cleat_report_run *run, cleat_report_limit limit, double share, double least) {
     if (share > least) run->cost[limit] = share;
@@ -119,7 +113,8 @@ void cleat_report_detect_limit(cleat_report_run *run) {
     run->step_seconds = cleat_report_mean(run, "step_seconds");
     collect_hints(run);
     if (!run->samples) return;
-    if (seconds_sampled(run) < shortest) {
+    const size_t rows = run->samples->rows;
+    if ((rows ? run->elapsed[rows - 1] - run->elapsed[0] : 0) < shortest) {
         run->limit = CLEAT_REPORT_LIMIT_SHORT;
         return;
     }

@@ -311,12 +311,6 @@ static void write_queue_depth(trace *t) {
     }
 }
 
-static void find_origin(trace *t) {
-    t->origin = INT64_MAX;
-    for (size_t i = 0; i < t->count; ++i)
-        if (t->items[i].start < t->origin) t->origin = t->items[i].start;
-}
-
 static void write_metadata(trace *t) {
     const cleat_recording *recording = t->analysis->recording;
     const cleat_clock_pair *clocks = recording->clocks;
@@ -357,7 +351,9 @@ cleat_status cleat_trace_write(const cleat_analysis *analysis, cleat_string *tex
     if (!status) status = add_spans(&t, error);
     if (!status) {
         remove_loose_arrows(&t);
-        find_origin(&t);
+        t.origin = INT64_MAX;
+        for (size_t i = 0; i < t.count; ++i)
+            if (t.items[i].start < t.origin) t.origin = t.items[i].start;
         cleat_string_add(text, "{\"traceEvents\":[");
         status = write_events(&t, error);
     }

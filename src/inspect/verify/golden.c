@@ -39,10 +39,6 @@ static const cleat_golden_array *find_array(const cleat_golden_content *content,
     return NULL;
 }
 
-static bool is_result(const char *name) {
-    return strchr(name, '/') || strcmp(name, "output") == 0 || strcmp(name, "loss") == 0;
-}
-
 static cleat_status read_content(const cleat_safetensors *file, cleat_golden_content *content, cleat_error *error) {
     const char *profile = cleat_safetensors_metadata(file, "profile"),
                *sizes = cleat_safetensors_metadata(file, "sizes");
@@ -58,7 +54,9 @@ static cleat_status read_content(const cleat_safetensors *file, cleat_golden_con
     if (sizes) cleat_string_add(&content->sizes, "%s", sizes);
     for (size_t i = 0; i < cleat_safetensors_count(file) && !status; ++i) {
         const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
-        if (!is_result(tensor->name)) status = copy_array(content, tensor, error);
+        const bool is_result =
+            strchr(tensor->name, '/') || strcmp(tensor->name, "output") == 0 || strcmp(tensor->name, "loss") == 0;
+        if (!is_result) status = copy_array(content, tensor, error);
     }
     return status;
 }

@@ -82,12 +82,6 @@ static cleat_status copy_outputs(node_check *check, cleat_error *error) {
     return status;
 }
 
-static void free_copies(node_check *check) {
-    cleat_free(check->values.kept);
-    for (int i = 0; i < CLEAT_MAX_IN; ++i) cleat_free(check->in[i].memory);
-    for (int i = 0; i < CLEAT_MAX_OUT; ++i) cleat_free(check->out[i].memory);
-}
-
 static double got_at(const host_tensor *host, int64_t i) {
     return cleat_is_storage(host->tensor->dtype) ? (double)host->array.f[i] : (double)host->array.i[i];
 }
@@ -232,7 +226,9 @@ cleat_status cleat_check_node(cleat_exec *exec, size_t graph, size_t index, clea
     if (!status) status = copy_outputs(&check, error);
     for (int i = 0; i < node->n_out && !status; ++i)
         if (node->out[i]) status = check_output(&check, i, error);
-    free_copies(&check);
+    cleat_free(check.values.kept);
+    for (int i = 0; i < CLEAT_MAX_IN; ++i) cleat_free(check.in[i].memory);
+    for (int i = 0; i < CLEAT_MAX_OUT; ++i) cleat_free(check.out[i].memory);
     ++result->nodes;
     return status;
 }

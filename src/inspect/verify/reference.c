@@ -115,11 +115,6 @@ static cleat_status open_trajectory(checker *c, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the library has no reference training of '%s'", c->model);
 }
 
-/* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
-static void use_tuned_clblast(cleat_device *device) {
-    if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
-}
-
 bool cleat_self_check_passed(cleat_device *device, const cleat_profile *profile) {
     char model[64];
     return cleat_profile_get(profile, "model.type", model, sizeof model, NULL) == CLEAT_OK &&
@@ -149,7 +144,8 @@ cleat_status cleat_verify_reference(cleat_device *device, const char *model, cle
     cleat_error why = {0};
     cleat_status status = cleat_verify_possible(device, precision, error);
     if (status) return status;
-    use_tuned_clblast(device);
+    /* GPUs compute with CLBlast; the check uses the same CLBlast parameters as training. */
+    if (cleat_device_get_facts(device)->work_group > 1) cleat_tuning_destroy(cleat_tuning_load(device));
     status = open_trajectory(&c, &why);
     if (!status) status = check_all(&c, &why);
     cleat_safetensors_close(c.file);

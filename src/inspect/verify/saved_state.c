@@ -69,12 +69,6 @@ cleat_status cleat_saved_state_restore(cleat_session *session, const cleat_saved
     return status;
 }
 
-/* Numbers in [-1, 1). */
-static void make_noise(float noise[NOISE]) {
-    cleat_random random = cleat_random_stream(21, 0, 1);
-    for (int i = 0; i < NOISE; ++i) noise[i] = (float)(2 * cleat_random_uniform(&random) - 1);
-}
-
 /* The changed value of element i. A head of zeros needs a larger change, for losses that only a large error
  * activates: bonds that are too long, atoms that overlap. Second moments are squares; every other gradient
  * keeps its value. */
@@ -111,7 +105,8 @@ cleat_status cleat_saved_state_disturb(cleat_session *session, bool update, bool
                                        const cleat_saved_state *saved, cleat_error *error) {
     float noise[NOISE];
     cleat_status status = CLEAT_OK;
-    make_noise(noise);
+    cleat_random random = cleat_random_stream(21, 0, 1);
+    for (int i = 0; i < NOISE; ++i) noise[i] = (float)(2 * cleat_random_uniform(&random) - 1);
     for (size_t i = 0; i < saved->count && !status; ++i) {
         const cleat_role role = saved->items[i].tensor->role;
         const bool is_moment = role == CLEAT_ROLE_MOMENT1 || role == CLEAT_ROLE_MOMENT2;

@@ -107,10 +107,6 @@ static cleat_status prepare(const cleat_onnx_spec *spec, builds *all, cleat_onnx
     return status;
 }
 
-static cleat_onnx_type type_of(cleat_dtype dtype) {
-    return dtype == CLEAT_F32 ? CLEAT_ONNX_FLOAT : CLEAT_ONNX_INT32;
-}
-
 /* "batch", "length", "batch * 4"; NULL: fixed */
 static const char *param_of(cleat_onnx_builder *b, cleat_onnx_dim dim) {
     const char *name = dim.batch && dim.length ? "batch*length" : dim.batch ? "batch" : dim.length ? "length" : NULL;
@@ -136,7 +132,8 @@ static void declare(cleat_onnx_translator *t, cleat_onnx_list *list, const cleat
                                                        "%s%" PRId64, open, sizes[i].value));
     }
     if (used < sizeof described->shape) snprintf(described->shape + used, sizeof described->shape - used, "]");
-    cleat_onnx_declare(b, list, name, type_of(tensor->dtype), tensor->rank, sizes, text);
+    cleat_onnx_declare(b, list, name, tensor->dtype == CLEAT_F32 ? CLEAT_ONNX_FLOAT : CLEAT_ONNX_INT32, tensor->rank,
+                       sizes, text);
 }
 
 static void declare_inputs(cleat_onnx_translator *t, cleat_onnx_report *report) {

@@ -233,11 +233,6 @@ static cleat_status create(const char *path, cleat_weights **weights, cleat_erro
     return CLEAT_OK;
 }
 
-static bool is_json(const char *name) {
-    const size_t size = strlen(name);
-    return size > 5 && strcmp(name + size - 5, ".json") == 0;
-}
-
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
     cleat_weights *made = NULL;
     cleat_status status = create(path, &made, error);
@@ -248,9 +243,10 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
         if (!status) status = open_folder(made, error);
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
-        status = is_json(name) ? cleat_fail(error, CLEAT_ERR_FORMAT,
-                                            "%s: not a file of weights; use its folder, or a .safetensors file", path)
-                               : cleat_weights_read_json(made, "config.json", &made->config, error);
+        status = strcmp(cleat_name_ending(name), ".json") == 0
+                     ? cleat_fail(error, CLEAT_ERR_FORMAT,
+                                  "%s: not a file of weights; use its folder, or a .safetensors file", path)
+                     : cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_file(made, name, error);
     } else {
         status = cleat_fail(

@@ -14,6 +14,8 @@ typedef struct cleat_vocabulary {
     size_t longest; /* length of the longest piece in bytes */
 } cleat_vocabulary;
 
+enum { CLEAT_WORD_BYTES = 400 }; /* the longest word of cleat_vocabulary_longest */
+
 void cleat_vocabulary_free(cleat_vocabulary *vocabulary);
 /* Adds a piece, which must not contain a zero byte, with the next id. A piece that exists already keeps its
  * id. *id is the id in both cases. */

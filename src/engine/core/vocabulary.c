@@ -1,9 +1,8 @@
 /* A vocabulary as a hash table of pieces. The hash is computed byte by byte, so that one pass over a word
  * gives the hashes of all its prefixes. */
-#include "tokenizer/vocabulary.h"
+#include "core/vocabulary.h"
 
 #include "core/memory.h"
-#include "tokenizer/words.h"
 
 #include <string.h>
 
@@ -12,7 +11,7 @@ struct cleat_vocabulary_slot {
     int32_t id;   /* -1: free */
 };
 
-enum { MIN_SLOTS = 1024, MAX_PIECES = 1 << 28 };
+enum { MIN_SLOTS = 64, MAX_PIECES = 1 << 28 };
 
 /* FNV-1a (Fowler, Noll, Vo). */
 static const uint64_t start_hash = 14695981039346656037u;
@@ -63,7 +62,7 @@ static void put(struct cleat_vocabulary_slot *slots, size_t n_slots, uint64_t ha
 static cleat_status enlarge(cleat_vocabulary *v, cleat_error *error) {
     size_t n_slots = v->n_slots ? v->n_slots * 2 : MIN_SLOTS;
     struct cleat_vocabulary_slot *slots = cleat_alloc(n_slots, sizeof *slots);
-    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu tokens", v->count);
+    if (!slots) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a table of %zu names", v->count);
     for (size_t i = 0; i < n_slots; ++i) slots[i].id = -1;
     for (size_t id = 0; id < v->count; ++id) {
         const char *piece = cleat_vocabulary_piece(v, (int32_t)id);
@@ -75,18 +74,6 @@ static cleat_status enlarge(cleat_vocabulary *v, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_status reserve_text(cleat_vocabulary *v, size_t more, cleat_error *error) {
-    if (v->text_size + more <= v->text_capacity) return CLEAT_OK;
-    size_t capacity = v->text_capacity * 2 + more + 4096;
-    char *text = cleat_alloc(capacity, 1);
-    if (!text) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a vocabulary of %zu tokens", v->count);
-    if (v->text_size) memcpy(text, v->text, v->text_size);
-    cleat_free(v->text);
-    v->text = text;
-    v->text_capacity = capacity;
-    return CLEAT_OK;
-}
-
 cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t size, int32_t *id,
                                   cleat_error *error) {
     int32_t known = cleat_vocabulary_find(v, piece, size);
@@ -95,10 +82,11 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
         return CLEAT_OK;
     }
     if (v->count >= MAX_PIECES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a vocabulary of more than %d tokens", (int)MAX_PIECES);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a table of more than %d names", (int)MAX_PIECES);
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
-    if (!status) status = reserve_text(v, size + 1, error);
+    while (!status && v->text_capacity <= v->text_size + size)
+        status = cleat_grow(&v->text, v->text_capacity, &v->text_capacity, 1, error);
     if (!status) status = cleat_grow(&v->starts, v->count, &v->capacity, sizeof *v->starts, error);
     if (status) return status;
     memcpy(v->text + v->text_size, piece, size);
