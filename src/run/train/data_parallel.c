@@ -169,7 +169,7 @@ static bool find_members(const cleat_data_parallel *parallel, const double *seco
 static cleat_status solve(members *all, int64_t samples, bool may_leave_out, cleat_error *error) {
     static const double communication[CLEAT_MAX_RANKS] = {0};
     if (!may_leave_out) return cleat_shares_solve(all->count, all->times, samples, all->shares, &all->step, error);
-    return cleat_shares_choose(all->count, all->times, samples, communication, all->shares, &all->step, NULL, error);
+    return cleat_shares_choose(all->count, all->times, samples, communication, all->shares, &all->step, error);
 }
 
 static double step_now(const cleat_data_parallel *parallel, const double *seconds, int64_t samples) {
