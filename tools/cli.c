@@ -2,11 +2,13 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -275,4 +277,67 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
     if (words->count) return profile_of_run(words->items[0], assignments, device, checkpoint, profile, error);
     add_device(&all, device, text);
     return cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
+}
+
+cleat_status cli_make_temporary(const char *name, char *folder, size_t size, cleat_error *error) {
+    const char *base = getenv("TMPDIR");
+    const int length = snprintf(folder, size, "%s/cleat-%s-XXXXXX", base && *base ? base : "/tmp", name);
+    if ((size_t)length < size && mkdtemp(folder)) return CLEAT_OK;
+    cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s; set TMPDIR", folder, strerror(errno));
+    folder[0] = 0;
+    return CLEAT_ERR_IO;
+}
+
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where) {
+    (void)about, (void)type, (void)where;
+    remove(path);
+    return 0; /* a missing entry does not end the walk */
+}
+
+void cli_remove_temporary(const char *folder) {
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* --- progress of a run: a bar, lines or none ---------------------------------------------------------------------- */
+
+/* In a notebook of Jupyter, Kaggle or Colab `!cleat` gets a terminal, but each redrawing is kept as output.
+ * Jupyter's servers set the first two for each kernel, Kaggle and Colab the others. */
+static const char *const notebook_variables[] = {"JPY_PARENT_PID", "JPY_SESSION_NAME", "KAGGLE_KERNEL_RUN_TYPE",
+                                                 "COLAB_RELEASE_TAG", "COLAB_GPU"};
+
+static bool is_notebook(void) {
+    for (size_t i = 0; i < sizeof notebook_variables / sizeof *notebook_variables; ++i) {
+        const char *value = getenv(notebook_variables[i]);
+        if (value && *value) return true;
+    }
+    return false;
+}
+
+bool cli_can_redraw(int file) {
+    return cli_is_terminal(file) && !is_notebook();
+}
+
+static void print_progress(void *user, const char *text) {
+    (void)user;
+    fputs(text, stderr);
+    fflush(stderr);
+}
+
+int cli_terminal_width(void) {
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    const int given = columns ? atoi(columns) : 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+    return given > 20 && given < 1000 ? given : 80;
+}
+
+int cli_progress(const cli_command *command, const char *form, cleat_train_options *options) {
+    const bool automatic = !form || strcmp(form, "auto") == 0, bar = !automatic && strcmp(form, "bar") == 0;
+    const bool none = !automatic && strcmp(form, "none") == 0;
+    if (!automatic && !bar && !none && strcmp(form, "lines") != 0)
+        return cli_usage(command, "--progress %s: must be auto, bar, lines or none", form);
+    options->print = none || cli_is_quiet() ? NULL : print_progress;
+    options->terminal = bar || (automatic && cli_can_redraw(STDERR_FILENO));
+    options->width = cli_terminal_width();
+    return 0;
 }

@@ -140,6 +140,12 @@ void cli_survive_file_limit(void);
 /* Options that several commands have; `target` is a const char **, or the cli_list of --set. */
 #define CLI_DEVICE(target)                                                                                             \
     { "--device", CLI_TEXT, target, "SEL", "device, as for `cleat train`" }
+#define CLI_CHECKPOINT(target)                                                                                         \
+    {                                                                                                                  \
+        "--checkpoint", CLI_TEXT, target, "DIR",                                                                       \
+            "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be "    \
+            "left out"                                                                                                 \
+    }
 #define CLI_SET(target)                                                                                                \
     { "--set", CLI_REPEATED, target, "SECTION.KEY=VALUE", "override a setting of the profile; may be repeated" }
 /* Option --init of commands that train or plan; `target` is a const char **. */
@@ -183,6 +189,11 @@ void cli_print_metrics(const cleat_metrics *metrics, bool json);
 void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metrics *metrics);
 /* Prints a JSON text and a newline on stdout, and frees it. */
 void cli_print_json(cleat_string *json);
+
+/* Creates a folder cleat-NAME-... in $TMPDIR or /tmp, whose path is written to folder [size]; "" on failure. */
+cleat_status cli_make_temporary(const char *name, char *folder, size_t size, cleat_error *error);
+/* Removes it with everything in it. */
+void cli_remove_temporary(const char *folder);
 
 enum { CLI_HINT = 512, CLI_NAME = 64 };
 

@@ -41,10 +41,6 @@ static bool is_profile(const char *word) {
     return strcmp(cleat_name_ending(word), ".ini") == 0;
 }
 
-static bool is_pattern(const char *word) {
-    return strpbrk(word, "*?[") || strcmp(word, "micro") == 0 || strcmp(word, "models") == 0;
-}
-
 static bool matches(const char *word, const cleat_bench_info *info) {
     if (strcmp(word, "micro") == 0) return info->kind == CLEAT_BENCH_MICRO;
     if (strcmp(word, "models") == 0) return info->kind == CLEAT_BENCH_MODEL;
@@ -63,7 +59,7 @@ static cleat_status add(subjects *all, const char *name, cleat_error *error) {
 static cleat_status select_subjects(const bench_command *bench, const char *word, subjects *all, cleat_error *error) {
     size_t before = all->count;
     cleat_status status = CLEAT_OK;
-    if (!is_pattern(word)) {
+    if (!strpbrk(word, "*?[") && strcmp(word, "micro") != 0 && strcmp(word, "models") != 0) {
         status = add(all, word, error);
         if (!is_profile(word) || status) return status;
         return cli_profile(word, &bench->assignments, NULL, &all->items[before].profile, error);
@@ -183,44 +179,42 @@ static cleat_bench_request request_of(const bench_command *bench, const subject 
                                  .own_process = true};
 }
 
+/* As a row, or as one JSON object; `selector` NULL: the result of a workload, without a speed. */
+static void print_result(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
+    char name[DEVICE_TEXT];
+    if (bench->json) {
+        cleat_string json = {.spaced = true};
+        json_add(&json, json_open(NULL, '{'));
+        if (selector) json_add(&json, json_text("selector", selector));
+        add_json_result(&json, r);
+        if (selector) json_add(&json, json_digits("speed", speed, 6));
+        json_add(&json, json_close('}'));
+        cli_print_json(&json);
+        return;
+    }
+    snprintf(name, sizeof name, selector ? "%s: %s" : "%s%s", selector ? selector : "",
+             selector ? r->device : r->workload);
+    print_row(name, r, speed);
+    print_warnings(r);
+}
+
 static cleat_status run_plain(const bench_command *bench, const subjects *all, cleat_error *error) {
     for (size_t i = 0; i < all->count; ++i) {
         cleat_bench_result result;
         cleat_bench_request request = request_of(bench, &all->items[i], i == 0);
         cleat_status status = cleat_bench(&request, &result, error);
         if (status) return status;
-        if (!bench->json) {
-            if (i == 0) print_peak(&result);
-            if (i == 0) print_head("workload", false);
-            print_row(result.workload, &result, 0);
-            print_warnings(&result);
-            print_length(&all->items[i], &result);
-            continue;
+        if (i == 0 && !bench->json) {
+            print_peak(&result);
+            print_head("workload", false);
         }
-        cleat_string json = {.spaced = true};
-        json_add(&json, json_open(NULL, '{'));
-        add_json_result(&json, &result);
-        json_add(&json, json_close('}'));
-        cli_print_json(&json);
+        print_result(bench, NULL, &result, 0);
+        if (!bench->json) print_length(&all->items[i], &result);
     }
     return CLEAT_OK;
 }
 
 /* --- devices -------------------------------------------------------------------------------------------------- */
-
-static void print_device(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
-    char name[DEVICE_TEXT];
-    if (bench->json) {
-        cleat_string json = {.spaced = true};
-        json_add(&json, json_open(NULL, '{'), json_text("selector", selector));
-        add_json_result(&json, r);
-        json_add(&json, json_digits("speed", speed, 6), json_close('}'));
-        cli_print_json(&json);
-        return;
-    }
-    snprintf(name, sizeof name, "%s: %s", selector, r->device);
-    print_row(name, r, speed);
-}
 
 /* Prints one row per device, with its speed relative to the first. */
 static cleat_status run_devices(const bench_command *bench, const subject *what, bool remeasure_peak,
@@ -240,8 +234,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
             printf("%s; speed: time of the first device divided by the time of this device\n", result.workload);
             print_head("device", true);
         }
-        print_device(bench, selector, &result, first.ms_median / result.ms_median);
-        if (!bench->json) print_warnings(&result);
+        print_result(bench, selector, &result, first.ms_median / result.ms_median);
         if (!rest && !bench->json) print_length(what, &result);
     }
     return CLEAT_OK;
@@ -357,14 +350,6 @@ static int run_allreduce(const cli_command *command, launch_options *options, do
 
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
-static cleat_status select_all(bench_command *bench, subjects *all, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    if (bench->words.count == 0) bench->words.items[bench->words.count++] = "models";
-    for (size_t i = 0; i < bench->words.count && !status; ++i)
-        status = select_subjects(bench, bench->words.items[i], all, error);
-    return status;
-}
-
 static cleat_status run_all(const bench_command *bench, const subjects *all, cleat_error *error) {
     if (bench->compare) return run_comparisons(bench, all, error);
     if (!bench->devices) return run_plain(bench, all, error);
@@ -437,7 +422,10 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!all) return EXIT_FAILURE;
     if (!bench.device) bench.device = "auto";
     cleat_error error = {0};
-    cleat_status status = select_all(&bench, all, &error);
+    cleat_status status = CLEAT_OK;
+    if (bench.words.count == 0) bench.words.items[bench.words.count++] = "models";
+    for (size_t i = 0; i < bench.words.count && !status; ++i)
+        status = select_subjects(&bench, bench.words.items[i], all, &error);
     if (!status) status = run_all(&bench, all, &error);
     for (size_t i = 0; i < all->count; ++i) cleat_profile_destroy(all->items[i].profile);
     free(all);

@@ -43,12 +43,6 @@ static void CLEAT_PRINTF(6, 7) add_check(profile_checks *checks, const char *cod
     if (!checks->status) checks->status = cleat_doctor_add(checks->report, "profile", title, &check, &checks->error);
 }
 
-/* Bytes of a checkpoint: parameters and optimizer state in f32. */
-static int64_t checkpoint_bytes(const cleat_fit_report *fit) {
-    return fit->category_bytes[CLEAT_BYTES_PARAMETERS] + fit->category_bytes[CLEAT_BYTES_OPTIMIZER] +
-           fit->category_bytes[CLEAT_BYTES_STATE];
-}
-
 /* The file system of the folder, or of the nearest existing parent, in which the folder would be created. */
 static int64_t free_space(const char *folder) {
     char path[CLEAT_PATH];
@@ -66,7 +60,9 @@ static int64_t free_space(const char *folder) {
 static void check_disk(profile_checks *checks, const cleat_fit_report *fit) {
     char each[CLI_SHORT], space[CLI_SHORT];
     const char *folder = checks->args->out ? checks->args->out : "runs";
-    int64_t count = checks->profile->run.keep_checkpoints + 2, bytes = checkpoint_bytes(fit);
+    const int64_t count = checks->profile->run.keep_checkpoints + 2;
+    const int64_t bytes = fit->category_bytes[CLEAT_BYTES_PARAMETERS] + fit->category_bytes[CLEAT_BYTES_OPTIMIZER] +
+                          fit->category_bytes[CLEAT_BYTES_STATE]; /* f32 */
     int64_t available = free_space(folder);
     bool enough = available / count >= bytes;
     add_check(checks, enough ? "checkpoint-space" : "disk-too-small", enough ? CLEAT_CHECK_OK : CLEAT_CHECK_FAIL,

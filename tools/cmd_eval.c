@@ -33,9 +33,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     launch_options several = {.devices = NULL};
     bool json = false;
     const cli_option options[] = {
-        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
-         "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be left "
-         "out"},
+        CLI_CHECKPOINT(&checkpoint),
         {"--data", CLI_TEXT, &data, "PATH", "labelled data to evaluate instead of those of the profile (data.path)"},
         {"--split", CLI_TEXT, &split, "NAME",
          "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "

@@ -86,20 +86,6 @@ static cleat_status write_weights(const cleat_profile *profile, const request *a
     return CLEAT_OK;
 }
 
-static const format *find_format(const char *name) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
-        if (strcmp(formats[i].name, name) == 0) return &formats[i];
-    return NULL;
-}
-
-/* Usage error for an unknown format; lists the formats. */
-static int unknown_format(const cli_command *command, const char *name) {
-    char known[128] = "";
-    for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats && used < sizeof known; ++i)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
-    return cli_usage(command, "--format %s: no such format; the formats are %s", name, known);
-}
-
 static int run(const cli_command *command, int argc, char **argv) {
     const char *name = NULL;
     request asked = {.out = NULL};
@@ -122,8 +108,13 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (words.count != 1)
         return cli_usage(command, "%s", words.count ? "give one run or checkpoint" : "which run or checkpoint?");
     if (!name) return cli_usage(command, "--format is required: hf, timm, cleat, peft or onnx");
-    const format *chosen = find_format(name);
-    if (!chosen) return unknown_format(command, name);
+    const format *chosen = NULL;
+    char known[128] = "";
+    for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats; ++i) {
+        if (strcmp(formats[i].name, name) == 0) chosen = &formats[i];
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
+    }
+    if (!chosen) return cli_usage(command, "--format %s: no such format; the formats are %s", name, known);
     if (!asked.out) return cli_usage(command, "--out is required: the folder or file to write");
     asked.checkpoint = words.items[0];
     cleat_error error = {0};

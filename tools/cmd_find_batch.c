@@ -7,10 +7,6 @@ static double mib(int64_t bytes) {
     return (double)bytes / 1048576.0;
 }
 
-static void print_head(void) {
-    printf("%8s  %12s  %31s  %11s\n", "batch", "planned MiB", "step ms: median (min - max)", "samples/s");
-}
-
 static void print_row(void *user, const cleat_batch_point *p) {
     (void)user;
     char steps[64] = "-", rate[32] = "-";
@@ -89,7 +85,7 @@ static cleat_status find(const cleat_profile *profile, double seconds, bool json
     cleat_batch_search_options options = {.seconds = seconds, .point = json ? NULL : print_row};
     cleat_status status = cleat_profile_check_training(profile, error);
     if (status) return status;
-    if (!json) print_head();
+    if (!json) printf("%8s  %12s  %31s  %11s\n", "batch", "planned MiB", "step ms: median (min - max)", "samples/s");
     status = cleat_find_batch(profile, &options, &search, error);
     if (json) {
         if (!status || search.count > 0) print_json(&search);

@@ -9,12 +9,6 @@
 
 static const double BUSY = 0.1; /* noise that makes the recommendation doubtful */
 
-static void print_head(void) {
-    printf("%7s  %31s  %10s  %29s  %9s\n", "", "loader alone", "", "training", "");
-    printf("%7s  %11s  %18s  %10s  %9s  %9s  %7s\n", "threads", "samples/s", "batch ms p50/p95", "max", "step ms",
-           "samples/s", "waited");
-}
-
 static void print_row(void *user, const cleat_worker_point *p) {
     char batch[32];
     (void)user;
@@ -83,7 +77,11 @@ static cleat_status find(const cleat_profile *profile, const cleat_worker_search
     cleat_worker_search search;
     cleat_status status = cleat_profile_check_training(profile, error);
     if (status) return status;
-    if (!json) print_head();
+    if (!json) {
+        printf("%7s  %31s  %10s  %29s  %9s\n", "", "loader alone", "", "training", "");
+        printf("%7s  %11s  %18s  %10s  %9s  %9s  %7s\n", "threads", "samples/s", "batch ms p50/p95", "max", "step ms",
+               "samples/s", "waited");
+    }
     status = cleat_find_workers(profile, options, &search, error);
     if (status) return status;
     (json ? print_json : print_verdict)(&search);

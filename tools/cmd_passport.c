@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <math.h>
 #include <sched.h>
@@ -84,19 +83,12 @@ static void show_progress(const char *what, const cli_child *child) {
 
 /* --- failures ------------------------------------------------------------------------------------------------- */
 
-/* The part of a message that is equal for failures with the same cause: a build log without the name of the model. */
-static const char *cause_of(const char *detail) {
-    const char *built = strstr(detail, "does not compile on"), *log = built ? strchr(built, '\n') : NULL;
-    return log ? log : detail;
-}
-
-static const char *message_of(const cli_child *child) {
-    return child->detail && *child->detail ? child->detail : child->failure;
-}
-
 /* Number of the failure of `child`, written in full the first time; 0: there is no room for another one. */
 static int add_failure(passport *p, const char *what, const cli_child *child) {
-    const char *message = message_of(child), *cause = cause_of(message);
+    const char *message = child->detail && *child->detail ? child->detail : child->failure;
+    /* Equal for failures with the same cause: a build log without the name of the model. */
+    const char *built = strstr(message, "does not compile on"), *log = built ? strchr(built, '\n') : NULL;
+    const char *cause = log ? log : message;
     char key[16];
     for (int i = 0; i < p->failure_count; ++i)
         if (strcmp(p->known[i], cause) == 0) return i + 1;
@@ -267,9 +259,18 @@ static void write_rates(passport *p) {
     cli_child_free(&child);
 }
 
-static void run_check(passport *p, const char *key, const char *model, const char *precision) {
-    char part[96];
+/* Whether an item is left out, which the text then says. */
+static bool is_skipped(passport *p, const char *key, double share) {
+    if (p->usable && !is_over(p, share)) return false;
+    passport_line(&p->text, key, "skipped, %s", p->usable ? "out of time" : "no device");
+    return true;
+}
+
+static void write_check(passport *p, const char *model, const char *precision) {
+    char key[96], part[96];
     cli_child child;
+    snprintf(key, sizeof key, "%s %s", model, precision);
+    if (is_skipped(p, key, check_share)) return;
     snprintf(part, sizeof part, "check:%s:%s", model, precision);
     run_part(p, part, fmax(left(p) / 2, MIN_SECONDS), &child);
     show_progress(part, &child);
@@ -280,17 +281,7 @@ static void run_check(passport *p, const char *key, const char *model, const cha
     cli_child_free(&child);
 }
 
-static void write_check(passport *p, const char *model, const char *precision) {
-    char key[96];
-    snprintf(key, sizeof key, "%s %s", model, precision);
-    if (!p->usable || is_over(p, check_share))
-        passport_line(&p->text, key, "skipped, %s", p->usable ? "out of time" : "no device");
-    else
-        run_check(p, key, model, precision);
-}
-
-/* All families in f32 first, then family by family, so that both half precisions are tried if time is
- * short. */
+/* All families in f32 first, then family by family, so that both half precisions are tried if time is short. */
 static void write_selfcheck(passport *p) {
     passport_section(&p->text, "check");
     const char *model;
@@ -321,10 +312,7 @@ static void write_workload(passport *p, const char *name) {
 static void write_bench(passport *p) {
     passport_section(&p->text, "bench");
     for (const char *const *name = workloads; *name; ++name)
-        if (!p->usable || is_over(p, bench_share))
-            passport_line(&p->text, *name, "skipped, %s", p->usable ? "out of time" : "no device");
-        else
-            write_workload(p, *name);
+        if (!is_skipped(p, *name, bench_share)) write_workload(p, *name);
 }
 
 /* Adds the answers that differ from the default, "KEY = VARIANT SPEEDUP DEFAULT"; returns the number of others. */
@@ -410,22 +398,6 @@ static cleat_status write_file(const char *path, const cleat_string *text, cleat
     return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
 }
 
-/* --- the cache ------------------------------------------------------------------------------------------------ */
-
-static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where) {
-    (void)about, (void)type, (void)where;
-    remove(path);
-    return 0; /* a missing entry does not end the walk */
-}
-
-/* The passport has a separate cache: nothing is skipped as already done, and no tuned kernels remain. */
-static cleat_status make_cache(char folder[512], cleat_error *error) {
-    const char *base = getenv("TMPDIR");
-    const int length = snprintf(folder, 512, "%s/cleat-passport-XXXXXX", base && *base ? base : "/tmp");
-    if (length < 512 && mkdtemp(folder) && setenv("CLEAT_CACHE_DIR", folder, 1) == 0) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s; set TMPDIR", folder, strerror(errno));
-}
-
 /* --- the command ---------------------------------------------------------------------------------------------- */
 
 static void on_signal(int number) {
@@ -479,12 +451,14 @@ static int make(passport *p) {
         snprintf(path, sizeof path, "%s", p->out);
         status = refuse_existing(path, &error);
     }
-    if (!status) status = make_cache(folder, &error);
+    if (!status) status = cli_make_temporary("passport", folder, sizeof folder, &error);
     if (status) return cli_finish(status, &error);
+    /* A separate cache: nothing is skipped because it was done before, and no tuned kernels remain. */
+    setenv("CLEAT_CACHE_DIR", folder, 1);
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     status = fill(p, path, &error);
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    cli_remove_temporary(folder);
     if (!status)
         printf("%s: %zu bytes in %.0f s, %d failures. Read it, then paste it into an issue of cleat.\n", path,
                p->text.lines.size, cleat_seconds() - p->start, p->failure_count);

@@ -2,7 +2,6 @@
  * several together (plan_devices.c), and prints the learning rate as a table. Does not train. With --card no
  * device is opened; a present device is opened, and its speeds are measured if they are not yet known. */
 #include "plan.h"
-#include "plan_devices.h"
 
 #include <cleat/card.h>
 #include <cleat/doctor.h>

@@ -3,13 +3,11 @@
 #include "cli.h"
 #include "launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME = 256 };
@@ -41,37 +39,6 @@ static void handle_signals(const places *at) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
         if (signal(numbers[i], on_signal) == SIG_IGN) signal(numbers[i], SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-}
-
-static cleat_status make_temporary(places *at, cleat_error *error) {
-    const char *base = getenv("TMPDIR");
-    snprintf(at->temporary, sizeof at->temporary, "%s/cleat-predict-XXXXXX", base && *base ? base : "/tmp");
-    if (mkdtemp(at->temporary)) {
-        handle_signals(at);
-        return CLEAT_OK;
-    }
-    cleat_status status =
-        cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create a folder: %s", at->temporary, strerror(errno));
-    at->temporary[0] = 0;
-    return status;
-}
-
-/* Removes a folder of files. */
-static void remove_files(const char *folder) {
-    char path[CLEAT_PATH + 2 * NAME];
-    DIR *open = opendir(folder);
-    for (const struct dirent *entry; open && (entry = readdir(open));) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (open) closedir(open);
-    rmdir(folder);
-}
-
-static void remove_temporary(const places *at) {
-    if (!at->temporary[0]) return;
-    if (is_stream(at->out)) remove_files(at->output);
-    remove_files(at->temporary);
 }
 
 /* The name under which the library reads the standard input: of images by their first bytes, else by the model. */
@@ -117,7 +84,8 @@ static cleat_status prepare(const cleat_profile *profile, places *at, cleat_erro
     snprintf(at->input, sizeof at->input, "%s", is_stream(at->data) ? "" : at->data);
     snprintf(at->output, sizeof at->output, "%s", is_stream(at->out) ? "" : at->out);
     if (!is_stream(at->data) && !is_stream(at->out)) return CLEAT_OK;
-    status = make_temporary(at, error);
+    status = cli_make_temporary("predict", at->temporary, sizeof at->temporary, error);
+    if (!status) handle_signals(at);
     if (!status && is_stream(at->out)) snprintf(at->output, sizeof at->output, "%s/out", at->temporary);
     if (!status && is_stream(at->data)) status = store_input(profile, at, error);
     return status;
@@ -153,22 +121,19 @@ static void name_input(const places *at, cleat_error *error) {
     memcpy(error->text, text, sizeof text);
 }
 
-/* A launcher passes its standard input to rank 0 only. */
-static cleat_status check_ranks(const cleat_ranks *ranks, const places *at, cleat_error *error) {
-    if (!ranks || !is_stream(at->data)) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "--data -: only one of several ranks could read the standard input; write it to a file first");
-}
-
 static cleat_status predict(const cleat_profile *profile, const char *checkpoint, cleat_ranks *ranks, places *at,
                             cleat_error *error) {
     size_t count = 0;
-    cleat_status status = check_ranks(ranks, at, error);
+    cleat_status status = CLEAT_OK;
+    if (ranks && is_stream(at->data)) /* a launcher passes its standard input to rank 0 only */
+        status =
+            cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                       "--data -: only one of several ranks could read the standard input; write it to a file first");
     if (!status) status = prepare(profile, at, error);
     status = cleat_ranks_agree(ranks, status, error);
     if (!status) status = cleat_predict_ranks(profile, checkpoint, at->input, at->output, ranks, &count, error);
     if (!cli_is_leader(ranks)) {
-        remove_temporary(at);
+        if (at->temporary[0]) cli_remove_temporary(at->temporary);
         return status;
     }
     if (is_stream(at->out) && count) {
@@ -177,7 +142,7 @@ static cleat_status predict(const cleat_profile *profile, const char *checkpoint
     } else if (!status || count) {
         printf("%zu predictions written to %s\n", count, at->out);
     }
-    remove_temporary(at);
+    if (at->temporary[0]) cli_remove_temporary(at->temporary);
     if (status) name_input(at, error);
     return status;
 }
@@ -188,9 +153,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     launch_options several = {.devices = NULL};
     places at = {.data = NULL};
     const cli_option options[] = {
-        {"--checkpoint", CLI_TEXT, &checkpoint, "DIR",
-         "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be left "
-         "out"},
+        CLI_CHECKPOINT(&checkpoint),
         {"--data", CLI_TEXT, &at.data, "PATH",
          "input data: texts: a table, or plain lines; images: a file or folder; series: CSV; RNA: FASTA, a sequences "
          "file, "

@@ -60,18 +60,13 @@ static void print_report(const cleat_train_report *report) {
         printf("report of this run: cleat report %s\n", folder);
 }
 
-/* The folder that has the checkpoint to continue from; NULL: none, or the run's folder is not known. */
-static const char *run_to_continue(const cleat_profile *profile, const cleat_train_options *options) {
-    if (options->resume_from) return options->resume_from;
-    if (!options->resume) return NULL;
-    return options->out ? options->out : *profile->run.out ? profile->run.out : NULL;
-}
-
 static cleat_status open_profile(const char *path, const cli_list *assignments, const char *device,
                                  const cleat_train_options *options, cleat_profile **profile, cleat_error *error) {
     cleat_status status = cli_profile_as_given(path, assignments, device, profile, error);
     if (status) return status;
-    const char *run = run_to_continue(*profile, options);
+    /* The folder that has the checkpoint to continue from; NULL: none, or it is not known. */
+    const char *own = options->out ? options->out : *(*profile)->run.out ? (*profile)->run.out : NULL;
+    const char *run = options->resume_from ? options->resume_from : options->resume ? own : NULL;
     return run ? cleat_profile_apply_run(*profile, run, error) : cleat_profile_apply_init(*profile, error);
 }
 

@@ -95,18 +95,14 @@ static void set_environment(launch_ranks *ranks) {
     setenv("HWLOC_COMPONENTS", "-opencl,-rsmi,-nvml,-gl", 0);
 }
 
-static void clear_environment(void) {
-    unsetenv(LAUNCH_GUARD_VARIABLE);
-    unsetenv(LAUNCH_SELECTORS_VARIABLE);
-}
-
 static cleat_status start(const supervisor *s, bool again, launch_job *job, cleat_error *error) {
     launch_words program = {.count = 0}, command = {.count = 0};
     write_words(s, again, &program);
     set_environment(s->request->ranks);
     launch_command(&s->mpi, s->request->ranks, &program, &command);
     cleat_status status = launch_run(&command, launch_count(s->request->ranks), job, error);
-    clear_environment();
+    unsetenv(LAUNCH_GUARD_VARIABLE);
+    unsetenv(LAUNCH_SELECTORS_VARIABLE);
     launch_words_free(&command);
     launch_words_free(&program);
     return status;
@@ -122,26 +118,16 @@ static bool was_killed(const launch_end *end) {
     return is_missing(end) || (end->ended && end->by_signal && !(end->asked && end->number == SIGTERM));
 }
 
-/* A rank that had not made a step when all were told to end. */
-static bool was_stopped(const launch_job *job, const launch_end *end) {
-    return end->asked && end->number == EXIT_INTERRUPTED && job->stops == 0;
-}
-
 /* The first exit code other than "another rank is lost", in the order of the ranks. */
 static int find_code(const launch_job *job) {
     int found = 0;
     for (size_t i = 0; i < job->count && !found; ++i) {
         const launch_end *end = &job->ends[i];
-        if (end->ended && !end->by_signal && end->number != EXIT_RANK_LOST && !was_stopped(job, end))
-            found = end->number;
+        /* It had not made a step when all were told to end. */
+        const bool was_stopped = end->asked && end->number == EXIT_INTERRUPTED && job->stops == 0;
+        if (end->ended && !end->by_signal && end->number != EXIT_RANK_LOST && !was_stopped) found = end->number;
     }
     return found;
-}
-
-static bool have_all_started(const launch_job *job) {
-    for (size_t i = 0; i < job->count; ++i)
-        if (!job->ends[i].started) return false;
-    return true;
 }
 
 /* Whether to start again: a rank was killed, hung or lost its device, and none has an error that would recur. */
@@ -159,7 +145,7 @@ static int exit_code_of(const launch_job *job) {
     for (size_t i = 0; i < job->count; ++i)
         if (!job->ends[i].ended || job->ends[i].by_signal || job->ends[i].number) {
             if (job->stops) return EXIT_INTERRUPTED;
-            return have_all_started(job) ? EXIT_RANK_LOST : EXIT_FAILURE;
+            return launch_have_all(job, false) ? EXIT_RANK_LOST : EXIT_FAILURE;
         }
     return 0;
 }
@@ -260,12 +246,6 @@ static bool choose_ranks(supervisor *s) {
     return left > 0;
 }
 
-static cleat_status prepare(supervisor *s, launch_job **job, cleat_error *error) {
-    *job = malloc(sizeof **job);
-    cleat_status status = *job ? launch_find_mpi(&s->mpi, error) : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory");
-    return status ? status : cleat_ranks_check(error);
-}
-
 /* *lost: whether ranks were lost, which are named. */
 static cleat_status start_and_explain(const supervisor *s, bool again, launch_job *job, int *code, bool *lost,
                                       cleat_error *error) {
@@ -275,7 +255,7 @@ static cleat_status start_and_explain(const supervisor *s, bool again, launch_jo
     *lost = is_loss(job);
     if (job->late)
         print_late(s, job);
-    else if (!have_all_started(job) && !job->stops)
+    else if (!launch_have_all(job, false) && !job->stops)
         fprintf(stderr, "cleat: %s ended with exit code %d before all ranks had started\n", s->mpi.program,
                 job->launcher_code);
     if (*lost) print_losses(s, job);
@@ -284,11 +264,12 @@ static cleat_status start_and_explain(const supervisor *s, bool again, launch_jo
 
 int launch_all(const launch_request *request) {
     supervisor s = {.request = request};
-    launch_job *job;
+    launch_job *job = malloc(sizeof *job);
     cleat_error error = {0};
     int code = EXIT_FAILURE;
     bool lost = true;
-    cleat_status status = prepare(&s, &job, &error);
+    cleat_status status = job ? launch_find_mpi(&s.mpi, &error) : cleat_fail(&error, CLEAT_ERR_MEMORY, "no memory");
+    if (!status) status = cleat_ranks_check(&error);
     for (bool again = false; !status; again = true) {
         status = start_and_explain(&s, again, job, &code, &lost, &error);
         if (status || !lost || !request->folder) break;

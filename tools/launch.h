@@ -171,6 +171,8 @@ typedef struct launch_job {
     bool late;         /* not all ranks started in time, and the launcher was ended */
 } launch_job;
 
+/* Whether all ranks have started, or have ended. */
+bool launch_have_all(const launch_job *job, bool ended);
 /* Runs the command line and waits for its end. Passes on SIGINT, SIGTERM and SIGHUP. */
 cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *job, cleat_error *error);
 

@@ -50,10 +50,6 @@ static cleat_status check_here(launch_ranks *ranks, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static bool computes(const cJSON *device) {
-    return cJSON_IsNull(cJSON_GetObjectItem(device, "failure"));
-}
-
 /* Number of devices of the host that compute, of those which `selector` may mean. */
 static int count_usable(const cJSON *devices, const char *selector) {
     const bool number = *selector && strspn(selector, "0123456789") == strlen(selector);
@@ -63,7 +59,7 @@ static int count_usable(const cJSON *devices, const char *selector) {
         const bool meant = number ? i == atoi(selector)
                                   : !*selector || strcmp(selector, "cpu") == 0 ||
                                         (cJSON_IsString(name) && strcasestr(name->valuestring, selector));
-        count += meant && computes(device);
+        count += meant && cJSON_IsNull(cJSON_GetObjectItem(device, "failure"));
     }
     return count;
 }

@@ -8,10 +8,9 @@
 #include <strings.h>
 
 typedef struct selection {
-    const char *devices; /* the whole list, for messages */
-    const cleat_device_facts *listed;
-    size_t count;
-    bool used[LAUNCH_RANKS]; /* listed devices that are selected already */
+    const char *devices;               /* the whole list, for messages */
+    const cleat_doctor_report *listed; /* its devices */
+    bool used[LAUNCH_RANKS];           /* listed devices that are selected already */
     launch_ranks *ranks;
     cleat_error *error;
 } selection;
@@ -20,7 +19,7 @@ static cleat_status add_device(selection *s, size_t index) {
     if (s->ranks->count == LAUNCH_RANKS)
         return cleat_fail(s->error, CLEAT_ERR_ARGUMENT, "--devices %s: more than %d devices", s->devices, LAUNCH_RANKS);
     launch_rank *rank = &s->ranks->items[s->ranks->count++];
-    *rank = (launch_rank){.facts = s->listed[index]};
+    *rank = (launch_rank){.facts = s->listed->devices[index].facts};
     snprintf(rank->selector, sizeof rank->selector, "%zu", index);
     if (index < LAUNCH_RANKS) s->used[index] = true;
     return CLEAT_OK;
@@ -29,9 +28,10 @@ static cleat_status add_device(selection *s, size_t index) {
 static cleat_status fail_word(const selection *s, const char *word, const char *why) {
     char list[1024] = "";
     size_t used = 0;
-    for (size_t i = 0; i < s->count && used < sizeof list; ++i)
-        used += (size_t)snprintf(list + used, sizeof list - used, "\n  %zu  %s (%s)", i, s->listed[i].name,
-                                 cleat_device_kind_text(s->listed[i].kind));
+    for (size_t i = 0; i < s->listed->n_devices && used < sizeof list; ++i)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "\n  %zu  %s (%s)", i, s->listed->devices[i].facts.name,
+                             cleat_device_kind_text(s->listed->devices[i].facts.kind));
     return cleat_fail(
         s->error, CLEAT_ERR_NO_DEVICE,
         "--devices %s: '%s': %s. Give numbers, parts of names, gpu, cpu, all or auto, separated by commas. "
@@ -41,29 +41,29 @@ static cleat_status fail_word(const selection *s, const char *word, const char *
 
 static size_t count_kind(const selection *s, cleat_device_kind kind) {
     size_t count = 0;
-    for (size_t i = 0; i < s->count; ++i) count += s->listed[i].kind == kind;
+    for (size_t i = 0; i < s->listed->n_devices; ++i) count += s->listed->devices[i].facts.kind == kind;
     return count;
 }
 
 static cleat_status add_all(selection *s, const char *word, bool gpus_only) {
     cleat_status status = CLEAT_OK;
     if (gpus_only && count_kind(s, CLEAT_DEVICE_GPU) == 0) return fail_word(s, word, "there is no GPU");
-    for (size_t i = 0; i < s->count && !status; ++i)
-        if (!gpus_only || s->listed[i].kind == CLEAT_DEVICE_GPU) status = add_device(s, i);
+    for (size_t i = 0; i < s->listed->n_devices && !status; ++i)
+        if (!gpus_only || s->listed->devices[i].facts.kind == CLEAT_DEVICE_GPU) status = add_device(s, i);
     return status;
 }
 
 /* Each mention of a name takes the next device that has it. A CPU may be mentioned again: its ranks share the cores. */
 static cleat_status add_matching(selection *s, const char *word) {
     const bool cpu = strcasecmp(word, "cpu") == 0;
-    size_t found = s->count, matches = 0;
-    for (size_t i = 0; i < s->count; ++i) {
-        const cleat_device_facts *facts = &s->listed[i];
+    size_t found = s->listed->n_devices, matches = 0;
+    for (size_t i = 0; i < s->listed->n_devices; ++i) {
+        const cleat_device_facts *facts = &s->listed->devices[i].facts;
         if (cpu ? facts->kind != CLEAT_DEVICE_CPU : !strcasestr(facts->name, word)) continue;
         if (!s->used[i % LAUNCH_RANKS]) return add_device(s, i);
         if (matches++ == 0 && facts->kind == CLEAT_DEVICE_CPU) found = i;
     }
-    if (found < s->count) return add_device(s, found);
+    if (found < s->listed->n_devices) return add_device(s, found);
     return fail_word(s, word,
                      matches ? "it is mentioned more often than there are such devices" : "no device has this name");
 }
@@ -73,7 +73,7 @@ static cleat_status add_word(selection *s, const char *word) {
     const unsigned long number = strtoul(word, &end, 10);
     if (!*word) return fail_word(s, word, "an empty word");
     if (strspn(word, "0123456789") == strlen(word))
-        return number < s->count ? add_device(s, number) : fail_word(s, word, "no device has this number");
+        return number < s->listed->n_devices ? add_device(s, number) : fail_word(s, word, "no device has this number");
     if (strcasecmp(word, "gpu") == 0) return add_all(s, word, true);
     if (strcasecmp(word, "all") == 0) return add_all(s, word, false);
     if (strcasecmp(word, "auto") != 0) return add_matching(s, word);
@@ -99,13 +99,12 @@ static bool next_word(const char **list, char *word, size_t size) {
     return true;
 }
 
-/* The ranks of `listed` [count], devices as cleat_device_list has them, that `devices` names. */
-static cleat_status select_devices(const char *devices, const cleat_device_facts *listed, size_t count,
-                                   launch_ranks *ranks, cleat_error *error) {
-    selection s = {.devices = devices, .listed = listed, .count = count, .ranks = ranks, .error = error};
+/* The ranks of the listed devices that `devices` names. */
+static cleat_status select_devices(const char *devices, const cleat_doctor_report *listed, launch_ranks *ranks,
+                                   cleat_error *error) {
+    selection s = {.devices = devices, .listed = listed, .ranks = ranks, .error = error};
     char text[LAUNCH_SELECTOR];
     cleat_status status = CLEAT_OK;
-    ranks->count = 0;
     while (!status && next_word(&devices, text, sizeof text)) {
         int times;
         const char *word = read_times(text, &times);
@@ -121,17 +120,12 @@ static cleat_status fail_hosts(cleat_error *error, const char *hosts, const char
                       word, why);
 }
 
-static size_t count_words(const char *list) {
-    size_t count = 1;
-    for (; *list; ++list) count += *list == ',';
-    return count;
-}
-
 /* The selector of local rank `local`: one word of `devices` for each, or one word for all. */
 static cleat_status set_selector(launch_rank *rank, const char *devices, size_t local, cleat_error *error) {
     char word[LAUNCH_SELECTOR] = "";
-    const size_t words = devices ? count_words(devices) : 0;
+    size_t words = 1;
     if (!devices) return CLEAT_OK;
+    for (const char *at = devices; *at; ++at) words += *at == ',';
     if (strcasecmp(devices, "all") == 0)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
@@ -167,16 +161,6 @@ static cleat_status add_host(const char *hosts, const char *word, const char *de
     return status;
 }
 
-/* Reads "a:2,b" with `devices` (NULL: automatic) for each host. */
-static cleat_status read_hosts(const char *hosts, const char *devices, launch_ranks *ranks, cleat_error *error) {
-    char word[LAUNCH_HOST + 16];
-    const char *list = hosts;
-    cleat_status status = CLEAT_OK;
-    ranks->count = 0;
-    while (!status && next_word(&list, word, sizeof word)) status = add_host(hosts, word, devices, ranks, error);
-    return status;
-}
-
 size_t launch_count(const launch_ranks *ranks) {
     size_t count = 0;
     for (size_t i = 0; i < ranks->count; ++i) count += !ranks->items[i].failure[0];
@@ -186,18 +170,11 @@ size_t launch_count(const launch_ranks *ranks) {
 static cleat_status find_here(const char *devices, launch_ranks *ranks, cleat_error *error) {
     const cleat_doctor_request look = {.list_only = true, .seconds = 15};
     cleat_doctor_report *report = NULL;
-    cleat_device_facts *facts = NULL;
     cleat_status status = cleat_doctor_run(&look, &report, error);
     if (!status && report->n_devices == 0)
         status = cleat_fail(error, CLEAT_ERR_NO_DEVICE,
                             "--devices %s: no usable OpenCL device was found; `cleat doctor` shows why", devices);
-    if (!status && !(facts = calloc(report->n_devices, sizeof *facts)))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
-    if (!status) {
-        for (size_t i = 0; i < report->n_devices; ++i) facts[i] = report->devices[i].facts;
-        status = select_devices(devices, facts, report->n_devices, ranks, error);
-    }
-    free(facts);
+    if (!status) status = select_devices(devices, report, ranks, error);
     cleat_doctor_free(report);
     return status;
 }
@@ -216,12 +193,12 @@ static bool find_number(const char *devices, launch_ranks *ranks) {
 cleat_status launch_find_ranks(const launch_options *options, launch_ranks **ranks, cleat_error *error) {
     const char *devices = options->devices, *hosts = options->hosts;
     launch_ranks *found = calloc(1, sizeof *found);
+    char word[LAUNCH_HOST + 16];
     cleat_status status = CLEAT_OK;
     if (!found) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of devices");
-    if (hosts)
-        status = read_hosts(hosts, devices, found, error);
-    else if (!find_number(devices, found))
-        status = find_here(devices, found, error);
+    for (const char *list = hosts; !status && next_word(&list, word, sizeof word);) /* "a:2,b" */
+        status = add_host(hosts, word, devices, found, error);
+    if (!hosts && !find_number(devices, found)) status = find_here(devices, found, error);
     if (!status)
         *ranks = found;
     else

@@ -59,11 +59,6 @@ static void write_text(void *user, const char *text, size_t size) {
     fflush(stderr);
 }
 
-/* If a rank was stopped in order, has used up its time or ends well, the others do the same. */
-static bool is_failure(const launch_end *end) {
-    return end->by_signal || (end->number != 0 && end->number != EXIT_TIME && end->number != EXIT_INTERRUPTED);
-}
-
 static void collect_report(void *user, const launch_report *report) {
     runner *r = user;
     if ((size_t)report->rank >= r->job->count) return;
@@ -76,14 +71,15 @@ static void collect_report(void *user, const launch_report *report) {
     end->by_signal = report->event == LAUNCH_KILLED;
     end->number = report->number;
     end->asked = r->asked > 0;
-    if (!is_failure(end)) return;
+    /* A rank that was stopped in order, that has used up its time or that ends well leaves the others to do the same. */
+    if (!end->by_signal && (end->number == 0 || end->number == EXIT_TIME || end->number == EXIT_INTERRUPTED)) return;
     if (!(r->failed > 0)) r->failed = cleat_seconds();
     if (end->by_signal || end->number == EXIT_RANK_LOST) r->job->lost = true;
 }
 
-static bool have_all(const runner *r, bool ended) {
-    for (size_t i = 0; i < r->job->count; ++i)
-        if (ended ? !r->job->ends[i].ended : !r->job->ends[i].started) return false;
+bool launch_have_all(const launch_job *job, bool ended) {
+    for (size_t i = 0; i < job->count; ++i)
+        if (ended ? !job->ends[i].ended : !job->ends[i].started) return false;
     return true;
 }
 
@@ -91,9 +87,10 @@ static bool have_all(const runner *r, bool ended) {
  * second ends the job. */
 static void pass_stops(runner *r, double now) {
     r->job->stops = stops;
-    if (stops > r->stops_sent && !have_all(r, false) && now < r->started + seconds_to_start && stops < 2) return;
+    if (stops > r->stops_sent && !launch_have_all(r->job, false) && now < r->started + seconds_to_start && stops < 2)
+        return;
     if (stops == r->stops_sent) return;
-    if (r->stops_sent == 0 && have_all(r, false)) {
+    if (r->stops_sent == 0 && launch_have_all(r->job, false)) {
         kill(r->launcher, r->failed > 0 ? SIGUSR1 : SIGUSR2);
         r->stops_sent = 1;
     } else {
@@ -105,7 +102,7 @@ static void pass_stops(runner *r, double now) {
 /* A host that cannot be reached keeps the launcher waiting for ever. */
 static void limit_start(runner *r, double now) {
     const double limit = r->started + cleat_ranks_start_seconds();
-    if (have_all(r, false) || r->failed > 0 || now < limit) return;
+    if (launch_have_all(r->job, false) || r->failed > 0 || now < limit) return;
     if (!r->job->late) kill(r->launcher, SIGTERM);
     if (now > limit + seconds_to_leave) kill(r->launcher, SIGKILL);
     r->job->late = true;
@@ -113,7 +110,7 @@ static void limit_start(runner *r, double now) {
 
 /* SIGUSR1 informs a guard that a rank is lost; SIGUSR2 releases it once its own rank has ended. */
 static void steer(runner *r, double now) {
-    const bool all_ended = have_all(r, true), all_started = have_all(r, false);
+    const bool all_ended = launch_have_all(r->job, true), all_started = launch_have_all(r->job, false);
     const bool is_late = r->failed > 0 && now > r->failed + seconds_after_failure;
     if ((r->job->lost || is_late) && all_started && !all_ended && !(r->asked > 0)) {
         kill(r->launcher, SIGUSR1);
@@ -215,7 +212,7 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
     launch_output_end(&r.output);
     close(r.in);
     wait_for_ranks(job);
-    if (job->launcher_code == 127 && !have_all(&r, false))
+    if (job->launcher_code == 127 && !launch_have_all(job, false))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s cannot be run", command->items[0]);
     return CLEAT_OK;
 }

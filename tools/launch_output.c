@@ -52,22 +52,13 @@ static void add_to_mark(launch_output *output, char c) {
     if (read_report(output->mark, &report)) output->report(output->user, &report);
 }
 
-static bool begins(const char *text, size_t size, const char *with) {
-    const size_t length = strlen(with);
-    return strncmp(text, with, size < length ? size : length) == 0;
-}
-
-/* Whether the line so far may become one that is dropped, or the frame of a box. */
+/* Whether the line is dropped, or may become a dropped one, or the frame of a box. */
 static bool may_be_dropped(const char *line, size_t size) {
-    for (size_t i = 0; i < sizeof dropped_lines / sizeof *dropped_lines; ++i)
-        if (begins(line, size, dropped_lines[i])) return true;
+    for (size_t i = 0; i < sizeof dropped_lines / sizeof *dropped_lines; ++i) {
+        const size_t length = strlen(dropped_lines[i]);
+        if (strncmp(line, dropped_lines[i], size < length ? size : length) == 0) return true;
+    }
     return strspn(line, "-") == size;
-}
-
-static bool is_dropped(const char *line) {
-    for (size_t i = 0; i < sizeof dropped_lines / sizeof *dropped_lines; ++i)
-        if (strncmp(line, dropped_lines[i], strlen(dropped_lines[i])) == 0) return true;
-    return false;
 }
 
 static bool is_dashes(const char *line) {
@@ -105,7 +96,7 @@ static void add_to_line(launch_output *output, char c) {
     output->held[output->used] = 0;
     if (c == '\n' && is_dashes(output->held))
         output->in_box = true;
-    else if (c == '\n' && is_dropped(output->held))
+    else if (c == '\n' && may_be_dropped(output->held, output->used))
         output->used = 0;
     else if (c == '\n' || !may_be_dropped(output->held, output->used) || output->used + 2 > LAUNCH_HELD)
         pass_held(output);

@@ -61,11 +61,6 @@ static const cli_command *find_command(const char *name) {
     return NULL;
 }
 
-static int run_command(int argc, char **argv) {
-    const cli_command *command = find_command(argv[0]);
-    return command ? command->run(command, argc - 1, argv + 1) : EXIT_USAGE;
-}
-
 /* `cleat help`, `cleat help COMMAND`; `help` is not in the table of commands. */
 static int run_help(int argc, char **argv) {
     if (argc && (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0)) argc = 0;
@@ -93,7 +88,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         return help ? 0 : EXIT_USAGE;
     }
     if (strcmp(argv[at], "help") == 0) return run_help(argc - at - 1, argv + at + 1);
-    return run_command(argc - at, argv + at);
+    const cli_command *chosen = find_command(argv[at]);
+    return chosen ? chosen->run(chosen, argc - at - 1, argv + at + 1) : EXIT_USAGE;
 }
 
 const cli_command cli_program = {"", "[--log LEVEL | --quiet] COMMAND ...", "trains neural networks on any OpenCL card",

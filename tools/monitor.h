@@ -1,5 +1,4 @@
-/* Interface between the files of `cleat monitor`: the state of a run (monitor_state.c) and its text
- * (monitor_print.c). cmd_monitor.c has the command line and the terminal. */
+/* The state of a run and its text (monitor_print.c), for `cleat monitor` (cmd_monitor.c). */
 #ifndef CLEAT_TOOLS_MONITOR_H
 #define CLEAT_TOOLS_MONITOR_H
 
@@ -20,19 +19,6 @@ typedef struct monitor_state {
 /* Reads the folder; monitor_close frees *state, also a zeroed one. */
 cleat_status monitor_open(const char *folder, monitor_state *state, cleat_error *error);
 void monitor_close(monitor_state *state);
-
-/* The value of a figure in the last sample, or in one of the few before it if it is null there; NaN: unknown. */
-double monitor_latest(const monitor_state *state, const char *name);
-/* Its mean over the time of the last process. */
-double monitor_mean(const monitor_state *state, const char *name);
-/* A number of an object of the start record: "schedule", "total_steps"; NaN: unknown. */
-double monitor_start_number(const monitor_state *state, const char *object, const char *name);
-/* The last optimizer step that is known; NaN: none. */
-double monitor_step(const monitor_state *state);
-/* Seconds until the end of the run at the speed since its first step; NaN: unknown, or it has ended. */
-double monitor_seconds_left(const monitor_state *state);
-/* "running", "ok", "interrupted", "killed", ... */
-const char *monitor_status(const monitor_state *state);
 
 typedef struct monitor_style {
     int width; /* columns */

@@ -1,4 +1,5 @@
-/* The text of `cleat monitor`: rows of a label and short items, which flow into the width of the terminal. */
+/* What `cleat monitor` shows: the state of a run, and its text: rows of a label and short items, which flow into the
+ * width of the terminal. */
 #include "monitor.h"
 
 #include <math.h>
@@ -10,6 +11,110 @@
 enum { LABEL = 10, ITEM = 512, MIN_WIDTH = 24, EVENTS = 6 };
 
 typedef enum tint { PLAIN, BOLD, DIM, GREEN, YELLOW, RED } tint;
+
+/* --- the state: the last process of a run's history --------------------------------------------------------------- */
+
+/* The samples of the last process begin with its start record. */
+static size_t find_first_sample(const monitor_state *state) {
+    const double *times = cleat_history_values(state->samples, "time"), start = cleat_json_number(state->start, "time");
+    size_t first = 0;
+    while (times && first < state->samples->rows && times[first] < start) ++first;
+    return first;
+}
+
+cleat_status monitor_open(const char *folder, monitor_state *state, cleat_error *error) {
+    *state = (monitor_state){.history = NULL};
+    cleat_status status = cleat_history_read(folder, &state->history, error);
+    if (status) return status;
+    state->samples = cleat_history_find(state->history, "sample");
+    state->train = cleat_history_find(state->history, "train");
+    state->eval = cleat_history_find(state->history, "eval");
+    state->start = cJSON_Parse(state->history->last_start); /* NULL for NULL */
+    state->end = cJSON_Parse(state->history->last_end);
+    state->first_sample = find_first_sample(state);
+    state->phase = state->start || state->end ? state->history->phase : CLEAT_HISTORY_UNKNOWN;
+    return CLEAT_OK;
+}
+
+void monitor_close(monitor_state *state) {
+    cJSON_Delete(state->start);
+    cJSON_Delete(state->end);
+    cleat_history_free(state->history);
+    *state = (monitor_state){.history = NULL};
+}
+
+/* The value of a figure in the last sample, or in one of the few before it if it is null there; NaN: unknown. */
+static double latest(const monitor_state *state, const char *name) {
+    enum { PATIENCE = 5 }; /* a sample in which no step was completed has no speed */
+    const double *values = cleat_history_values(state->samples, name);
+    if (!values) return NAN;
+    for (size_t i = state->samples->rows, tried = 0; i-- > state->first_sample && tried < PATIENCE; ++tried)
+        if (isfinite(values[i])) return values[i];
+    return NAN;
+}
+
+/* Its mean over the time of the last process. */
+static double mean(const monitor_state *state, const char *name) {
+    const double *values = cleat_history_values(state->samples, name);
+    const double *times = cleat_history_values(state->samples, "time");
+    double sum = 0, all = 0, before = cleat_json_number(state->start, "time");
+    if (!values || !times) return NAN;
+    for (size_t i = state->first_sample; i < state->samples->rows; ++i) {
+        const double seconds = times[i] - before;
+        before = times[i];
+        if (!isfinite(values[i]) || !(seconds > 0)) continue;
+        sum += values[i] * seconds;
+        all += seconds;
+    }
+    return all > 0 ? sum / all : NAN;
+}
+
+/* A number of an object of the start record: "schedule", "total_steps"; NaN: unknown. */
+static double start_number(const monitor_state *state, const char *object, const char *name) {
+    return cleat_json_number(cleat_json_member(state->start, object), name);
+}
+
+static double last_row(const cleat_history_table *table, const char *name) {
+    const double *values = cleat_history_values(table, name);
+    return values && table->rows ? values[table->rows - 1] : NAN;
+}
+
+/* The last optimizer step that is known; NaN: none. */
+static double last_step(const monitor_state *state) {
+    if (state->end) return cleat_json_number(state->end, "step");
+    const double sampled = last_row(state->samples, "step"), logged = last_row(state->train, "step");
+    return fmax(sampled, logged); /* of two, the one that is a number */
+}
+
+/* Seconds until the end of the run at the speed since its first step; NaN: unknown, or it has ended. */
+static double seconds_left(const monitor_state *state) {
+    const double *times = cleat_history_values(state->samples, "time");
+    const double *steps = cleat_history_values(state->samples, "step");
+    const double before = cleat_json_number(state->start, "step"),
+                 total = start_number(state, "schedule", "total_steps");
+    if (state->phase != CLEAT_HISTORY_RUNNING || !times || !steps) return NAN;
+    const size_t last = state->samples->rows - 1;
+    size_t first = state->first_sample;
+    while (first < last && !(steps[first] > before)) ++first; /* without the start-up */
+    const double per_step = (times[last] - times[first]) / (steps[last] - steps[first]);
+    return isfinite(per_step) ? fmax(0, (total - steps[last]) * per_step) : NAN;
+}
+
+/* "running", "ok", "interrupted", "killed", ... */
+static const char *status_text(const monitor_state *state) {
+    const char *status = cleat_json_text(state->end, "status");
+    switch (state->phase) {
+    case CLEAT_HISTORY_RUNNING:
+        return "running";
+    case CLEAT_HISTORY_ENDED:
+        return status ? status : "ended";
+    case CLEAT_HISTORY_KILLED:
+        return "killed";
+    case CLEAT_HISTORY_UNKNOWN:
+        break;
+    }
+    return "not monitored";
+}
 
 /* --- a sheet of rows ------------------------------------------------------------------------------------------ */
 
@@ -99,6 +204,12 @@ static void wrap(sheet *s, int indent, tint color, const char *text) {
     }
 }
 
+static void text_row(sheet *s, const char *label, const char *text) {
+    begin_row(s, label);
+    wrap(s, LABEL, PLAIN, text);
+    end_row(s);
+}
+
 /* --- parts of the text ---------------------------------------------------------------------------------------- */
 
 static const char *text_of(const cJSON *object, const char *name) {
@@ -113,35 +224,28 @@ static const char *bytes_text(double bytes, char text[CLEAT_BYTES_TEXT]) {
 
 /* While a run trains, what it does now; afterwards, its mean. */
 static double rate(const monitor_state *state, const char *name) {
-    return state->phase == CLEAT_HISTORY_RUNNING ? monitor_latest(state, name) : monitor_mean(state, name);
+    return state->phase == CLEAT_HISTORY_RUNNING ? latest(state, name) : mean(state, name);
 }
 
 static void print_run(sheet *s, const monitor_state *state) {
-    const char *status = monitor_status(state), *message = text_of(state->end, "text");
+    const char *status = status_text(state), *message = text_of(state->end, "text");
     const bool good = state->phase == CLEAT_HISTORY_RUNNING || strcmp(status, "ok") == 0;
     begin_row(s, "run");
     item(s, BOLD, "%s", state->history->name);
     item(s, good ? GREEN : state->phase == CLEAT_HISTORY_KILLED ? RED : YELLOW, "%s", status);
     end_row(s);
-    if (state->phase == CLEAT_HISTORY_KILLED) {
-        begin_row(s, "");
-        wrap(s, LABEL, PLAIN, "no end record, and no process trains in the folder: continue with --resume");
-        end_row(s);
-    } else if (*message) {
-        begin_row(s, "");
-        wrap(s, LABEL, PLAIN, message);
-        end_row(s);
-    }
+    if (state->phase == CLEAT_HISTORY_KILLED)
+        text_row(s, "", "no end record, and no process trains in the folder: continue with --resume");
+    else if (*message)
+        text_row(s, "", message);
     if (!state->start) return;
     const cJSON *model = cleat_json_member(state->start, "model");
     begin_row(s, "model");
     item(s, PLAIN, "%s", text_of(model, "family"));
-    item(s, PLAIN, "%.0f parameters", monitor_start_number(state, "model", "parameters"));
+    item(s, PLAIN, "%.0f parameters", start_number(state, "model", "parameters"));
     item(s, PLAIN, "%s", text_of(model, "precision"));
     end_row(s);
-    begin_row(s, "device");
-    wrap(s, LABEL, PLAIN, text_of(cleat_json_member(state->start, "device"), "name"));
-    end_row(s);
+    text_row(s, "device", text_of(cleat_json_member(state->start, "device"), "name"));
 }
 
 static void print_bar(sheet *s, double share) {
@@ -156,15 +260,15 @@ static void print_bar(sheet *s, double share) {
 
 static void print_progress(sheet *s, const monitor_state *state) {
     char left[CLI_SHORT];
-    const double step = monitor_step(state), total = monitor_start_number(state, "schedule", "total_steps");
-    const double per_epoch = monitor_start_number(state, "schedule", "steps_per_epoch");
-    const double seconds = monitor_seconds_left(state);
+    const double step = last_step(state), total = start_number(state, "schedule", "total_steps");
+    const double per_epoch = start_number(state, "schedule", "steps_per_epoch");
+    const double seconds = seconds_left(state);
     if (isnan(step)) return;
     begin_row(s, "progress");
     if (total > 0) {
         print_bar(s, fmin(1, step / total));
         item(s, PLAIN, "step %.0f of %.0f", step, total);
-        item(s, PLAIN, "epoch %.2f of %.0f", step / per_epoch, monitor_start_number(state, "schedule", "epochs"));
+        item(s, PLAIN, "epoch %.2f of %.0f", step / per_epoch, start_number(state, "schedule", "epochs"));
     } else {
         item(s, PLAIN, "step %.0f", step);
     }
@@ -244,7 +348,7 @@ static void print_evaluation(sheet *s, const monitor_state *state) {
 
 static void print_speed(sheet *s, const monitor_state *state) {
     const double speed = rate(state, "steps_per_second"), step = 1 / speed; /* a mean of speeds, not of times */
-    const double expected = monitor_start_number(state, "forecast", "step_seconds");
+    const double expected = start_number(state, "forecast", "step_seconds");
     const double roofline = rate(state, "roofline_share");
     char text[CLI_SHORT];
     if (isnan(step)) return;
@@ -279,7 +383,7 @@ static void print_dry(sheet *s, const monitor_state *state) {
         if (share >= 0.0005) item(s, PLAIN, "%s %.1f %%", causes[i].text, 100 * share);
     }
     end_row(s);
-    const double workers = monitor_latest(state, "workers"), fill = rate(state, "loader_fill_seconds");
+    const double workers = latest(state, "workers"), fill = rate(state, "loader_fill_seconds");
     if (isnan(workers)) return;
     begin_row(s, "loader");
     item(s, PLAIN, "%.0f thread%s", workers, workers == 1 ? "" : "s");
@@ -290,9 +394,8 @@ static void print_dry(sheet *s, const monitor_state *state) {
 
 static void print_memory(sheet *s, const monitor_state *state) {
     char text[CLEAT_BYTES_TEXT], whole[CLEAT_BYTES_TEXT];
-    const double planned = monitor_latest(state, "memory_planned"),
-                 allocated = monitor_latest(state, "memory_allocated");
-    const double used = monitor_latest(state, "memory_device"), all = monitor_latest(state, "memory_device_total");
+    const double planned = latest(state, "memory_planned"), allocated = latest(state, "memory_allocated");
+    const double used = latest(state, "memory_device"), all = latest(state, "memory_device_total");
     if (isnan(planned)) return;
     begin_row(s, "memory");
     item(s, PLAIN, "%s planned", bytes_text(planned, text));
@@ -304,8 +407,8 @@ static void print_memory(sheet *s, const monitor_state *state) {
 
 static void print_throttling(sheet *s, const monitor_state *state) {
     enum { THERMAL = 1, POWER = 2 };
-    const double reason = monitor_latest(state, "throttle_reason");
-    if (!(monitor_latest(state, "throttled") > 0)) return;
+    const double reason = latest(state, "throttle_reason");
+    if (!(latest(state, "throttled") > 0)) return;
     const int bits = isfinite(reason) ? (int)reason : 0;
     item(s, YELLOW, "throttled%s%s", bits & THERMAL ? ": temperature" : "", bits & POWER ? ": power limit" : "");
 }
@@ -320,11 +423,11 @@ static void print_load(sheet *s, const monitor_state *state) {
                  {"power", "%.0f W", 1},
                  {"energy", "%.3g Wh", 1.0 / 3600},
                  {"clock", "%.0f MHz", 1}};
-    const double temperature = monitor_latest(state, "temperature");
+    const double temperature = latest(state, "temperature");
     bool any = false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; ++i) {
         char text[64];
-        const double value = monitor_latest(state, parts[i].name);
+        const double value = latest(state, parts[i].name);
         if (isnan(value)) continue;
         if (!any) begin_row(s, "load");
         any = true;
@@ -339,8 +442,8 @@ static void print_load(sheet *s, const monitor_state *state) {
 
 static void print_host(sheet *s, const monitor_state *state) {
     char text[CLEAT_BYTES_TEXT];
-    const double cpus = rate(state, "host_cpu"), allowed = monitor_start_number(state, "cpus", "allowed");
-    const double memory = monitor_latest(state, "host_memory"), free = monitor_latest(state, "host_memory_available");
+    const double cpus = rate(state, "host_cpu"), allowed = start_number(state, "cpus", "allowed");
+    const double memory = latest(state, "host_memory"), free = latest(state, "host_memory_available");
     const double throttled = rate(state, "cpu_quota_throttled");
     if (isnan(cpus)) return;
     begin_row(s, "host");
@@ -403,21 +506,17 @@ void monitor_print(FILE *out, const monitor_state *state, const monitor_style *s
     print_load(&s, state);
     print_host(&s, state);
     print_events(&s, state);
-    if (!state->start) {
-        begin_row(&s, "");
-        wrap(&s, LABEL, PLAIN,
-             "no system.jsonl with a start record: the run has run.monitor = none, or has not started");
-        end_row(&s);
-    }
+    if (!state->start)
+        text_row(&s, "", "no system.jsonl with a start record: the run has run.monitor = none, or has not started");
 }
 
 void monitor_print_line(FILE *out, const monitor_state *state) {
     char text[CLI_SHORT];
     const double *losses = cleat_history_values(state->train, "loss");
-    const double step = monitor_step(state), total = monitor_start_number(state, "schedule", "total_steps");
-    const double left = monitor_seconds_left(state), seconds = monitor_latest(state, "step_seconds");
-    const double roofline = monitor_latest(state, "roofline_share"), dry = monitor_latest(state, "dry_share");
-    fprintf(out, "%s", monitor_status(state));
+    const double step = last_step(state), total = start_number(state, "schedule", "total_steps");
+    const double left = seconds_left(state), seconds = latest(state, "step_seconds");
+    const double roofline = latest(state, "roofline_share"), dry = latest(state, "dry_share");
+    fprintf(out, "%s", status_text(state));
     if (isfinite(step)) fprintf(out, "  step %.0f", step);
     if (isfinite(step) && isfinite(total)) fprintf(out, "/%.0f", total);
     if (losses && state->train->rows) fprintf(out, "  loss %.4g", losses[state->train->rows - 1]);

@@ -1,5 +1,6 @@
 /* Interface between the files of `cleat plan`: a profile planned for cards (cmd_plan.c), its learning rate as
- * a table (plan_rate.c), and output as text and JSON (plan_print.c, plan_json.c). */
+ * a table (plan_rate.c), output as text and JSON (plan_print.c, plan_json.c), plans of several devices
+ * (plan_devices.c). */
 #ifndef CLEAT_TOOLS_PLAN_H
 #define CLEAT_TOOLS_PLAN_H
 
@@ -65,5 +66,18 @@ void plan_print_table(const plan_result *plan); /* one row per card */
 void plan_print_json(const plan_result *plan, bool array);
 /* A number; null if it is the one that marks it as unknown (0 or -1), or is not finite. */
 cleat_json_value plan_known(const char *name, double value, double unknown);
+
+/* --- several devices (plan_devices.c) ----------------------------------------------------------------------------- */
+
+typedef struct plan_devices_request {
+    const char *path;    /* of the profile */
+    const char *devices; /* "2*t4,rx6600xt" */
+    const char *network; /* "10Gb,30us"; NULL: not given */
+    const char *price;   /* "t4=0,rx6600xt=0.1", in any currency and hour; NULL: not given */
+    bool json;
+} plan_devices_request;
+
+/* Plans and prints; returns the exit code. `command` is for messages about the command line. */
+int plan_devices_run(const cli_command *command, const plan_devices_request *request, const cleat_profile *profile);
 
 #endif

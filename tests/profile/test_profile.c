@@ -142,7 +142,7 @@ static void every_key_keeps_its_bounds(void **state) {
 
 static void the_schema_is_sound(void **state) {
     (void)state;
-    assert_true(cleat_schema_size(all_keys()) > 50);
+    assert_true(cleat_keys_count(all_keys()->keys) > 50);
     for (const cleat_key *key = all_keys()->keys; key->name; ++key) {
         /* no name occurs twice */
         assert_ptr_equal(cleat_schema_find(all_keys(), key->section, key->name), key);

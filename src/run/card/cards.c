@@ -68,14 +68,9 @@ static cleat_status unknown_card(const char *name, cleat_error *error) {
     return CLEAT_ERR_NOT_FOUND;
 }
 
-static bool ends_in(const char *text, const char *end) {
-    size_t length = strlen(text), part = strlen(end);
-    return length > part && strcmp(text + length - part, end) == 0;
-}
-
 cleat_status cleat_card_open(const char *name, cleat_card *card, cleat_error *error) {
     if (!name || !card) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cleat_card_open requires a name and a card");
-    if (ends_in(name, ending)) return read_file(name, card, error);
+    if (strcmp(cleat_name_ending(name), ending) == 0) return read_file(name, card, error);
     for (const cleat_embedded_file *file = cleat_embedded_cards; file->name; ++file)
         if (strcasecmp(file->name, name) == 0) return read_embedded(file, card, error);
     return unknown_card(name, error);
@@ -108,12 +103,6 @@ bool cleat_name_matches(const char *match, const char *device) {
     }
 }
 
-/* Difference of two sizes relative to the larger one. */
-static double distance(int64_t a, int64_t b) {
-    double larger = (double)(a > b ? a : b);
-    return larger > 0 ? fabs((double)a - (double)b) / larger : 0;
-}
-
 bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
     double nearest = 0;
     bool found = false;
@@ -123,7 +112,8 @@ bool cleat_card_match(const cleat_device_facts *facts, cleat_card *card) {
         if (known.facts.vendor != facts->vendor || known.facts.kind != facts->kind) continue;
         if (!cleat_name_matches(known.match, facts->name)) continue;
         /* The size of memory that is shared with the host is the host's and does not identify the card. */
-        double apart = known.facts.unified_memory ? 0 : distance(known.facts.memory_total, facts->memory_total);
+        const double a = (double)known.facts.memory_total, b = (double)facts->memory_total;
+        const double apart = known.facts.unified_memory || !(fmax(a, b) > 0) ? 0 : fabs(a - b) / fmax(a, b);
         if (found ? apart >= nearest : apart > memory_tolerance) continue;
         nearest = apart;
         *card = known;

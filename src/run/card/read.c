@@ -55,14 +55,10 @@ static cleat_status check_measured(const cleat_card_file *file, const cleat_reco
 
 /* --- the card --------------------------------------------------------------------------------------------------- */
 
-/* Intel's architectures from Gen9 to Xe-HPG, that is, all consumer cards and laptops: a register of 32 bytes
- * holds one float for each of 8 work-items. (Data centre cards: 16.) */
-static int32_t sub_group_of(cleat_vendor vendor) {
-    enum { INTEL_SUB_GROUP = 8 };
-    return vendor == CLEAT_VENDOR_INTEL ? INTEL_SUB_GROUP : 0;
-}
-
 static void set_facts(const cleat_card_file *file, const char *name, cleat_device_facts *facts) {
+    /* Intel's architectures from Gen9 to Xe-HPG, that is, all consumer cards and laptops: a register of 32 bytes
+     * holds one float for each of 8 work-items. (Data centre cards: 16.) */
+    enum { INTEL_SUB_GROUP = 8 };
     const cleat_card_vendor *vendor = &cleat_card_vendors[file->card.vendor];
     *facts = (cleat_device_facts){
         .kind = cleat_card_kinds[file->card.kind],
@@ -74,7 +70,7 @@ static void set_facts(const cleat_card_file *file, const char *name, cleat_devic
         .local_memory = file->card.local_memory,
         .max_work_group = (int32_t)file->card.max_work_group,
         .compute_units = (int32_t)file->card.compute_units,
-        .sub_group = sub_group_of(vendor->vendor),
+        .sub_group = vendor->vendor == CLEAT_VENDOR_INTEL ? INTEL_SUB_GROUP : 0,
         .unified_memory = file->card.unified_memory,
         .half_extension = file->card.half_extension,
         .double_extension = file->card.double_extension,

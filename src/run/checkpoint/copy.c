@@ -22,13 +22,6 @@ static cleat_status copy_folder(const cleat_checkpoint *checkpoint, const char *
     return status;
 }
 
-/* The name of the folder, or its original name if it was renamed. */
-static void name_of(const cleat_checkpoint *checkpoint, cleat_checkpoint_name *name) {
-    const char *slash = strrchr(checkpoint->folder, '/');
-    if (!cleat_checkpoint_name_parse(slash ? slash + 1 : checkpoint->folder, name))
-        cleat_checkpoint_name_make(checkpoint->state.epoch, checkpoint->state.step, 0, name);
-}
-
 void cleat_checkpoint_run(const cleat_checkpoint *checkpoint, char run[CLEAT_CHECKPOINT_PATH]) {
     snprintf(run, CLEAT_CHECKPOINT_PATH, "%s", checkpoint->folder);
     char *slash = strrchr(run, '/');
@@ -72,7 +65,9 @@ static cleat_status copy_best(const cleat_checkpoint *checkpoint, const cleat_ch
 
 cleat_status cleat_checkpoint_copy(const cleat_checkpoint *checkpoint, const char *run, cleat_error *error) {
     cleat_checkpoint_name name;
-    name_of(checkpoint, &name);
+    const char *slash = strrchr(checkpoint->folder, '/');
+    if (!cleat_checkpoint_name_parse(slash ? slash + 1 : checkpoint->folder, &name)) /* it was renamed */
+        cleat_checkpoint_name_make(checkpoint->state.epoch, checkpoint->state.step, 0, &name);
     cleat_checkpoint_remove_leftovers(run);
     cleat_status status = copy_best(checkpoint, &name, run, error);
     if (!status) status = copy_folder(checkpoint, run, name.text, error);

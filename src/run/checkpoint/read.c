@@ -163,23 +163,24 @@ static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], c
     return cleat_checkpoint_pointer(slash ? run : ".", pointer, name) && (slash || snprintf(run, 2, "."));
 }
 
-/* Opens the checkpoint that `path` names, unless it is a run folder: then `is_run` is set. */
-static cleat_status open_unless_run(const char *path, bool training, bool *is_run, cleat_checkpoint **checkpoint,
+/* Finds the folder of the checkpoint that `path` names, unless it is a run folder: then `is_run` is set. */
+static cleat_status find_unless_run(const char *path, bool *is_run, char folder[CLEAT_CHECKPOINT_PATH],
                                     cleat_error *error) {
     char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     *is_run = false;
-    if (names_a_pointer(path, run, &name)) return open_named(run, name.text, training, checkpoint, error);
-    cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, run, error);
+    if (names_a_pointer(path, run, &name)) return cleat_checkpoint_path(run, name.text, folder, error);
+    cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, folder, error);
     if (status) return status;
-    if (cleat_file_exists(run)) return open_folder(path, training, checkpoint, error);
-    if (!cleat_folder_exists(path))
+    if (!cleat_file_exists(folder) && !cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
-    *is_run = true;
+    *is_run = !cleat_file_exists(folder);
+    snprintf(folder, CLEAT_CHECKPOINT_PATH, "%s", path);
     return CLEAT_OK;
 }
 
 cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **checkpoint, cleat_error *error) {
+    char folder[CLEAT_CHECKPOINT_PATH];
     char trimmed[CLEAT_CHECKPOINT_PATH]; /* without slashes at the end: the run is found by the last one */
     bool is_run;
     size_t size = strlen(path);
@@ -187,8 +188,8 @@ cleat_status cleat_checkpoint_open_source(const char *path, cleat_checkpoint **c
     if (size >= sizeof trimmed) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", path);
     snprintf(trimmed, sizeof trimmed, "%.*s", (int)size, path);
     cleat_checkpoint *opened = NULL;
-    cleat_status status = open_unless_run(trimmed, true, &is_run, &opened, error);
-    if (!status && is_run) status = cleat_checkpoint_open_last(trimmed, &opened, error);
+    cleat_status status = find_unless_run(trimmed, &is_run, folder, error);
+    if (!status) status = is_run ? open_last(trimmed, true, &opened, error) : open_folder(folder, true, &opened, error);
     if (!status && strcmp(opened->folder, trimmed) != 0) status = cleat_refuse_link(opened->folder, error);
     if (!status)
         *checkpoint = opened;
@@ -201,8 +202,10 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
     cleat_checkpoint_name name;
     cleat_error why = {0};
     bool is_run;
-    cleat_status status = open_unless_run(path, false, &is_run, checkpoint, error);
-    if (status || !is_run) return status;
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_status status = find_unless_run(path, &is_run, folder, error);
+    if (status) return status;
+    if (!is_run) return open_folder(folder, false, checkpoint, error);
     if (!cleat_checkpoint_pointer(path, "best", &name)) return open_last(path, false, checkpoint, error);
     status = open_named(path, name.text, false, checkpoint, &why);
     if (!status) return status;
@@ -215,18 +218,11 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 /* --- its profile ---------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
-    char run[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name, *names;
     size_t count = 0;
-    if (names_a_pointer(path, run, &name)) return cleat_checkpoint_path(run, name.text, folder, error);
-    cleat_status status = cleat_checkpoint_path(path, CLEAT_STATE_FILE, folder, error);
-    if (status) return status;
-    if (cleat_file_exists(folder)) {
-        snprintf(folder, CLEAT_CHECKPOINT_PATH, "%s", path);
-        return CLEAT_OK;
-    }
-    if (!cleat_folder_exists(path))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such checkpoint or run folder", path);
+    bool is_run;
+    cleat_status status = find_unless_run(path, &is_run, folder, error);
+    if (status || !is_run) return status;
     if (cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name))
         return cleat_checkpoint_path(path, name.text, folder, error);
     status = cleat_checkpoint_list(path, &names, &count, error);

@@ -33,12 +33,8 @@ cleat_status cleat_lengths_choose(const cleat_profile *profile, int64_t fixed, c
     return CLEAT_OK;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 int64_t cleat_bucket_split(int64_t global_batch_size, int64_t most) {
-    return ceil_div(global_batch_size, ceil_div(global_batch_size, most));
+    return cleat_ceil_div(global_batch_size, cleat_ceil_div(global_batch_size, most));
 }
 
 void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effective, cleat_bucket *buckets) {
@@ -52,14 +48,14 @@ void cleat_lengths_global_batches(const cleat_lengths *lengths, int64_t effectiv
 
 int64_t cleat_lengths_steps(const cleat_lengths *lengths, int64_t effective) {
     int64_t steps = 0;
-    for (size_t i = 0; i < lengths->count; ++i) steps += ceil_div(lengths->samples[i], effective);
+    for (size_t i = 0; i < lengths->count; ++i) steps += cleat_ceil_div(lengths->samples[i], effective);
     return steps;
 }
 
 int64_t cleat_bucket_micro_batches(const cleat_bucket *bucket, int64_t samples) {
     int64_t full = samples / bucket->global_batch_size, rest = samples % bucket->global_batch_size;
-    return full * ceil_div(bucket->global_batch_size, bucket->micro_batch_size) +
-           ceil_div(rest, bucket->micro_batch_size);
+    return full * cleat_ceil_div(bucket->global_batch_size, bucket->micro_batch_size) +
+           cleat_ceil_div(rest, bucket->micro_batch_size);
 }
 
 void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int64_t part, int64_t most,
@@ -67,7 +63,7 @@ void cleat_lengths_buckets(const cleat_lengths *lengths, int64_t effective, int6
     cleat_lengths_global_batches(lengths, effective, buckets);
     for (size_t i = 0; i < lengths->count; ++i) {
         int64_t own = buckets[i].global_batch_size;
-        if (part > 0) own = ceil_div(own * part, effective);
+        if (part > 0) own = cleat_ceil_div(own * part, effective);
         buckets[i].global_batch_size = own;
         buckets[i].micro_batch_size = most > 0 ? cleat_bucket_split(own, most) : own;
     }

@@ -7,6 +7,10 @@
 #include "cleat/fit.h"
 #include "cleat/profile.h"
 
+static inline int64_t cleat_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
 typedef struct cleat_lengths {
     size_t count;
     int64_t lengths[CLEAT_BUCKETS]; /* ascending */

@@ -53,13 +53,6 @@ cleat_status cleat_fit_lengths(const cleat_profile *profile, cleat_model *model,
     return CLEAT_OK;
 }
 
-/* A micro-batch size that the caller asks about is planned at the longest length, even if the data have fewer
- * samples. */
-static void only_longest(cleat_lengths *lengths, int64_t micro_batch_size) {
-    int64_t length = lengths->lengths[lengths->count - 1];
-    *lengths = (cleat_lengths){.count = 1, .lengths = {length}, .samples = {micro_batch_size}};
-}
-
 /* --- numbers of a fitted workload ----------------------------------------------------------------------------- */
 
 static void describe_way(const cleat_fit_result *fitted, const cleat_lengths *lengths, cleat_fit_way *way) {
@@ -75,29 +68,29 @@ static void describe_way(const cleat_fit_result *fitted, const cleat_lengths *le
     if (fitted->pass_seconds > 0) way->samples_per_second = (double)samples / fitted->pass_seconds;
 }
 
-static void describe_slabs(const cleat_plan *plan, cleat_fit_report *report) {
-    report->slabs = plan->slab_count;
-    for (size_t i = 0; i < plan->slab_count; ++i)
-        if (plan->slabs[i].bytes > report->largest_slab) report->largest_slab = plan->slabs[i].bytes;
+/* Plans the same micro-batches with another model. */
+static cleat_status plan_other(const cleat_fit_request *request, const cleat_workload *work, const cleat_model *model,
+                               cleat_workload **other, cleat_error *error) {
+    cleat_device_facts roomy = *request->facts;
+    roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
+    cleat_workload_spec spec = cleat_fit_workload(request);
+    spec.facts = &roomy;
+    spec.model = model;
+    spec.buckets = work->buckets;
+    spec.n_buckets = work->n_buckets;
+    spec.recompute = work->recompute;
+    return cleat_workload_create(&spec, other, error);
 }
 
 /* Computes the bytes saved by storing activations in half precision. */
 static cleat_status describe_storage(const cleat_fit_request *request, const cleat_workload *work,
                                      cleat_fit_report *report, cleat_error *error) {
     cleat_model single = *request->model; /* borrows its settings */
-    cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
     report->single_arena = report->arena_bytes;
     if (cleat_dtype_size(work->storage) == 4) return CLEAT_OK;
     single.options.precision = CLEAT_PRECISION_F32;
-    roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
-    cleat_workload_spec spec = cleat_fit_workload(request);
-    spec.facts = &roomy;
-    spec.model = &single;
-    spec.buckets = work->buckets;
-    spec.n_buckets = work->n_buckets;
-    spec.recompute = work->recompute;
-    cleat_status status = cleat_workload_create(&spec, &same, error);
+    cleat_status status = plan_other(request, work, &single, &same, error);
     if (status) return status;
     report->single_arena = cleat_plan_category_bytes(same->plan, CLEAT_BYTES_ARENA);
     cleat_workload_destroy(same);
@@ -109,21 +102,13 @@ static cleat_status describe_storage(const cleat_fit_request *request, const cle
 static cleat_status describe_training(const cleat_fit_request *request, const cleat_workload *work,
                                       cleat_fit_report *report, cleat_error *error) {
     cleat_model full = *request->model; /* borrows its settings */
-    cleat_device_facts roomy = *request->facts;
     cleat_workload *same = NULL;
     report->trained_parameters = cleat_store_trained(work->store);
     report->full_bytes = report->bytes;
     if (report->trained_parameters == report->parameters) return CLEAT_OK;
     full.options.params.freeze[0] = 0;
     full.options.params.lora_rank = 0;
-    roomy.max_allocation = INT64_C(1) << 50; /* larger than any plan, so that it fits */
-    cleat_workload_spec spec = cleat_fit_workload(request);
-    spec.facts = &roomy;
-    spec.model = &full;
-    spec.buckets = work->buckets;
-    spec.n_buckets = work->n_buckets;
-    spec.recompute = work->recompute;
-    cleat_status status = cleat_workload_create(&spec, &same, error);
+    cleat_status status = plan_other(request, work, &full, &same, error);
     if (status) return status;
     report->full_bytes = cleat_plan_bytes(same->plan);
     cleat_workload_destroy(same);
@@ -186,7 +171,9 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
         report->category_bytes[c] = cleat_plan_category_bytes(work->plan, (cleat_category)c);
     report->arena_bytes = report->category_bytes[CLEAT_BYTES_ARENA];
     report->lower_bound = cleat_plan_lower_bound(work->plan);
-    describe_slabs(work->plan, report);
+    report->slabs = work->plan->slab_count;
+    for (size_t i = 0; i < work->plan->slab_count; ++i)
+        if (work->plan->slabs[i].bytes > report->largest_slab) report->largest_slab = work->plan->slabs[i].bytes;
     cleat_status status = describe_storage(request, work, report, error);
     if (!status) status = describe_training(request, work, report, error);
     if (!status) status = describe_slope(request, work, report, error);
@@ -257,7 +244,10 @@ cleat_status cleat_fit_describe(const cleat_profile *profile, const cleat_device
     if (micro_batch_size > 0) {
         adjusted->train.batch_size = micro_batch_size;
         if (made.effective_batch < micro_batch_size) adjusted->train.effective_batch_size = micro_batch_size;
-        only_longest(&lengths, cleat_profile_effective_batch(adjusted));
+        /* The longest length, even if the data have fewer samples. */
+        lengths = (cleat_lengths){.count = 1,
+                                  .lengths = {lengths.lengths[lengths.count - 1]},
+                                  .samples = {cleat_profile_effective_batch(adjusted)}};
         made.data_known = false;
     }
     cleat_fit_request request = cleat_fit_request_for(adjusted, model, CLEAT_FOR_TRAINING, &lengths, facts, rates);

@@ -85,7 +85,7 @@ static cleat_status find_fit(planner *p, int device, const int64_t *samples, con
 static cleat_status find_part(planner *p, int device, int64_t part, int64_t whole, const cleat_rank_fit **fit,
                               cleat_error *error) {
     int64_t samples[CLEAT_BUCKETS];
-    for (size_t b = 0; b < p->lengths.count; ++b) samples[b] = (p->global[b] * part + whole - 1) / whole;
+    for (size_t b = 0; b < p->lengths.count; ++b) samples[b] = cleat_ceil_div(p->global[b] * part, whole);
     return find_fit(p, device, samples, fit, error);
 }
 
@@ -309,7 +309,7 @@ static cleat_status choose(planner *p, int without, bool *take, cleat_error *err
     for (int d = 0; d < p->count; ++d)
         if (p->usable[d] && d != without) times[n++] = line_near(p, d, p->global[p->main] / usable);
     if (n == 0) return CLEAT_OK;
-    status = cleat_shares_choose(n, times, p->global[p->main], exchanges, shares, NULL, NULL, error);
+    status = cleat_shares_choose(n, times, p->global[p->main], exchanges, shares, NULL, error);
     if (status) return status;
     n = 0;
     for (int d = 0; d < p->count; ++d)
@@ -390,26 +390,20 @@ static cleat_status find_best(planner *p, outcome *best, outcome *others, cleat_
 
 /* --- the report --------------------------------------------------------------------------------------------------- */
 
-/* Price per hour of the devices that take part; -1: a price is unknown. */
-static double price_of(const planner *p, const outcome *o) {
-    double price = 0;
-    for (int d = 0; d < p->count; ++d)
-        if (o->shares[d] > 0 && p->devices[d].price_per_hour < 0)
-            return -1;
-        else if (o->shares[d] > 0)
-            price += p->devices[d].price_per_hour;
-    return o->used > 0 ? price : -1;
-}
-
-/* Their power; 0: a power is unknown. */
-static double watts_of(const planner *p, const outcome *o) {
-    double watts = 0;
-    for (int d = 0; d < p->count; ++d)
-        if (o->shares[d] > 0 && p->devices[d].watts <= 0)
-            return 0;
-        else if (o->shares[d] > 0)
-            watts += p->devices[d].watts;
-    return watts;
+/* Price per hour and power of the devices that take part; a price of -1 and a power of 0: one is unknown. */
+static double price_of(const planner *p, const outcome *o, double *watts) {
+    double price = o->used > 0 ? 0 : -1;
+    *watts = 0;
+    bool complete = true;
+    for (int d = 0; d < p->count; ++d) {
+        if (o->shares[d] == 0) continue;
+        const cleat_distributed_device *device = &p->devices[d];
+        price = price < 0 || device->price_per_hour < 0 ? -1 : price + device->price_per_hour;
+        complete = complete && device->watts > 0;
+        *watts += device->watts;
+    }
+    if (!complete) *watts = 0;
+    return price;
 }
 
 static double samples_per_second(const planner *p, const outcome *o) {
@@ -425,7 +419,8 @@ static void describe_rank(const planner *p, const outcome *best, const outcome *
     rank->share = best->shares[d];
     rank->other_seconds = other->step_seconds;
     rank->other_samples_per_second = possible ? samples_per_second(p, other) : 0;
-    rank->other_price_per_hour = possible ? price_of(p, other) : -1;
+    double watts;
+    rank->other_price_per_hour = possible ? price_of(p, other, &watts) : -1;
     if (!fit || !fit->fits) return;
     const cleat_fit_bucket *bucket = &fit->buckets[p->main];
     rank->recompute = fit->recompute;
@@ -486,7 +481,7 @@ static void describe_exchange(const planner *p, const outcome *o, cleat_distribu
     for (int way = 0; way < CLEAT_ALLREDUCES && made->buckets > 0; ++way)
         made->way_seconds[way] =
             made->buckets * cleat_allreduce_seconds((cleat_allreduce)way, made->ranks,
-                                                    (load.bytes + made->buckets - 1) / made->buckets, p->network);
+                                                    cleat_ceil_div(load.bytes, made->buckets), p->network);
     describe_tables(p, o, &load, made);
 }
 
@@ -515,21 +510,22 @@ static cleat_status check(const cleat_profile *profile, int count, cleat_error *
     return cleat_profile_check_training(profile, error);
 }
 
-static bool is_same_kind(const cleat_distributed_device *a, const cleat_distributed_device *b) {
-    return memcmp(a->facts, b->facts, sizeof *a->facts) == 0 && memcmp(a->rates, b->rates, sizeof *a->rates) == 0;
-}
-
 static void set_up(planner *p) {
     const int64_t effective = cleat_profile_effective_batch(p->setup.profile);
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_lengths_global_batches(&p->lengths, effective, buckets);
     for (size_t b = 0; b < p->lengths.count; ++b) {
         p->global[b] = buckets[b].global_batch_size;
-        p->steps[b] = (p->lengths.samples[b] + effective - 1) / effective;
+        p->steps[b] = cleat_ceil_div(p->lengths.samples[b], effective);
         if (p->global[b] >= p->global[p->main]) p->main = b;
     }
-    for (int d = 0; d < p->count; ++d)
-        while (!is_same_kind(&p->devices[p->kinds[d]], &p->devices[d])) ++p->kinds[d];
+    for (int d = 0; d < p->count; ++d) {
+        const cleat_distributed_device *own = &p->devices[d], *first = p->devices;
+        while (memcmp(first->facts, own->facts, sizeof *own->facts) != 0 ||
+               memcmp(first->rates, own->rates, sizeof *own->rates) != 0)
+            ++first;
+        p->kinds[d] = (int)(first - p->devices);
+    }
 }
 
 /* Fits the whole global batch to each device alone. */
@@ -561,22 +557,13 @@ static cleat_status plan(planner *p, cleat_distributed_report *report, cleat_err
     if (!status) {
         report->used = best.used;
         for (int d = 0; d < p->count; ++d) describe_rank(p, &best, &others[d], d, &report->ranks[d]);
-        report->watts = watts_of(p, &best);
-        report->price_per_hour = price_of(p, &best);
+        report->price_per_hour = price_of(p, &best, &report->watts);
         if (best.used > 0) describe_time(p, &best, report);
         const outcome *several = best_of_several(p, &best, others);
         if (several) describe_exchange(p, several, &report->exchange);
     }
     cleat_free(others);
     return status;
-}
-
-static void free_known(known *list) {
-    while (list) {
-        known *next = list->next;
-        cleat_free(list);
-        list = next;
-    }
 }
 
 cleat_status cleat_fit_distributed(const cleat_profile *profile, int count, const cleat_distributed_device *devices,
@@ -593,7 +580,10 @@ cleat_status cleat_fit_distributed(const cleat_profile *profile, int count, cons
     if (!status) status = plan(&p, made, error);
     if (!status) *report = *made;
     cleat_free(made);
-    free_known(p.known);
+    for (known *next; p.known; p.known = next) {
+        next = p.known->next;
+        cleat_free(p.known);
+    }
     cleat_model_destroy(model);
     return status;
 }

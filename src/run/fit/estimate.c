@@ -54,7 +54,10 @@ static void add_launch(const cleat_launch *launch, const cleat_device_facts *fac
 
 /* --- time ----------------------------------------------------------------------------------------------------- */
 
-static cleat_status check_rates(const cleat_rates *rates, cleat_error *error) {
+static cleat_status check(const cleat_plan *plan, size_t graph, const cleat_rates *rates, cleat_error *error) {
+    if (graph >= plan->layout_count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", graph,
+                          plan->layout_count);
     if (rates->flops > 0 && rates->bytes > 0 && rates->launch_seconds >= 0) return CLEAT_OK;
     return cleat_fail(
         error, CLEAT_ERR_ARGUMENT,
@@ -76,13 +79,9 @@ static double rate_of(const cleat_rates *rates, const cleat_node_estimate *e) {
     return rates->recurrent_flops * e->flops_rate / rates->flops;
 }
 
-static double or_else(double value, double fallback) {
-    return value > 0 ? value : fallback;
-}
-
 static double fixed_seconds(const cleat_rates *rates, const cleat_node_estimate *e) {
-    if (e->cost.work == CLEAT_WORK_ROWS) return rates->launch_seconds;
-    return or_else(e->on_matrix_unit ? rates->matrix_product_seconds : rates->product_seconds, rates->launch_seconds);
+    const double product = e->on_matrix_unit ? rates->matrix_product_seconds : rates->product_seconds;
+    return e->cost.work != CLEAT_WORK_ROWS && product > 0 ? product : rates->launch_seconds;
 }
 
 /* `binder` is reused from node to node to avoid allocations. */
@@ -111,17 +110,10 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
     return CLEAT_OK;
 }
 
-static cleat_status check_graph(const cleat_plan *plan, size_t graph, cleat_error *error) {
-    if (graph < plan->layout_count) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph %zu is out of range: the plan has %zu", graph,
-                      plan->layout_count);
-}
-
 cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t node, const cleat_rates *rates,
                                  cleat_node_estimate *estimate, cleat_error *error) {
     cleat_binder binder;
-    cleat_status status = check_graph(plan, graph, error);
-    if (!status) status = check_rates(rates, error);
+    cleat_status status = check(plan, graph, rates, error);
     if (status) return status;
     const cleat_layout *layout = &plan->layouts[graph];
     if (node >= layout->graph->node_count)
@@ -133,57 +125,45 @@ cleat_status cleat_estimate_node(const cleat_plan *plan, size_t graph, size_t no
     return status;
 }
 
-/* Sums the estimates and the minimum times over the nodes of a graph; `backward`: over those of the
- * backward pass only. */
+/* Sums the estimates and the work over the nodes of a graph, or over those of its backward pass; `seconds` and
+ * `roofline` may be NULL. */
 static cleat_status sum_nodes(const cleat_plan *plan, size_t graph, bool backward, const cleat_rates *rates,
                               double *seconds, cleat_roofline *roofline, cleat_error *error) {
     cleat_binder binder;
     cleat_node_estimate node;
-    cleat_status status = check_graph(plan, graph, error);
-    if (!status) status = check_rates(rates, error);
+    cleat_roofline work = {0};
+    double sum = 0;
+    cleat_status status = check(plan, graph, rates, error);
     if (status) return status;
     const cleat_layout *layout = &plan->layouts[graph];
     const size_t forward = layout->graph->gradients ? layout->graph->forward_nodes : layout->graph->node_count;
-    *seconds = 0;
-    *roofline = (cleat_roofline){0};
     cleat_binder_init(&binder, &plan->facts);
     for (size_t i = backward ? forward : 0; i < layout->graph->node_count && !status; ++i) {
         status = estimate_node(layout, i, rates, &binder, &node, error);
         if (status || node.launches == 0) continue; /* a reshape takes no time */
-        *seconds += node.seconds;
-        roofline->flops += node.cost.flops;
-        roofline->bytes += node.cost.bytes;
-        roofline->seconds += fmax(node.cost.flops / node.flops_rate, node.cost.bytes / rates->bytes);
-        roofline->launches += node.launches;
+        sum += node.seconds;
+        work.flops += node.cost.flops;
+        work.bytes += node.cost.bytes;
+        work.seconds += fmax(node.cost.flops / node.flops_rate, node.cost.bytes / rates->bytes);
+        work.launches += node.launches;
     }
     cleat_binder_clear(&binder);
-    return status;
-}
-
-static cleat_status sum_seconds(const cleat_plan *plan, size_t graph, bool backward, const cleat_rates *rates,
-                                double *seconds, cleat_error *error) {
-    cleat_roofline roofline;
-    double sum;
-    cleat_status status = sum_nodes(plan, graph, backward, rates, &sum, &roofline, error);
-    if (!status) *seconds = sum;
+    if (!status && seconds) *seconds = sum;
+    if (!status && roofline) *roofline = work;
     return status;
 }
 
 cleat_status cleat_estimate_graph(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                   cleat_error *error) {
-    return sum_seconds(plan, graph, false, rates, seconds, error);
+    return sum_nodes(plan, graph, false, rates, seconds, NULL, error);
 }
 
 cleat_status cleat_estimate_backward(const cleat_plan *plan, size_t graph, const cleat_rates *rates, double *seconds,
                                      cleat_error *error) {
-    return sum_seconds(plan, graph, true, rates, seconds, error);
+    return sum_nodes(plan, graph, true, rates, seconds, NULL, error);
 }
 
 cleat_status cleat_estimate_roofline(const cleat_plan *plan, size_t graph, const cleat_rates *rates,
                                      cleat_roofline *roofline, cleat_error *error) {
-    cleat_roofline sum;
-    double seconds;
-    cleat_status status = sum_nodes(plan, graph, false, rates, &seconds, &sum, error);
-    if (!status) *roofline = sum;
-    return status;
+    return sum_nodes(plan, graph, false, rates, NULL, roofline, error);
 }

@@ -6,10 +6,6 @@
 
 #include <stdio.h>
 
-static int64_t cut(int64_t global_batch_size, int64_t micro_batches) {
-    return (global_batch_size + micro_batches - 1) / micro_batches;
-}
-
 int64_t cleat_fit_limit(const cleat_device_facts *facts, const cleat_profile *profile) {
     int64_t available = facts->memory_free > 0 ? facts->memory_free : facts->memory_total;
     return (int64_t)((double)available * profile->run.max_memory_usage);
@@ -19,7 +15,7 @@ cleat_fit_request cleat_fit_request_for(const cleat_profile *profile, const clea
                                         const cleat_lengths *lengths, const cleat_device_facts *facts,
                                         const cleat_rates *rates) {
     int64_t accumulation = profile->train.gradient_accumulation_steps, most = 0;
-    if (accumulation != CLEAT_AUTO) most = cut(cleat_profile_effective_batch(profile), accumulation);
+    if (accumulation != CLEAT_AUTO) most = cleat_ceil_div(cleat_profile_effective_batch(profile), accumulation);
     if (profile->train.batch_size != CLEAT_AUTO) most = profile->train.batch_size;
     return (cleat_fit_request){.profile = profile,
                                .model = model,
@@ -39,7 +35,7 @@ void cleat_fit_result_clear(cleat_fit_result *fitted) {
 }
 
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket) {
-    return (bucket->global_batch_size + bucket->micro_batch_size - 1) / bucket->micro_batch_size;
+    return cleat_ceil_div(bucket->global_batch_size, bucket->micro_batch_size);
 }
 
 /* --- one attempt ---------------------------------------------------------------------------------------------- */
@@ -137,7 +133,7 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
     int64_t bad = 0, good = cleat_fit_micro_batches(bucket); /* micro-batches per global batch */
     cleat_status status;
     for (;;) {
-        trial.micro_batch_size = cut(bucket->global_batch_size, good);
+        trial.micro_batch_size = cleat_ceil_div(bucket->global_batch_size, good);
         status = try_bucket(request, recompute, &trial, bytes, error);
         if (status != CLEAT_ERR_FIT) break;
         if (trial.micro_batch_size == 1) return status;
@@ -146,7 +142,7 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
     }
     while (!status && good - bad > 1) {
         int64_t middle = bad + (good - bad) / 2, needed = 0;
-        trial.micro_batch_size = cut(bucket->global_batch_size, middle);
+        trial.micro_batch_size = cleat_ceil_div(bucket->global_batch_size, middle);
         status = try_bucket(request, recompute, &trial, &needed, error);
         if (!status) {
             good = middle;
@@ -156,7 +152,7 @@ static cleat_status cut_bucket(const cleat_fit_request *request, int recompute, 
             status = CLEAT_OK;
         }
     }
-    bucket->micro_batch_size = cut(bucket->global_batch_size, good);
+    bucket->micro_batch_size = cleat_ceil_div(bucket->global_batch_size, good);
     return status;
 }
 
@@ -201,7 +197,7 @@ static cleat_status estimate(const cleat_fit_request *request, cleat_fit_result 
     for (size_t b = 0; b < work->n_buckets && !status; ++b) {
         double seconds = 0;
         status = cleat_estimate_graph(work->plan, work->train[b].index, request->rates, &seconds, error);
-        int64_t global_batches = cut(request->lengths->samples[b], effective_batch(request));
+        int64_t global_batches = cleat_ceil_div(request->lengths->samples[b], effective_batch(request));
         fitted->step_seconds = (double)cleat_fit_micro_batches(&work->buckets[b]) * seconds + update;
         fitted->pass_seconds += (double)(global_batches > 0 ? global_batches : 1) * fitted->step_seconds;
     }

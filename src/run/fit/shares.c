@@ -13,22 +13,13 @@ static const int64_t MAX_SAMPLES = INT64_C(1) << 40, MAX_CUT = INT64_C(1) << 30;
 /* --- time of a rank ----------------------------------------------------------------------------------------------- */
 
 double cleat_rank_seconds(const cleat_rank_time *time, int64_t samples) {
-    int64_t micro_batches = 0;
-    if (samples <= 0) return 0;
-    if (time->micro_batch_size > 0) micro_batches = (samples + time->micro_batch_size - 1) / time->micro_batch_size;
-    return time->fixed_seconds + (double)samples * time->seconds_per_sample +
-           (double)micro_batches * time->seconds_per_micro_batch;
-}
-
-/* The largest part of `samples` that the rank can hold. */
-static int64_t largest_share(const cleat_rank_time *time, int64_t samples) {
-    return time->most_samples > 0 && time->most_samples < samples ? time->most_samples : samples;
+    return samples > 0 ? time->fixed_seconds + (double)samples * time->seconds_per_sample : 0;
 }
 
 /* The maximum number of samples, up to `samples`, that the rank finishes within `seconds`; 0: not even
  * one. */
 static int64_t share_within(const cleat_rank_time *time, int64_t samples, double seconds) {
-    int64_t good = 0, bad = largest_share(time, samples) + 1;
+    int64_t good = 0, bad = samples + 1;
     while (bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
         if (cleat_rank_seconds(time, middle) <= seconds)
@@ -50,28 +41,22 @@ static cleat_status check_times(int ranks, const cleat_rank_time *times, int64_t
     if (samples < 1 || samples > MAX_SAMPLES)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "shares of %lld samples: there must be 1 to %lld",
                           (long long)samples, (long long)MAX_SAMPLES);
-    for (int r = 0; r < ranks; ++r) {
-        const cleat_rank_time *time = &times[r];
-        if (is_time(time->fixed_seconds) && is_time(time->seconds_per_sample) && time->seconds_per_sample > 0 &&
-            is_time(time->seconds_per_micro_batch) && time->most_samples >= 0 && time->micro_batch_size >= 0)
-            continue;
-        return cleat_fail(
-            error, CLEAT_ERR_ARGUMENT,
-            "rank %d: a time of %g s + %g s per sample + %g s per micro-batch of %lld, at most %lld samples, "
-            "is invalid: times must be finite and that of a sample above 0",
-            r, time->fixed_seconds, time->seconds_per_sample, time->seconds_per_micro_batch,
-            (long long)time->micro_batch_size, (long long)time->most_samples);
-    }
+    for (int r = 0; r < ranks; ++r)
+        if (!is_time(times[r].fixed_seconds) || !is_time(times[r].seconds_per_sample) ||
+            !(times[r].seconds_per_sample > 0))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "rank %d: a time of %g s + %g s per sample is invalid: times must be finite and that of "
+                              "a sample above 0",
+                              r, times[r].fixed_seconds, times[r].seconds_per_sample);
     return CLEAT_OK;
 }
 
 /* --- shares of given ranks ---------------------------------------------------------------------------------------- */
 
-/* A time within which every rank finishes all samples that it can hold. */
+/* A time within which every rank finishes all samples. */
 static double longest_time(int ranks, const cleat_rank_time *times, int64_t samples) {
     double longest = 0;
-    for (int r = 0; r < ranks; ++r)
-        longest = fmax(longest, cleat_rank_seconds(&times[r], largest_share(&times[r], samples)));
+    for (int r = 0; r < ranks; ++r) longest = fmax(longest, cleat_rank_seconds(&times[r], samples));
     return longest;
 }
 
@@ -88,16 +73,10 @@ static int64_t samples_within(int ranks, const cleat_rank_time *times, int64_t s
 }
 
 /* The rank that would finish one more sample first. */
-static int next_rank(int ranks, const cleat_rank_time *times, int64_t samples, const int64_t *shares) {
-    double first = INFINITY;
+static int next_rank(int ranks, const cleat_rank_time *times, const int64_t *shares) {
     int next = 0;
-    for (int r = 0; r < ranks; ++r) {
-        double end = cleat_rank_seconds(&times[r], shares[r] + 1);
-        if (shares[r] < largest_share(&times[r], samples) && end < first) {
-            first = end;
-            next = r;
-        }
-    }
+    for (int r = 1; r < ranks; ++r)
+        if (cleat_rank_seconds(&times[r], shares[r] + 1) < cleat_rank_seconds(&times[next], shares[next] + 1)) next = r;
     return next;
 }
 
@@ -107,8 +86,8 @@ static double slowest(int ranks, const cleat_rank_time *times, const int64_t *sh
     return longest;
 }
 
-/* Requires valid times, ranks <= samples, and that the ranks hold all samples. The bisection, down to two
- * neighbouring doubles, deals all but the last few samples. */
+/* Requires valid times and ranks <= samples. The bisection, down to two neighbouring doubles, deals all but the last
+ * few samples. */
 static void deal(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares) {
     double before = 0, after = longest_time(ranks, times, samples), middle;
     if (samples_within(ranks, times, samples, after, shares) <= samples) before = after;
@@ -118,13 +97,7 @@ static void deal(int ranks, const cleat_rank_time *times, int64_t samples, int64
         else
             after = middle;
     int64_t dealt = samples_within(ranks, times, samples, before, shares);
-    for (; dealt < samples; ++dealt) ++shares[next_rank(ranks, times, samples, shares)];
-}
-
-static int64_t capacity(int ranks, const cleat_rank_time *times, int64_t samples) {
-    int64_t sum = 0;
-    for (int r = 0; r < ranks; ++r) sum += largest_share(&times[r], samples);
-    return sum;
+    for (; dealt < samples; ++dealt) ++shares[next_rank(ranks, times, shares)];
 }
 
 cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares,
@@ -136,17 +109,12 @@ cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t
                           "%lld samples cannot be shared by %d ranks: each needs at least one; use fewer devices or a "
                           "larger train.effective_batch_size",
                           (long long)samples, ranks);
-    if (capacity(ranks, times, samples) < samples)
-        return cleat_fail(error, CLEAT_ERR_FIT, "%lld samples do not fit %d ranks, which hold %lld", (long long)samples,
-                          ranks, (long long)capacity(ranks, times, samples));
     deal(ranks, times, samples, shares);
     if (seconds) *seconds = slowest(ranks, times, shares);
     return CLEAT_OK;
 }
 
 /* --- which ranks take part ---------------------------------------------------------------------------------------- */
-
-enum { NONE = -1 };
 
 typedef struct candidate {
     int64_t share;
@@ -157,7 +125,6 @@ typedef struct choice {
     int ranks;
     const cleat_rank_time *times;
     int64_t samples;
-    const double *communication;
     candidate *order; /* [ranks] scratch */
 } choice;
 
@@ -168,18 +135,12 @@ static int compare(const void *a, const void *b) {
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Orders the ranks by the samples they finish within `seconds`, `with` first and `without` last (either
- * may be NONE). Returns whether each of the first `count` finishes at least one sample, and together they
- * finish all. */
-static bool is_enough(const choice *c, int count, int with, int without, double seconds) {
-    int64_t sum = 0, with_share = 0;
-    for (int r = 0; r < c->ranks; ++r) {
-        int64_t share = r == without ? 0 : share_within(&c->times[r], c->samples, seconds);
-        if (r == with) with_share = share;
-        c->order[r] = (candidate){r == with ? INT64_MAX : share, r};
-    }
+/* Orders the ranks by the samples they finish within `seconds`. Returns whether each of the first `count`
+ * finishes at least one sample, and together they finish all. */
+static bool is_enough(const choice *c, int count, double seconds) {
+    int64_t sum = 0;
+    for (int r = 0; r < c->ranks; ++r) c->order[r] = (candidate){share_within(&c->times[r], c->samples, seconds), r};
     qsort(c->order, (size_t)c->ranks, sizeof *c->order, compare);
-    if (with != NONE) c->order[0].share = with_share;
     for (int i = 0; i < count; ++i) {
         if (c->order[i].share < 1) return false;
         sum += c->order[i].share;
@@ -189,48 +150,30 @@ static bool is_enough(const choice *c, int count, int with, int without, double 
 
 /* The minimum time of exactly `count` ranks, which come first in c->order, without communication;
  * infinite: impossible. */
-static double least_seconds(const choice *c, int count, int with, int without) {
+static double least_seconds(const choice *c, int count) {
     double bad = 0, good = longest_time(c->ranks, c->times, c->samples), middle;
-    if (count > c->samples || !is_enough(c, count, with, without, good)) return INFINITY;
+    if (count > c->samples || !is_enough(c, count, good)) return INFINITY;
     while ((middle = bad + (good - bad) / 2) > bad && middle < good)
-        if (is_enough(c, count, with, without, middle))
+        if (is_enough(c, count, middle))
             good = middle;
         else
             bad = middle;
-    is_enough(c, count, with, without, good);
+    is_enough(c, count, good);
     return good;
 }
 
-/* The minimum time with communication over all numbers of ranks; *count (may be NULL): that number. */
-static double least_step(const choice *c, int with, int without, int *count) {
+/* The number of ranks with the minimum time, communication included. */
+static int best_count(const choice *c, const double *communication) {
     double least = INFINITY;
+    int best = 1;
     for (int n = 1; n <= c->ranks; ++n) {
-        double seconds = least_seconds(c, n, with, without) + c->communication[n - 1];
+        const double seconds = least_seconds(c, n) + communication[n - 1];
         if (seconds < least) {
             least = seconds;
-            if (count) *count = n;
+            best = n;
         }
     }
-    return least;
-}
-
-static bool is_same_rank(const choice *c, const int64_t *shares, int a, int b) {
-    const cleat_rank_time *x = &c->times[a], *y = &c->times[b];
-    return (shares[a] > 0) == (shares[b] > 0) && x->fixed_seconds == y->fixed_seconds &&
-           x->seconds_per_sample == y->seconds_per_sample && x->most_samples == y->most_samples &&
-           x->micro_batch_size == y->micro_batch_size && x->seconds_per_micro_batch == y->seconds_per_micro_batch;
-}
-
-/* Ranks with equal times have equal answers, which saves time with 64 equal cards. */
-static void find_others(const choice *c, const int64_t *shares, double *other_seconds) {
-    for (int r = 0; r < c->ranks; ++r) {
-        int same = 0;
-        while (same < r && !is_same_rank(c, shares, same, r)) ++same;
-        if (same < r)
-            other_seconds[r] = other_seconds[same];
-        else
-            other_seconds[r] = shares[r] > 0 ? least_step(c, NONE, r, NULL) : least_step(c, r, NONE, NULL);
-    }
+    return best;
 }
 
 /* Shares of the first `count` ranks of c->order, in the order of the ranks. */
@@ -246,36 +189,25 @@ static void deal_chosen(const choice *c, int count, cleat_rank_time *chosen, int
         if (shares[r]) shares[r] = parts[n++];
 }
 
-static cleat_status check_communication(int ranks, const double *communication, cleat_error *error) {
-    for (int k = 0; k < ranks; ++k)
-        if (!is_time(communication[k]))
-            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                              "communication of %d ranks takes %g s: must be finite and not "
-                              "negative",
-                              k + 1, communication[k]);
-    return CLEAT_OK;
-}
-
 cleat_status cleat_shares_choose(int ranks, const cleat_rank_time *times, int64_t samples,
                                  const double *communication_seconds, int64_t *shares, double *seconds,
-                                 double *other_seconds, cleat_error *error) {
-    int count = 0;
+                                 cleat_error *error) {
     cleat_status status = check_times(ranks, times, samples, error);
-    if (!status) status = check_communication(ranks, communication_seconds, error);
-    if (!status && capacity(ranks, times, samples) < samples)
-        status = cleat_fail(error, CLEAT_ERR_FIT, "%lld samples do not fit %d ranks, which hold %lld",
-                            (long long)samples, ranks, (long long)capacity(ranks, times, samples));
+    for (int k = 0; k < ranks && !status; ++k)
+        if (!is_time(communication_seconds[k]))
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                                "communication of %d ranks takes %g s: must be finite and not negative", k + 1,
+                                communication_seconds[k]);
     if (status) return status;
     candidate *order = cleat_alloc((size_t)ranks, sizeof *order);
     cleat_rank_time *chosen = cleat_alloc((size_t)ranks, sizeof *chosen);
     int64_t *parts = cleat_alloc((size_t)ranks, sizeof *parts);
     if (order && chosen && parts) {
-        const choice c = {ranks, times, samples, communication_seconds, order};
-        least_step(&c, NONE, NONE, &count);
-        least_seconds(&c, count, NONE, NONE);
+        const choice c = {ranks, times, samples, order};
+        const int count = best_count(&c, communication_seconds);
+        least_seconds(&c, count);
         deal_chosen(&c, count, chosen, parts, shares);
         if (seconds) *seconds = slowest(ranks, times, shares) + communication_seconds[count - 1];
-        if (other_seconds) find_others(&c, shares, other_seconds);
     } else
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares of %d ranks", ranks);
     cleat_free(order);

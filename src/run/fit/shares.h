@@ -8,15 +8,10 @@
 
 enum { CLEAT_MAX_RANKS = 1024 };
 
-/* How long a rank takes for n >= 1 samples of one optimizer step, in seconds:
- *     fixed_seconds + n * seconds_per_sample + ceil(n / micro_batch_size) * seconds_per_micro_batch
- * Zeros are valid except for seconds_per_sample, which must be above 0. */
+/* How long a rank takes for n >= 1 samples of one optimizer step: fixed_seconds + n * seconds_per_sample, the
+ * latter above 0. */
 typedef struct cleat_rank_time {
     double fixed_seconds, seconds_per_sample;
-    int64_t most_samples; /* the maximum that fits; 0: no limit, as with gradient accumulation */
-    /* 0: no such term */
-    int64_t micro_batch_size;
-    double seconds_per_micro_batch;
 } cleat_rank_time;
 
 /* The time of `samples` samples; 0 for none. */
@@ -25,8 +20,7 @@ double cleat_rank_seconds(const cleat_rank_time *time, int64_t samples);
 /* Cuts `samples` samples into shares [ranks] of at least 1, so that the slowest rank takes the least time
  * possible: after one sample for each, every further one goes to the rank that would finish it first; ties
  * go to the earliest rank. *seconds (may be NULL): of the slowest rank. CLEAT_ERR_ARGUMENT: an invalid
- * time, no ranks or too many, fewer samples than ranks or more than 2^40; CLEAT_ERR_FIT: the ranks'
- * most_samples add up to fewer. */
+ * time, no ranks or too many, fewer samples than ranks or more than 2^40. */
 cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t samples, int64_t *shares,
                                 double *seconds, cleat_error *error);
 
@@ -34,12 +28,10 @@ cleat_status cleat_shares_solve(int ranks, const cleat_rank_time *times, int64_t
  * time of the slowest rank plus communication_seconds[k - 1], if k ranks take part ([ranks]: exposed
  * seconds of a step; [0] is usually 0). Of equally fast choices it takes the one with fewer ranks, and of
  * equal ranks the earlier one. There may be fewer samples than ranks. *seconds (may be NULL): of the step,
- * with communication. other_seconds [ranks] (may be NULL): the fastest step if the decision about this
- * rank alone were flipped: without a rank that takes part, or with at least one sample for a rank that is
- * left out; infinite if there is no such step. */
+ * with communication. */
 cleat_status cleat_shares_choose(int ranks, const cleat_rank_time *times, int64_t samples,
                                  const double *communication_seconds, int64_t *shares, double *seconds,
-                                 double *other_seconds, cleat_error *error);
+                                 cleat_error *error);
 
 /* Cuts any number of samples in proportion to `shares` [ranks], e.g. a short last batch. Uses largest
  * remainders; ties go to the earliest rank. A rank may get 0; one with share 0 always does. If `samples`

@@ -9,21 +9,12 @@
 
 enum { LENGTH_STEP = 8 };
 
-static void append(cleat_error *error, const char *format, ...) CLEAT_PRINTF(2, 3);
-
-static void append(cleat_error *error, const char *format, ...) {
+static void CLEAT_PRINTF(2, 3) append(cleat_error *error, const char *format, ...) {
     size_t used = strlen(error->text);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error->text + used, sizeof error->text - used, format, arguments);
     va_end(arguments);
-}
-
-/* The group size for recomputation, if the profile allows it. */
-static cleat_status allowed_group(const cleat_fit_request *request, int *recompute, cleat_error *error) {
-    *recompute = 0;
-    bool never = request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_FALSE;
-    return never || request->purpose != CLEAT_FOR_TRAINING ? CLEAT_OK : cleat_fit_group(request, recompute, error);
 }
 
 /* Whether one sample of `length` fits. */
@@ -117,7 +108,9 @@ static void append_suggestion(const cleat_fit_request *request, int recompute, i
 void cleat_fit_explain(const cleat_fit_request *request, const cleat_fit_result *smallest, cleat_error *error) {
     if (!error) return;
     int recompute = 0;
-    if (allowed_group(request, &recompute, NULL) != CLEAT_OK) recompute = 0;
+    const bool may_recompute = request->purpose == CLEAT_FOR_TRAINING &&
+                               request->profile->train.gradient_checkpointing != CLEAT_CHECKPOINTING_FALSE;
+    if (may_recompute && cleat_fit_group(request, &recompute, NULL) != CLEAT_OK) recompute = 0;
     if (request->exactly) {
         int64_t micro_batch_size = micro_batch_that_fits(request, 0);
         int64_t recomputed = recompute ? micro_batch_that_fits(request, recompute) : 0;

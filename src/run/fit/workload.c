@@ -54,13 +54,6 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     return cleat_graph_status(out->graph, error);
 }
 
-/* Evaluation and prediction train nothing, so they need no rules. */
-static cleat_status set_rules(cleat_workload *work, cleat_purpose purpose, cleat_error *error) {
-    if (purpose != CLEAT_FOR_TRAINING || !cleat_model_has_rules(work->model)) return CLEAT_OK;
-    cleat_store_set_rules(work->store, cleat_model_choose_rule, (void *)work->model);
-    return cleat_model_check_rules(work->model, error);
-}
-
 /* Builds the graph norm -> AdamW -> log_step, which runs once per optimizer step for every model; for f16
  * with the loss scale around it. */
 static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_error *error) {
@@ -167,7 +160,11 @@ cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_worklo
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
-    if (!status) status = set_rules(made, spec->purpose, error);
+    /* Evaluation and prediction train nothing, so they need no rules. */
+    if (!status && spec->purpose == CLEAT_FOR_TRAINING && cleat_model_has_rules(made->model)) {
+        cleat_store_set_rules(made->store, cleat_model_choose_rule, (void *)made->model);
+        status = cleat_model_check_rules(made->model, error);
+    }
     if (!status) status = build_graphs(made, spec, error);
     if (!status) status = plan_graphs(made, spec->facts, spec->tuning, error);
     if (status) {

@@ -3,18 +3,13 @@
 
 #include <string.h>
 
-static bool is_section(const cleat_schema *schema, const char *name) {
-    for (const cleat_section *known = schema->sections; known->name; ++known)
-        if (strcmp(known->name, name) == 0) return true;
-    return false;
-}
-
 cleat_status cleat_schema_require_section(const cleat_schema *schema, const char *section, const char *place,
                                           cleat_error *error) {
     const char *names[CLEAT_INI_SECTIONS] = {0};
     size_t count = 0;
     cleat_string all = {0};
-    if (is_section(schema, section)) return CLEAT_OK;
+    for (const cleat_section *known = schema->sections; known->name; ++known)
+        if (strcmp(known->name, section) == 0) return CLEAT_OK;
     for (const cleat_section *known = schema->sections; known->name; ++known) {
         cleat_string_add(&all, "%s[%s]", count ? ", " : "", known->name);
         names[count++] = known->name;
@@ -26,25 +21,19 @@ cleat_status cleat_schema_require_section(const cleat_schema *schema, const char
     return CLEAT_ERR_PROFILE;
 }
 
-/* The key of that name in another section, or NULL. */
-static const cleat_key *elsewhere(const cleat_schema *schema, const char *name) {
-    for (const cleat_key *key = schema->keys; key->name; ++key)
-        if (strcmp(key->name, name) == 0) return key;
-    return NULL;
-}
-
 static void unknown_key(const cleat_schema *schema, const char *section, const char *name, const char *place,
                         cleat_error *error) {
     const char *names[64] = {0};
     size_t count = 0;
     cleat_string all = {0}, hint = {0};
+    const cleat_key *other = NULL; /* of that name in another section */
     for (const cleat_key *key = schema->keys; key->name; ++key) {
+        if (!other && strcmp(key->name, name) == 0) other = key;
         if (strcmp(key->section, section) != 0 || count == sizeof names / sizeof *names) continue;
         cleat_string_add(&all, "%s%s", count ? ", " : "", key->name);
         names[count++] = key->name;
     }
     const char *near = cleat_nearest_name(name, names, count);
-    const cleat_key *other = elsewhere(schema, name);
     if (other)
         cleat_string_add(&hint, "; it belongs in [%s]", other->section);
     else if (near)

@@ -199,7 +199,7 @@ static cleat_status require_given(reader *in) {
 cleat_status cleat_record_read_text(const cleat_record *record, const char *name, const char *text, size_t size,
                                     cleat_error *error) {
     reader *in = cleat_alloc(1, sizeof *in);
-    int *given = cleat_alloc(cleat_schema_size(record->schema), sizeof *given);
+    int *given = cleat_alloc(cleat_keys_count(record->schema->keys), sizeof *given);
     cleat_status status = CLEAT_ERR_MEMORY;
     if (!in || !given) {
         cleat_fail(error, status, "%s: out of memory", name);

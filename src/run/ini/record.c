@@ -10,7 +10,7 @@
 
 cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_record *record, cleat_error *error) {
     cleat_record opened = {
-        .schema = schema, .parts = {fields}, .places = cleat_alloc(cleat_schema_size(schema), sizeof(char *))};
+        .schema = schema, .parts = {fields}, .places = cleat_alloc(cleat_keys_count(schema->keys), sizeof(char *))};
     cleat_status status = CLEAT_OK;
     if (!opened.places) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a %s", schema->noun);
     for (const cleat_key *key = schema->keys; key->name && !status; ++key)
@@ -24,7 +24,7 @@ cleat_status cleat_record_open(const cleat_schema *schema, void *fields, cleat_r
 }
 
 void cleat_record_close(cleat_record *record) {
-    for (size_t i = 0; record->places && i < cleat_schema_size(record->schema); ++i) cleat_free(record->places[i]);
+    for (size_t i = 0; record->places && i < cleat_keys_count(record->schema->keys); ++i) cleat_free(record->places[i]);
     cleat_free(record->places);
     record->places = NULL;
 }

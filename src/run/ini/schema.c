@@ -1,11 +1,12 @@
 /* Queries on a schema: its size, keys by name, the help text. */
 #include "ini/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
-size_t cleat_schema_size(const cleat_schema *schema) {
+size_t cleat_keys_count(const cleat_key *keys) {
     size_t count = 0;
-    while (schema->keys[count].name) ++count;
+    while (keys[count].name) ++count;
     return count;
 }
 
@@ -19,6 +20,14 @@ const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *secti
         if (same(key->section, section) && (same(key->name, name) || (key->former && same(key->former, name))))
             return key;
     return NULL;
+}
+
+const cleat_key *cleat_schema_find_setting(const cleat_schema *schema, const char *setting) {
+    char section[32];
+    const size_t length = strcspn(setting, ".");
+    if (!setting[length] || length >= sizeof section) return NULL;
+    snprintf(section, sizeof section, "%.*s", (int)length, setting);
+    return cleat_schema_find(schema, section, setting + length + 1);
 }
 
 bool cleat_key_applies(const cleat_key *key, int kind) {

@@ -59,8 +59,10 @@ typedef struct cleat_schema {
 } cleat_schema;
 
 /* Number of keys. */
-size_t cleat_schema_size(const cleat_schema *schema);
+size_t cleat_keys_count(const cleat_key *keys);
 const cleat_key *cleat_schema_find(const cleat_schema *schema, const char *section, const char *name); /* or NULL */
+/* The same by one name, "train.epochs". */
+const cleat_key *cleat_schema_find_setting(const cleat_schema *schema, const char *setting);
 /* Whether the key applies to records of kind `kind`. */
 bool cleat_key_applies(const cleat_key *key, int kind);
 /* Appends every section and key with its default, its meaning and the allowed values. Later rows of the

@@ -36,11 +36,6 @@ static verdict parse_int(const cleat_key *key, const char *text, int64_t *value)
     return GOOD;
 }
 
-static verdict parse_float(const cleat_key *key, const char *text, double *value) {
-    if (!cleat_number_parse(text, value)) return NOT_ONE;
-    return in_range(key, *value) ? GOOD : OUT_OF_RANGE;
-}
-
 static verdict parse_choice(const char *const *choices, const char *text, int64_t *value) {
     for (int64_t i = 0; choices[i]; ++i)
         if (strcmp(choices[i], text) == 0) {
@@ -76,21 +71,24 @@ static int64_t unit_seconds(char unit) {
     return 0;
 }
 
+/* Reads the number at *text, and moves *text behind it. */
+static bool read_number(const char **text, double *value) {
+    char number[32];
+    const size_t digits = strspn(*text, "0123456789.");
+    if (digits == 0 || digits >= sizeof number) return false;
+    snprintf(number, sizeof number, "%.*s", (int)digits, *text);
+    *text += digits;
+    return cleat_number_parse(number, value);
+}
+
 /* Parses "30h", "1h30m", "0.5s": numbers with units. */
 static verdict parse_seconds(const cleat_key *key, const char *text, double *value) {
     double seconds = 0;
     if (!*text) return NOT_ONE;
     while (*text) {
-        char number[32];
         double amount;
-        size_t digits = strspn(text, "0123456789.");
-        int64_t unit = unit_seconds(text[digits]);
-        if (digits == 0 || digits >= sizeof number || unit == 0) return NOT_ONE;
-        memcpy(number, text, digits);
-        number[digits] = 0;
-        if (!cleat_number_parse(number, &amount)) return NOT_ONE;
-        seconds += amount * (double)unit;
-        text += digits + 1;
+        if (!read_number(&text, &amount) || unit_seconds(*text) == 0) return NOT_ONE;
+        seconds += amount * (double)unit_seconds(*text++);
     }
     *value = seconds;
     return in_range(key, seconds) ? GOOD : OUT_OF_RANGE;
@@ -132,17 +130,12 @@ static const binary_unit binary_units[] = {
 
 /* Parses "15.6 GiB", "48 KiB", "1024", rounded to whole bytes. */
 static verdict parse_bytes(const cleat_key *key, const char *text, int64_t *value) {
-    char number[32];
     double amount;
     const binary_unit *chosen = binary_units;
-    size_t digits = strspn(text, "0123456789.");
-    if (digits == 0 || digits >= sizeof number) return NOT_ONE;
-    memcpy(number, text, digits);
-    number[digits] = 0;
-    text += digits;
+    if (!read_number(&text, &amount)) return NOT_ONE;
     text += strspn(text, " ");
     while (chosen->name && strcmp(chosen->name, text) != 0) ++chosen;
-    if (!chosen->name || !cleat_number_parse(number, &amount)) return NOT_ONE;
+    if (!chosen->name) return NOT_ONE;
     amount = rint(amount * (double)chosen->size);
     if (!in_range(key, amount)) return OUT_OF_RANGE;
     *value = (int64_t)amount;
@@ -156,8 +149,7 @@ static verdict parse_list(const cleat_key *key, const char *text, int64_t *list)
         char item[32];
         size_t length = strcspn(text, ", ");
         if (length == 0 || length >= sizeof item) return NOT_ONE;
-        memcpy(item, text, length);
-        item[length] = 0;
+        snprintf(item, sizeof item, "%.*s", (int)length, text);
         text += length;
         text += strspn(text, " ");
         if (*text == ',') {
@@ -192,7 +184,8 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
     case CLEAT_KEY_INT:
         return parse_int(key, text, &value->integer);
     case CLEAT_KEY_FLOAT:
-        return parse_float(key, text, &value->number);
+        if (!cleat_number_parse(text, &value->number)) return NOT_ONE;
+        return in_range(key, value->number) ? GOOD : OUT_OF_RANGE;
     case CLEAT_KEY_BOOL:
     case CLEAT_KEY_CHOICE:
         return parse_choice(choices_of(key), text, &value->integer);
@@ -214,32 +207,30 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
 }
 
 static cleat_status store_text(const char *text, const char *place, void *into, cleat_error *error) {
-    char *copy = cleat_strdup(text), *old;
+    const char **field = into;
+    char *copy = cleat_strdup(text);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", place);
-    memcpy(&old, into, sizeof old);
-    cleat_free(old);
-    memcpy(into, &copy, sizeof copy);
+    cleat_free((void *)*field);
+    *field = copy;
     return CLEAT_OK;
 }
 
 static void store(const cleat_key *key, const char *text, const parsed *value, void *into) {
-    int choice = (int)value->integer;
-    bool truth = value->integer != 0;
     switch (key->type) {
     case CLEAT_KEY_INT:
     case CLEAT_KEY_DURATION:
     case CLEAT_KEY_BYTES:
-        memcpy(into, &value->integer, sizeof value->integer);
+        *(int64_t *)into = value->integer;
         break;
     case CLEAT_KEY_FLOAT:
     case CLEAT_KEY_PERIOD:
-        memcpy(into, &value->number, sizeof value->number);
+        *(double *)into = value->number;
         break;
     case CLEAT_KEY_BOOL:
-        memcpy(into, &truth, sizeof truth);
+        *(bool *)into = value->integer != 0;
         break;
     case CLEAT_KEY_CHOICE:
-        memcpy(into, &choice, sizeof choice);
+        *(int *)into = (int)value->integer;
         break;
     case CLEAT_KEY_STRING:
         snprintf(into, key->room, "%s", text);
@@ -359,74 +350,54 @@ static void print_bytes(int64_t bytes, cleat_string *text) {
                      chosen->size > 1 ? chosen->name : "");
 }
 
-static void print_list(const int64_t *list, cleat_string *text) {
-    for (int64_t i = 1; i <= list[0]; ++i) cleat_string_add(text, "%s%lld", i > 1 ? ", " : "", (long long)list[i]);
-}
-
 static bool is_word(const cleat_key *key, const void *from) {
-    double number;
-    int64_t integer;
     if (!key->word || key->type == CLEAT_KEY_QUOTA) return false;
-    memcpy(&number, from, sizeof number);
-    memcpy(&integer, from, sizeof integer); /* also the count of a list, its first field */
-    const bool is_number = key->type == CLEAT_KEY_FLOAT || key->type == CLEAT_KEY_PERIOD;
-    return is_number ? number == (double)key->word_value : integer == key->word_value;
+    if (key->type == CLEAT_KEY_FLOAT || key->type == CLEAT_KEY_PERIOD)
+        return *(const double *)from == (double)key->word_value;
+    return *(const int64_t *)from == key->word_value; /* also the count of a list, its first field */
 }
 
 void cleat_value_print(const cleat_key *key, const void *fields, cleat_string *text) {
     const void *from = (const char *)fields + key->offset;
-    int64_t integer, quota[2];
-    double number;
-    int choice;
-    bool truth;
-    const char *string;
     if (is_word(key, from)) {
         cleat_string_add(text, "%s", key->word);
         return;
     }
     switch (key->type) {
     case CLEAT_KEY_INT:
-        memcpy(&integer, from, sizeof integer);
-        cleat_string_add(text, "%lld", (long long)integer);
+        cleat_string_add(text, "%lld", (long long)*(const int64_t *)from);
         break;
     case CLEAT_KEY_DURATION:
-        memcpy(&integer, from, sizeof integer);
-        print_duration(integer, text);
+        print_duration(*(const int64_t *)from, text);
         break;
     case CLEAT_KEY_QUOTA:
-        memcpy(quota, from, sizeof quota);
-        print_quota(key, quota, text);
+        print_quota(key, from, text);
         break;
     case CLEAT_KEY_PERIOD:
-        memcpy(&number, from, sizeof number);
-        print_number(number, text);
+        print_number(*(const double *)from, text);
         cleat_string_add(text, "s");
         break;
     case CLEAT_KEY_BYTES:
-        memcpy(&integer, from, sizeof integer);
-        print_bytes(integer, text);
+        print_bytes(*(const int64_t *)from, text);
         break;
     case CLEAT_KEY_FLOAT:
-        memcpy(&number, from, sizeof number);
-        print_number(number, text);
+        print_number(*(const double *)from, text);
         break;
     case CLEAT_KEY_BOOL:
-        memcpy(&truth, from, sizeof truth);
-        cleat_string_add(text, "%s", choices_of(key)[truth]);
+        cleat_string_add(text, "%s", choices_of(key)[*(const bool *)from]);
         break;
     case CLEAT_KEY_CHOICE:
-        memcpy(&choice, from, sizeof choice);
-        cleat_string_add(text, "%s", key->choices[choice]);
+        cleat_string_add(text, "%s", key->choices[*(const int *)from]);
         break;
     case CLEAT_KEY_STRING:
         cleat_string_add(text, "%s", (const char *)from);
         break;
     case CLEAT_KEY_TEXT:
-        memcpy(&string, from, sizeof string);
-        cleat_string_add(text, "%s", string ? string : "");
+        cleat_string_add(text, "%s", *(const char *const *)from ? *(const char *const *)from : "");
         break;
     case CLEAT_KEY_LIST:
-        print_list(from, text);
+        for (const int64_t *list = from, *at = list + 1; at <= list + list[0]; ++at)
+            cleat_string_add(text, "%s%lld", at > list + 1 ? ", " : "", (long long)*at);
         break;
     }
 }

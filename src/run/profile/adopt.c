@@ -13,19 +13,6 @@ typedef struct adopter {
     const char *source;   /* the file that determines the settings, for messages */
 } adopter;
 
-static const cleat_key *find_key(const cleat_profile *profile, const char *setting) {
-    const char *dot = strchr(setting, '.');
-    char section[32];
-    if (!dot || (size_t)(dot - setting) >= sizeof section) return NULL;
-    snprintf(section, sizeof section, "%.*s", (int)(dot - setting), setting);
-    return cleat_schema_find(&profile->keys->own, section, dot + 1);
-}
-
-static cleat_status value_of(const cleat_profile *profile, const char *setting, char text[CLEAT_PROFILE_TEXT],
-                             cleat_error *error) {
-    return cleat_profile_get(profile, setting, text, CLEAT_PROFILE_TEXT, error);
-}
-
 static cleat_status assign(cleat_profile *profile, const cleat_key *key, const char *value, const char *place,
                            cleat_error *error) {
     const cleat_record reader = cleat_profile_reader(profile);
@@ -40,19 +27,16 @@ static bool is_part(const cleat_key *key, const char *own, const char *theirs) {
     return key->fewer && cleat_number_parse(own, &here) && cleat_number_parse(theirs, &there) && here < there;
 }
 
-/* Whether weights of the default resolution suit a network of another one. */
-static bool is_resolution(const cleat_key *key, const char *theirs) {
-    return key->resolves && strcmp(theirs, key->initial) == 0;
-}
-
 /* For a setting that the profile gives: a value that shapes the network must equal that of the weights. */
 static cleat_status compare(const adopter *a, const cleat_key *key, const char *setting, const char *place,
                             const char *given, cleat_error *error) {
     char own[CLEAT_PROFILE_TEXT], theirs[CLEAT_PROFILE_TEXT];
-    cleat_status status = value_of(a->profile, setting, own, error);
-    if (!status) status = value_of(a->trial, setting, theirs, error);
+    cleat_status status = cleat_profile_get(a->profile, setting, own, sizeof own, error);
+    if (!status) status = cleat_profile_get(a->trial, setting, theirs, sizeof theirs, error);
     if (status || !key->shapes || strcmp(own, theirs) == 0) return status;
-    if (is_part(key, own, theirs) || is_resolution(key, theirs)) return CLEAT_OK;
+    if (is_part(key, own, theirs)) return CLEAT_OK;
+    /* Weights of the default resolution suit a network of another one. */
+    if (key->resolves && strcmp(theirs, key->initial) == 0) return CLEAT_OK;
     const char *better = a->profile->family->init_profile;
     return cleat_fail(
         error, CLEAT_ERR_PROFILE,
@@ -65,7 +49,7 @@ static cleat_status compare(const adopter *a, const cleat_key *key, const char *
 static cleat_status set(void *user, const char *setting, const char *value, const char *key_of_source,
                         cleat_error *error) {
     adopter *a = user;
-    const cleat_key *key = find_key(a->profile, setting);
+    const cleat_key *key = cleat_schema_find_setting(&a->profile->keys->own, setting);
     char place[2 * CLEAT_PROFILE_TEXT];
     if (!key)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: %s = %s: models of type %s have no setting %s",
@@ -172,10 +156,10 @@ static cleat_status adopt_own(cleat_profile *profile, const cleat_weights *weigh
     static const char *const vocabularies[] = {"tokenizer.json", "vocab.txt"};
     cleat_status status = check_family(profile, weights, error);
     if (!status) status = adopt(profile, cleat_weights_path(weights), pass_metadata, weights, profile, error);
-    if (!find_key(profile, "data.vocabulary")) return status;
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->own, "data.vocabulary");
+    if (!key) return status;
     for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies && !status; ++i) {
-        const cleat_assignment *given = cleat_profile_given(profile->keys, find_key(profile, "data.vocabulary"));
-        if (!given->value)
+        if (!cleat_profile_given(profile->keys, key)->value)
             status =
                 adopt(profile, cleat_weights_path(weights), pass_vocabulary, weights, (void *)&vocabularies[i], error);
     }

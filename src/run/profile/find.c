@@ -85,18 +85,13 @@ typedef struct entries {
     size_t count, capacity;
 } entries;
 
-static bool has_entry(const entries *all, const char *name) {
-    for (size_t i = 0; i < all->count; ++i)
-        if (strcmp(all->items[i].name, name) == 0) return true;
-    return false;
-}
-
 static cleat_status add_entry(entries *all, const char *folder, const char *file, cleat_error *error) {
     cleat_profile_entry entry;
     const int length = (int)(cleat_name_ending(file) - file);
     if ((size_t)length >= sizeof entry.name) return CLEAT_OK;
     snprintf(entry.name, sizeof entry.name, "%.*s", length, file);
-    if (has_entry(all, entry.name)) return CLEAT_OK;
+    for (size_t i = 0; i < all->count; ++i)
+        if (strcmp(all->items[i].name, entry.name) == 0) return CLEAT_OK;
     if (cleat_path_join(folder, file, entry.path, sizeof entry.path, NULL)) return CLEAT_OK;
     if (!cleat_file_exists(entry.path)) return CLEAT_OK;
     cleat_status status = cleat_grow(&all->items, all->count, &all->capacity, sizeof *all->items, error);

@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-static size_t count_keys(const cleat_key *keys) {
-    size_t count = 0;
-    while (keys[count].name) ++count;
-    return count;
-}
-
 static size_t count_families(void) {
     size_t count = 0;
     while (cleat_model_classes[count]) ++count;
@@ -31,8 +25,7 @@ static bool same(const char *a, const char *b) {
     return *a == *b && strcmp(a, b) == 0;
 }
 
-/* Whether both have the same help. */
-static bool same_help(const cleat_key *a, const cleat_key *b) {
+static bool has_same_help(const cleat_key *a, const cleat_key *b) {
     return strcmp(a->help, b->help) == 0 && a->choices == b->choices && a->min == b->min && a->max == b->max &&
            (a->initial && b->initial ? strcmp(a->initial, b->initial) == 0 : a->initial == b->initial);
 }
@@ -43,7 +36,7 @@ static cleat_key *find(cleat_key *keys, size_t count, const cleat_key *wanted, b
     for (size_t i = 0, at = *next; i < count; ++i, ++at) {
         if (at >= count) at = 0;
         if (!same(keys[at].name, wanted->name) || !same(keys[at].section, wanted->section)) continue;
-        if (apart && !same_help(&keys[at], wanted)) continue;
+        if (apart && !has_same_help(&keys[at], wanted)) continue;
         *next = at + 1;
         return &keys[at];
     }
@@ -68,18 +61,15 @@ static void add_section(cleat_key *all, size_t *count, const char *section, bool
         }
 }
 
-static uint64_t families_with_buckets(void) {
-    uint64_t kinds = 0;
-    for (size_t f = 0; cleat_model_classes[f]; ++f)
-        if (!cleat_model_classes[f]->fixed_length) kinds |= UINT64_C(1) << f;
-    return kinds;
-}
-
 static cleat_status make_all(cleat_profile_keys *keys, cleat_error *error) {
     const size_t families = count_families();
     const uint64_t every = families < 64 ? (UINT64_C(1) << families) - 1 : UINT64_MAX;
-    size_t room = count_keys(cleat_run_keys), count = 0;
-    for (size_t f = 0; f < families; ++f) room += count_keys(cleat_model_classes[f]->keys);
+    uint64_t with_buckets = 0;
+    size_t room = cleat_keys_count(cleat_run_keys), count = 0;
+    for (size_t f = 0; f < families; ++f) {
+        room += cleat_keys_count(cleat_model_classes[f]->keys);
+        if (!cleat_model_classes[f]->fixed_length) with_buckets |= UINT64_C(1) << f;
+    }
     cleat_key *all = cleat_alloc(room + 1, sizeof *all);
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     all[count++] = type_key(keys);
@@ -88,7 +78,7 @@ static cleat_status make_all(cleat_profile_keys *keys, cleat_error *error) {
         add_section(all, &count, section->name, keys->apart);
     for (const cleat_key *key = cleat_run_keys + CLEAT_INIT_KEY + 1; key->name; ++key) {
         all[count] = *key;
-        if (key->kinds) all[count].kinds = families_with_buckets();
+        if (key->kinds) all[count].kinds = with_buckets;
         ++count;
     }
     for (size_t i = 0; i < count; ++i)
@@ -110,7 +100,7 @@ cleat_status cleat_profile_keys_open(cleat_profile_keys *keys, cleat_error *erro
     for (size_t f = 0; f < families; ++f) keys->types[f] = cleat_model_classes[f]->name;
     cleat_status status = make_all(keys, error);
     if (status) return status;
-    keys->n_all = cleat_schema_size(&keys->all);
+    keys->n_all = cleat_keys_count(keys->all.keys);
     keys->given = cleat_alloc(keys->n_all, sizeof *keys->given);
     return keys->given ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
 }
@@ -142,7 +132,7 @@ cleat_assignment *cleat_profile_given_next(const cleat_profile_keys *keys, const
 cleat_status cleat_profile_keys_of(const cleat_profile_keys *keys, const cleat_model_class *family, cleat_schema *own,
                                    cleat_error *error) {
     size_t count = 0;
-    cleat_key *made = cleat_alloc(count_keys(cleat_run_keys) + count_keys(family->keys) + 1, sizeof *made);
+    cleat_key *made = cleat_alloc(cleat_keys_count(cleat_run_keys) + cleat_keys_count(family->keys) + 1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     made[count++] = type_key(keys);
     made[count++] = cleat_run_keys[CLEAT_INIT_KEY];

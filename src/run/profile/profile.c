@@ -31,7 +31,7 @@ static cleat_status use_family(cleat_profile *profile, int type, cleat_error *er
     size_t next = 0;
     cleat_status status = cleat_profile_keys_of(keys, family, &own, error);
     if (!status) status = cleat_settings_create(family, &data, error);
-    if (!status && !(places = cleat_alloc(cleat_schema_size(&own), sizeof *places)))
+    if (!status && !(places = cleat_alloc(cleat_keys_count(own.keys), sizeof *places)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory creating a profile");
     for (size_t i = 0; !status && own.keys[i].name; ++i) {
         const cleat_assignment *given = cleat_profile_given_next(keys, &own.keys[i], &next);
@@ -216,20 +216,15 @@ static void print_value(const cleat_profile *profile, const cleat_key *key, clea
 
 cleat_status cleat_profile_get(const cleat_profile *profile, const char *name, char *text, size_t size,
                                cleat_error *error) {
-    for (const cleat_key *key = profile->keys->all.keys; key->name; ++key) {
-        size_t length = strlen(key->section);
-        if (strncmp(name, key->section, length) != 0 || name[length] != '.') continue;
-        if (strcmp(name + length + 1, key->name) != 0) continue;
-        cleat_string value = {0};
-        char *taken;
-        print_value(profile, key, &value);
-        cleat_status status = cleat_string_detach(&value, &taken, error);
-        if (status) return status;
-        snprintf(text, size, "%s", taken);
-        cleat_free(taken);
-        return CLEAT_OK;
-    }
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->all, name);
+    cleat_string value = {0};
+    if (!key) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "profiles have no key %.100s", name);
+    print_value(profile, key, &value);
+    cleat_status status =
+        value.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory printing %.100s", name) : CLEAT_OK;
+    if (!status) snprintf(text, size, "%s", value.data ? value.data : "");
+    cleat_string_free(&value);
+    return status;
 }
 
 bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *name, size_t size) {
@@ -243,23 +238,13 @@ bool cleat_profile_shaping_key(const cleat_profile *profile, size_t i, char *nam
 
 bool cleat_profile_key(const cleat_profile *profile, size_t i, char *name, size_t size) {
     const cleat_schema *own = &profile->keys->own;
-    if (i >= cleat_schema_size(own)) return false;
+    if (i >= cleat_keys_count(own->keys)) return false;
     snprintf(name, size, "%s.%s", own->keys[i].section, own->keys[i].name);
     return true;
 }
 
-static const cleat_key *find_own(const cleat_profile *profile, const char *name) {
-    for (const cleat_key *key = profile->keys->own.keys; key->name; ++key) {
-        size_t length = strlen(key->section);
-        if (strncmp(name, key->section, length) == 0 && name[length] == '.' &&
-            strcmp(name + length + 1, key->name) == 0)
-            return key;
-    }
-    return NULL;
-}
-
 const char *cleat_profile_later_default(const cleat_profile *profile, const char *name) {
-    const cleat_key *key = find_own(profile, name);
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->own, name);
     return key && key->later ? key->initial : NULL;
 }
 
@@ -274,7 +259,7 @@ static size_t file_and_line(const char *place) {
 
 cleat_status cleat_profile_origin(const cleat_profile *profile, const char *name, char *text, size_t size,
                                   cleat_error *error) {
-    const cleat_key *key = find_own(profile, name);
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->own, name);
     if (!key) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "this profile has no key %.100s", name);
     const char *place = profile->keys->places[key - profile->keys->own.keys];
     if (!place) place = "default";
@@ -284,7 +269,7 @@ cleat_status cleat_profile_origin(const cleat_profile *profile, const char *name
 }
 
 const char *cleat_profile_key_help(const cleat_profile *profile, const char *name) {
-    const cleat_key *key = find_own(profile, name);
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->own, name);
     return key ? key->help : NULL;
 }
 
@@ -334,10 +319,6 @@ void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
     cleat_string_free(&all);
 }
 
-static bool same_text(const cleat_string *a, const cleat_string *b) {
-    return a->size == b->size && memcmp(a->data ? a->data : "", b->data ? b->data : "", a->size) == 0;
-}
-
 size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile *now, char *text, size_t size) {
     size_t count = 0, used = 0;
     if (size) *text = 0;
@@ -346,7 +327,7 @@ size_t cleat_profile_differences(const cleat_profile *then, const cleat_profile 
         cleat_string before = {0}, after = {0};
         print_value(then, key, &before);
         print_value(now, key, &after);
-        if (!same_text(&before, &after)) {
+        if (strcmp(before.data ? before.data : "", after.data ? after.data : "") != 0) {
             if (used < size) {
                 int put = snprintf(text + used, size - used, "%s%s.%s = %s (was %s)", count ? ", " : "", key->section,
                                    key->name, after.data ? after.data : "", before.data ? before.data : "");

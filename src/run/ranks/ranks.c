@@ -112,12 +112,6 @@ static bool gather(void *user, const void *bytes, size_t size, void *all) {
     return good;
 }
 
-static bool sum_all(cleat_ranks *ranks, const rank_job *job) {
-    if (!sum_in_chunks(ranks, job->data, job->count)) return false;
-    if (job->squares) *job->squares = sum_of_squares(job->data, job->count);
-    return true;
-}
-
 static bool sum_rows(cleat_ranks *ranks, const rank_job *job) {
     const cleat_row_exchange exchange = {.user = ranks,
                                          .rank = ranks->transport.rank,
@@ -142,7 +136,9 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     case JOB_OPEN:
         return ranks->open(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
     case JOB_SUM:
-        return sum_all(ranks, job);
+        if (!sum_in_chunks(ranks, job->data, job->count)) return false;
+        if (job->squares) *job->squares = sum_of_squares(job->data, job->count);
+        return true;
     case JOB_SUM_ROWS:
         return sum_rows(ranks, job);
     case JOB_LARGEST:
@@ -194,12 +190,6 @@ static void await_job(cleat_ranks *ranks) {
     }
 }
 
-/* An agreement also decides, equally on all ranks, whether they are watched until the next one. */
-static void select_watch(cleat_ranks *ranks, const rank_job *agreement) {
-    const int64_t *said = agreement->data;
-    ranks->watched = said[agreement->count - 1] > 0;
-}
-
 static void *run_thread(void *user) {
     cleat_ranks *ranks = user;
     bool ends = false;
@@ -217,7 +207,8 @@ static void *run_thread(void *user) {
         pthread_mutex_lock(&ranks->lock);
         ranks->busy += seconds;
         ranks->failed = ranks->failed || !good;
-        if (good && next.kind == JOB_LARGEST) select_watch(ranks, &next);
+        /* An agreement also decides, equally on all ranks, whether they are watched until the next one. */
+        if (good && next.kind == JOB_LARGEST) ranks->watched = ((const int64_t *)next.data)[next.count - 1] > 0;
         ++ranks->heartbeats;
         ++ranks->done;
         pthread_cond_broadcast(&ranks->changed);
@@ -380,10 +371,6 @@ cleat_status cleat_ranks_gather_start(cleat_ranks *ranks, void *bytes, size_t si
     return CLEAT_OK;
 }
 
-static cleat_status find_largest(cleat_ranks *ranks, int64_t *values, size_t count, cleat_error *error) {
-    return do_job(ranks, &(rank_job){.kind = JOB_LARGEST, .count = count}, values, count * sizeof *values, NULL, error);
-}
-
 cleat_status cleat_ranks_broadcast(cleat_ranks *ranks, void *bytes, size_t size, cleat_error *error) {
     if (!ranks) return CLEAT_OK;
     return do_job(ranks, &(rank_job){.kind = JOB_BROADCAST, .count = size}, bytes, size, NULL, error);
@@ -436,7 +423,8 @@ cleat_status cleat_ranks_agree_on(cleat_ranks *ranks, cleat_status own, int64_t 
     if (own) said[0] = ranks->transport.count - ranks->transport.rank;
     if (asked) memcpy(said + 1, asked, CLEAT_RANKS_ASKED * sizeof *asked);
     said[1 + CLEAT_RANKS_ASKED] = own || isfinite(ranks->timeouts.silence); /* to be watched */
-    cleat_status status = find_largest(ranks, said, sizeof said / sizeof *said, &why);
+    cleat_status status = do_job(ranks, &(rank_job){.kind = JOB_LARGEST, .count = sizeof said / sizeof *said}, said,
+                                 sizeof said, NULL, &why);
     if (status) return own ? own : cleat_fail(error, status, "%s", why.text);
     if (asked) memcpy(asked, said + 1, CLEAT_RANKS_ASKED * sizeof *asked);
     if (!said[0]) return CLEAT_OK;

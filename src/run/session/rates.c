@@ -541,35 +541,8 @@ static void keep_better(cleat_rates *rates, const cleat_rates *other) {
     rates->launch_seconds = fmin(rates->launch_seconds, other->launch_seconds);
 }
 
-/* The file of the device's rates, locked (lock >= 0) if possible. */
-typedef struct kept_file {
-    char path[PATH]; /* "": there is no cache folder */
-    int lock;
-} kept_file;
-
-/* Two processes that measure at the same time would halve each other's rates; so the second waits for the
- * first, but no longer than a measurement should take. */
-static void lock_file(kept_file *file) {
-    enum { PATIENCE_SECONDS = 30 };
-    if (file->path[0] && cleat_lock(file->path, PATIENCE_SECONDS, &file->lock, NULL)) file->lock = -1;
-}
-
-static void unlock_file(kept_file *file) {
-    if (file->lock >= 0) cleat_unlock(file->lock);
-    file->lock = -1;
-}
-
-/* Without a cache folder nothing is kept; only lack of host memory is an error. */
-static cleat_status find_file(const cleat_device *device, const measurement *what, kept_file *file,
-                              cleat_error *error) {
-    *file = (kept_file){.lock = -1};
-    cleat_status status = make_path(device, what, file->path, sizeof file->path, error);
-    if (status) file->path[0] = 0;
-    return status == CLEAT_ERR_MEMORY ? status : CLEAT_OK;
-}
-
 /* Each stored rate is the better of the file's and the new one. */
-static cleat_status measure_and_save(cleat_device *device, const measurement *what, const kept_file *file,
+static cleat_status measure_and_save(cleat_device *device, const measurement *what, const char *path,
                                      cleat_rates *rates, cleat_error *error) {
     cleat_rates made, kept;
     double start = cleat_seconds();
@@ -579,23 +552,28 @@ static cleat_status measure_and_save(cleat_device *device, const measurement *wh
         CLEAT_LOG_DEBUG,
         "%s: %.4g operations (matrix unit: %.4g) and %.4g bytes per second, %.3g s per launch; measured in %.2f s",
         what->ending, made.flops, made.matrix_flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
-    if (file->path[0] && cleat_rates_read(file->path, &kept)) keep_better(&made, &kept);
-    if (file->path[0]) cleat_rates_write(file->path, &made);
+    if (*path && cleat_rates_read(path, &kept)) keep_better(&made, &kept);
+    if (*path) cleat_rates_write(path, &made);
     *rates = made;
     return CLEAT_OK;
 }
 
-/* `again`: measures even if the file has the rates. */
+/* `again`: measures even if the file has the rates. Without a cache folder nothing is kept; only lack of host memory
+ * is an error. Two processes that measure at the same time would halve each other's rates; so the second waits for
+ * the first, but no longer than a measurement should take. */
 static cleat_status find_rates(cleat_device *device, const measurement *what, bool again, cleat_rates *rates,
                                cleat_error *error) {
-    kept_file file;
-    cleat_status status = find_file(device, what, &file, error);
-    if (status) return status;
-    if (!again && file.path[0] && cleat_rates_read(file.path, rates)) return CLEAT_OK;
-    lock_file(&file);
-    if (again || !file.path[0] || !cleat_rates_read(file.path, rates))
-        status = measure_and_save(device, what, &file, rates, error);
-    unlock_file(&file);
+    enum { PATIENCE_SECONDS = 30 };
+    char path[PATH];
+    int lock = -1;
+    cleat_status status = make_path(device, what, path, sizeof path, error);
+    if (status == CLEAT_ERR_MEMORY) return status;
+    if (status) path[0] = 0;
+    if (!again && *path && cleat_rates_read(path, rates)) return CLEAT_OK;
+    if (*path && cleat_lock(path, PATIENCE_SECONDS, &lock, NULL)) lock = -1;
+    status = CLEAT_OK;
+    if (again || !*path || !cleat_rates_read(path, rates)) status = measure_and_save(device, what, path, rates, error);
+    if (lock >= 0) cleat_unlock(lock);
     return status;
 }
 

@@ -265,20 +265,22 @@ int64_t cleat_session_buffers(const cleat_session *session) {
     return session->work->store->buffer_elements;
 }
 
-cleat_status cleat_session_read_buffers(cleat_session *session, float *values, cleat_error *error) {
+/* Copies the buffers from or to a host copy. */
+static cleat_status copy_buffers(cleat_session *session, float *to, const float *from, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     const cleat_tensor *buffer;
     for (size_t i = 0; !status && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_read_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
+        status = to ? cleat_exec_read_unchecked(session->exec, 0, buffer, to + buffer->flat_offset, error)
+                    : cleat_exec_write_unchecked(session->exec, 0, buffer, from + buffer->flat_offset, error);
     return status;
 }
 
+cleat_status cleat_session_read_buffers(cleat_session *session, float *values, cleat_error *error) {
+    return copy_buffers(session, values, NULL, error);
+}
+
 cleat_status cleat_session_write_buffers(cleat_session *session, const float *values, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    const cleat_tensor *buffer;
-    for (size_t i = 0; !status && (buffer = cleat_store_buffer(session->work->store, i)); ++i)
-        status = cleat_exec_write_unchecked(session->exec, 0, buffer, values + buffer->flat_offset, error);
-    return status;
+    return copy_buffers(session, NULL, values, error);
 }
 
 cleat_status cleat_session_read_values(cleat_session *session, float *values, cleat_error *error) {

@@ -1,6 +1,7 @@
 /* The exchange of gradients between ranks, and their shares of the work. */
 #include "train/data_parallel.h"
 
+#include "cleat/doctor.h"
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -21,10 +22,29 @@ static const double WORTH = 0.9, WORTH_LATER = 0.95;
 /* Two measured rates count as equal if their ratio is at least this. */
 static const double NOISE = 0.85;
 
-/* The parts of a run before its first step, and passes without training. */
-static void expect_setup(const cleat_data_parallel *parallel) {
-    const cleat_ranks_timeouts made = {INFINITY, parallel->timeout, INFINITY, INFINITY, NULL};
-    cleat_ranks_set_timeouts(parallel->ranks, &made);
+/* --- the device of a rank ----------------------------------------------------------------------------------------- */
+
+/* The ranks of a machine with several GPUs take one each. */
+static cleat_status choose_gpu(int local_rank, char text[24], cleat_error *error) {
+    cleat_device_facts *facts = NULL;
+    size_t count = 0;
+    int gpus = 0, seen = 0;
+    cleat_status status = cleat_device_list(&facts, &count, error);
+    if (status) return status;
+    for (size_t i = 0; i < count; ++i) gpus += facts[i].kind == CLEAT_DEVICE_GPU;
+    for (size_t i = 0; i < count && gpus > 1; ++i)
+        if (facts[i].kind == CLEAT_DEVICE_GPU && seen++ == local_rank % gpus) snprintf(text, 24, "%zu", i);
+    cleat_device_list_free(facts);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_rank_open_device(cleat_ranks *ranks, const char *wanted, cleat_device **device, cleat_error *error) {
+    const char *selector = cleat_ranks_device(ranks, wanted);
+    char number[24] = "";
+    cleat_status status = CLEAT_OK;
+    if (ranks && (strcmp(selector, "auto") == 0 || strcmp(selector, "gpu") == 0))
+        status = choose_gpu(cleat_ranks_local_rank(ranks), number, error);
+    return status ? status : cleat_doctor_open_device(*number ? number : selector, device, error);
 }
 
 /* --- shares --------------------------------------------------------------------------------------------------- */
@@ -74,20 +94,24 @@ static void log_shares(const cleat_data_parallel *parallel, const char *what, co
     cleat_log(CLEAT_LOG_INFO, "shares of %s: %s (%s)", what, text, why);
 }
 
-static cleat_status allocate_shares(cleat_data_parallel *parallel, cleat_error *error) {
-    parallel->shares = cleat_alloc((size_t)cleat_ranks_count(parallel->ranks), sizeof *parallel->shares);
+/* Memory for the shares; nothing without ranks. */
+static cleat_status begin(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
+                          cleat_error *error) {
+    *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
+    if (!ranks) return CLEAT_OK;
+    /* The parts of a run before its first step, and passes without training. */
+    const cleat_ranks_timeouts setup = {INFINITY, parallel->timeout, INFINITY, INFINITY, NULL};
+    cleat_ranks_set_timeouts(ranks, &setup);
+    parallel->shares = cleat_alloc((size_t)cleat_ranks_count(ranks), sizeof *parallel->shares);
     cleat_status status = parallel->shares ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for shares");
-    return cleat_ranks_agree(parallel->ranks, status, error);
+    return cleat_ranks_agree(ranks, status, error);
 }
 
 cleat_status cleat_data_parallel_open(cleat_data_parallel *parallel, cleat_ranks *ranks, const cleat_profile *profile,
                                       const int64_t *measured, double flops, cleat_error *error) {
     const cleat_int_list *given = &profile->distribute.shares;
-    *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
-    if (!ranks) return CLEAT_OK;
-    expect_setup(parallel);
-    cleat_status status = allocate_shares(parallel, error);
-    if (status) return status;
+    cleat_status status = begin(parallel, ranks, profile, error);
+    if (status || !ranks) return status;
     const bool is_given = parallel->is_given = given->count > 0;
     if (measured && !is_given) {
         memcpy(parallel->shares, measured, (size_t)cleat_ranks_count(ranks) * sizeof *measured);
@@ -104,11 +128,8 @@ cleat_status cleat_data_parallel_open_pass(cleat_data_parallel *parallel, cleat_
                                            const cleat_profile *profile, double flops, cleat_error *error) {
     const int count = cleat_ranks_count(ranks);
     const bool is_given = profile->distribute.shares.count == count;
-    *parallel = (cleat_data_parallel){.ranks = ranks, .timeout = profile->distribute.timeout};
-    if (!ranks) return CLEAT_OK;
-    expect_setup(parallel);
-    cleat_status status = allocate_shares(parallel, error);
-    if (status) return status;
+    cleat_status status = begin(parallel, ranks, profile, error);
+    if (status || !ranks) return status;
     status = is_given ? use_given(parallel, &profile->distribute.shares, error)
                       : estimate_shares(parallel, FINE_SHARES * (int64_t)count, flops, error);
     if (!status) log_shares(parallel, "the samples", is_given ? "distribute.shares" : "speeds of the devices");
@@ -169,7 +190,7 @@ static bool find_members(const cleat_data_parallel *parallel, const double *seco
 static cleat_status solve(members *all, int64_t samples, bool may_leave_out, cleat_error *error) {
     static const double communication[CLEAT_MAX_RANKS] = {0};
     if (!may_leave_out) return cleat_shares_solve(all->count, all->times, samples, all->shares, &all->step, error);
-    return cleat_shares_choose(all->count, all->times, samples, communication, all->shares, &all->step, NULL, error);
+    return cleat_shares_choose(all->count, all->times, samples, communication, all->shares, &all->step, error);
 }
 
 static double step_now(const cleat_data_parallel *parallel, const double *seconds, int64_t samples) {
@@ -215,12 +236,6 @@ static cleat_status warn_if_alone_is_faster(cleat_data_parallel *parallel, const
     return CLEAT_OK;
 }
 
-static void apply_shares(cleat_data_parallel *parallel, const members *all) {
-    for (int i = 0; i < all->count; ++i) parallel->shares[all->ranks[i]] = all->shares[i];
-    log_left_out(all);
-    log_shares(parallel, GLOBAL_BATCH, "measured");
-}
-
 /* `seconds` [ranks] per sample. One measurement may contain a pause of a rank, so it is left out after the
  * second. */
 static cleat_status choose_shares(cleat_data_parallel *parallel, const double *seconds, int64_t samples, double exposed,
@@ -244,7 +259,10 @@ static cleat_status choose_shares(cleat_data_parallel *parallel, const double *s
     parallel->is_measured = true;
     parallel->refines = false;
     *changed = is_slowed || chosen->step <= worth * step_now(parallel, seconds, samples);
-    if (*changed) apply_shares(parallel, chosen);
+    if (!*changed) return CLEAT_OK;
+    for (int i = 0; i < chosen->count; ++i) parallel->shares[chosen->ranks[i]] = chosen->shares[i];
+    log_left_out(chosen);
+    log_shares(parallel, GLOBAL_BATCH, "measured");
     return CLEAT_OK;
 }
 
@@ -372,11 +390,6 @@ static cleat_ranks_timeouts timeouts_of_steps(const cleat_data_parallel *paralle
                                   .after_stop = is_early ? FIRST_STEPS_AFTER_STOP : fmax(AFTER_STOP, 3 * typical),
                                   .stopped = timeout,
                                   .stop = parallel->stop};
-}
-
-static void expect_steps(const cleat_data_parallel *parallel) {
-    const cleat_ranks_timeouts made = timeouts_of_steps(parallel);
-    cleat_ranks_set_timeouts(parallel->ranks, &made);
 }
 
 /* The agreement itself has the timeout of a step. */
@@ -577,7 +590,8 @@ cleat_status cleat_data_parallel_exchange(cleat_data_parallel *parallel, cleat_s
     double squares = 0;
     sums started = {.others = 0};
     if (!parallel->ranks) return status;
-    expect_steps(parallel);
+    const cleat_ranks_timeouts timeouts = timeouts_of_steps(parallel);
+    cleat_ranks_set_timeouts(parallel->ranks, &timeouts);
     cleat_status lost = start_sums(parallel, session, own, &status, &started, error);
     const double computed = cleat_seconds();
     if (lost) return status ? status : lost;

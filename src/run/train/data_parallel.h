@@ -115,4 +115,9 @@ void cleat_data_parallel_log(cleat_data_parallel *parallel);
 cleat_status cleat_data_parallel_restore_buffers(cleat_data_parallel *parallel, cleat_session *session,
                                                  cleat_error *error);
 
+/* Opens the device that the selector `wanted` or CLEAT_RANK_DEVICES names; with auto or gpu, the ranks of a
+ * machine with several GPUs take one each. Without `ranks` it is cleat_doctor_open_device. The caller closes
+ * *device. */
+cleat_status cleat_rank_open_device(cleat_ranks *ranks, const char *wanted, cleat_device **device, cleat_error *error);
+
 #endif

@@ -18,12 +18,6 @@ typedef struct collected {
     cleat_run_examples *examples; /* or NULL */
 } collected;
 
-static void keep_examples(cleat_run_examples *examples, const cleat_session *session, const cleat_work_graph *graph,
-                          const cleat_fed_batch *fed, const float *output) {
-    const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
-    if (examples) cleat_run_examples_keep(examples, session->model, &fed->host, output, each);
-}
-
 static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cleat_fed_batch *fed,
                                    const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
     cleat_session *session = setup->session;
@@ -33,18 +27,12 @@ static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cl
     if (!status) status = cleat_feed_run(setup->feed, graph, fed, error);
     if (!status) status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (!status) cleat_output_check_add(&found->bad, session, fed, output);
-    if (!status) keep_examples(found->examples, session, graph, fed, output);
+    if (!status && found->examples)
+        cleat_run_examples_keep(found->examples, session->model, &fed->host, output,
+                                cleat_tensor_elements(graph->built.output) / fed->host.batch);
     if (!status) status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
     cleat_feed_release(setup->feed, fed);
     return status;
-}
-
-/* The whole pass as one global batch, because the loss is the mean over it, even if ranks evaluate parts
- * of it. */
-static cleat_global_batch whole_pass(const cleat_dataset *dataset, const uint32_t *samples, size_t count) {
-    cleat_global_batch all = {.samples = (int64_t)count};
-    for (size_t i = 0; i < count; ++i) all.items += cleat_dataset_items(dataset, samples[i]);
-    return all;
 }
 
 static cleat_status run_pass(const cleat_evaluation_setup *setup, const cleat_batches *batches,
@@ -145,7 +133,9 @@ cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const u
                        .examples = examples};
     if (!found.metric_state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics");
     if (examples) cleat_run_examples_begin(examples, model, setup->dataset, samples, count);
-    const cleat_global_batch all = whole_pass(setup->dataset, samples, count);
+    /* The whole pass as one global batch, because the loss is the mean over it, even if ranks evaluate parts of it. */
+    cleat_global_batch all = {.samples = (int64_t)count};
+    for (size_t i = 0; i < count; ++i) all.items += cleat_dataset_items(setup->dataset, samples[i]);
     status = evaluate_part(setup, samples + first, own, &all, terms, &found, error);
     for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
     status = cleat_ranks_agree(ranks, status, error);
@@ -167,14 +157,6 @@ static cleat_status list_split(const cleat_profile *profile, const cleat_dataset
     return status;
 }
 
-static cleat_status list_all(const cleat_dataset *dataset, uint32_t **samples, size_t *count, cleat_error *error) {
-    *count = cleat_dataset_count(dataset);
-    *samples = cleat_alloc(*count, sizeof **samples);
-    if (!*samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", *count);
-    for (size_t i = 0; i < *count; ++i) (*samples)[i] = (uint32_t)i;
-    return CLEAT_OK;
-}
-
 /* Data without splits are held-out data: `val` and `test` select all of them. */
 static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *dataset, const char *split,
                                    uint32_t **samples, size_t *count, cleat_error *error) {
@@ -193,7 +175,8 @@ static cleat_status choose_samples(const cleat_profile *profile, cleat_dataset *
                           "%s: no split 'train': the file is too short for the splits of the profile, so it is not the "
                           "file of the training; use split 'all', or set data.path to that file",
                           profile->data->path);
-    return list_all(dataset, samples, count, error);
+    *count = cleat_dataset_count(dataset);
+    return cleat_list_samples(0, *count, samples, error);
 }
 
 /* Names the splits that have samples. */

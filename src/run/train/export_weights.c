@@ -29,17 +29,16 @@ export;
 
 /* --- files of the checkpoint ---------------------------------------------------------------------------------- */
 
-static cleat_status copy_files(const export *e, bool (*accepts)(const char *name), cleat_error *error) {
+/* All but the training state. */
+static cleat_status copy_files(const export *e, cleat_error *error) {
     const cleat_checkpoint_files *files = &e->checkpoint->files;
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < files->count && !status; ++i)
-        if (accepts(files->items[i].name))
-            status = cleat_file_copy(e->checkpoint->folder, e->out, files->items[i].name, true, error);
+    for (size_t i = 0; i < files->count && !status; ++i) {
+        const char *name = files->items[i].name;
+        if (strcmp(name, CLEAT_OPTIM_FILE) != 0 && strcmp(name, CLEAT_STATE_FILE) != 0)
+            status = cleat_file_copy(e->checkpoint->folder, e->out, name, true, error);
+    }
     return status;
-}
-
-static bool is_not_training_state(const char *name) {
-    return strcmp(name, CLEAT_OPTIM_FILE) != 0 && strcmp(name, CLEAT_STATE_FILE) != 0;
 }
 
 static cleat_status add_files(const export *e, const cleat_architecture *architecture, bool adapters,
@@ -128,11 +127,6 @@ static cleat_status write_adapters(export *e, cleat_weights_format format, cleat
     return status ? status : add_files(e, architecture, true, error);
 }
 
-static cleat_status write_own(export *e, cleat_error *error) {
-    e->report.tensors = cleat_safetensors_count(e->checkpoint->model);
-    return copy_files(e, is_not_training_state, error);
-}
-
 /* --- the export ----------------------------------------------------------------------------------------------- */
 
 static cleat_status make_folder(const char *out, cleat_error *error) {
@@ -170,9 +164,10 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
     if (!status && format != CLEAT_WEIGHTS_CLEAT && !architecture_for(&e, format, error))
         status = CLEAT_ERR_NOT_SUPPORTED;
     if (!status) status = make_folder(out, error);
-    if (!status && format == CLEAT_WEIGHTS_CLEAT)
-        status = write_own(&e, error);
-    else if (!status)
+    if (!status && format == CLEAT_WEIGHTS_CLEAT) {
+        e.report.tensors = cleat_safetensors_count(e.checkpoint->model);
+        status = copy_files(&e, error);
+    } else if (!status)
         status = (format == CLEAT_WEIGHTS_PEFT ? write_adapters : write_published)(&e, format, error);
     if (!status) status = count_files(&e, error);
     if (!status && report) *report = e.report;

@@ -86,12 +86,6 @@ typedef struct comparison {
     const char *other;            /* a parameter that differs by more than rounding; NULL: none */
 } comparison;
 
-static cleat_status keep(cleat_frozen_weights *frozen, cleat_tensor *param, cleat_error *error) {
-    cleat_status status = cleat_grow(&frozen->items, frozen->count, &frozen->capacity, sizeof *frozen->items, error);
-    if (!status) frozen->items[frozen->count++] = param;
-    return status;
-}
-
 /* Compares a part of a parameter with the checkpoint. */
 static cleat_status compare_part(comparison *c, const cleat_st_tensor *found, int64_t first, int64_t count,
                                  const float *values, cleat_error *error) {
@@ -116,9 +110,14 @@ static cleat_status compare(void *user, cleat_tensor *param, int64_t first, int6
     if (first == 0) c->same = c->agrees[0] = c->agrees[1] = true;
     cleat_status status = compare_part(c, found, first, count, values, error);
     if (status || first + count < cleat_tensor_elements(param) || c->same) return status;
-    if (c->agrees[0] || c->agrees[1]) return keep(c->frozen, param, error);
-    c->other = found->name;
-    return CLEAT_OK;
+    if (!c->agrees[0] && !c->agrees[1]) {
+        c->other = found->name;
+        return CLEAT_OK;
+    }
+    cleat_frozen_weights *frozen = c->frozen;
+    status = cleat_grow(&frozen->items, frozen->count, &frozen->capacity, sizeof *frozen->items, error);
+    if (!status) frozen->items[frozen->count++] = param;
+    return status;
 }
 
 /* A parameter that the weights lack was drawn at random; the run's values are exact. */

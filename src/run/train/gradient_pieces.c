@@ -10,13 +10,6 @@
 /* Elements; for smaller pieces the overhead exceeds the time that they hide. */
 enum { MIN_PIECE = 1 << 17 };
 
-/* The number of the parameter's table; -1: none. */
-static int table_of(const cleat_pieces *pieces, size_t parameter) {
-    for (int t = 0; t < pieces->table_count; ++t)
-        if (pieces->tables[t].parameter == parameter) return t;
-    return -1;
-}
-
 static size_t node_after_last_write(const cleat_graph *graph, const cleat_tensor *grad) {
     for (size_t n = graph->node_count; n-- > 0;)
         for (int o = 0; o < graph->nodes[n]->n_out; ++o)
@@ -107,8 +100,9 @@ cleat_status cleat_pieces_cut(cleat_pieces *pieces, const cleat_workload *work, 
     for (size_t i = store->count; i-- > 0;) {
         const cleat_tensor *grad = store->grads[i];
         if (!grad || store->params[i]->rule.frozen) continue;
-        const int table = table_of(pieces, i);
-        if (table < 0) {
+        int table = 0;
+        while (table < pieces->table_count && pieces->tables[table].parameter != i) ++table;
+        if (table == pieces->table_count) {
             add_dense(pieces, work, grad, most);
             continue;
         }

@@ -13,16 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a folder is a run of cleat: its weights are in the folder of a checkpoint. */
-static bool is_run(const char *path) {
-    cleat_checkpoint_name name;
-    return cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name);
-}
-
 cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_name name;
     cleat_status status = CLEAT_OK;
-    if (is_run(path)) {
+    /* The weights of a run are in the folder of a checkpoint. */
+    if (cleat_checkpoint_pointer(path, "best", &name) || cleat_checkpoint_pointer(path, "last", &name)) {
         status = cleat_checkpoint_find_folder(path, folder, error);
         path = folder;
     }
@@ -64,16 +60,10 @@ static void add_summary(const cleat_weights *weights, const cleat_weight_report 
                      report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);
 }
 
-static void log_lines(char *text) {
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        cleat_log(CLEAT_LOG_INFO, "%s", line);
-}
-
 static cleat_status show(const cleat_weights *weights, const cleat_weight_report *report, cleat_string *table,
                          cleat_error *error) {
     cleat_string text = {0};
-    char *lines = NULL;
+    char *lines = NULL, *rest = NULL;
     cleat_string_add(table, CLEAT_INIT_LINE);
     add_summary(weights, report, table);
     cleat_weight_report_add_text(report, CLEAT_INIT_LINE "  ", table);
@@ -81,7 +71,8 @@ static cleat_status show(const cleat_weights *weights, const cleat_weight_report
     add_summary(weights, report, &text);
     cleat_weight_report_add_text(report, "  ", &text);
     cleat_status status = cleat_string_detach(&text, &lines, error);
-    if (!status) log_lines(lines);
+    for (char *line = status ? NULL : strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        cleat_log(CLEAT_LOG_INFO, "%s", line);
     cleat_free(lines);
     return status;
 }

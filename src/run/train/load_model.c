@@ -10,7 +10,6 @@
 #include "graph/store.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
-#include "train/rank_device.h"
 
 #include <math.h>
 
@@ -87,15 +86,21 @@ static void add_longer_bucket(const cleat_dataset *dataset, cleat_lengths *lengt
     lengths->samples[at] += samples;
 }
 
+cleat_status cleat_list_samples(size_t first, size_t count, uint32_t **samples, cleat_error *error) {
+    *samples = cleat_alloc(count, sizeof **samples);
+    if (!*samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
+    for (size_t i = 0; i < count; ++i) (*samples)[i] = (uint32_t)(first + i);
+    return CLEAT_OK;
+}
+
 /* All samples count, because the samples to evaluate are not known here. */
 static cleat_status choose_lengths(const cleat_profile *profile, const cleat_model *model, const cleat_dataset *dataset,
                                    cleat_lengths *lengths, cleat_error *error) {
     size_t count = cleat_dataset_count(dataset);
-    uint32_t *samples = cleat_alloc(count, sizeof *samples);
-    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
-    for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)i;
-    cleat_status status =
-        cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
+    uint32_t *samples = NULL;
+    cleat_status status = cleat_list_samples(0, count, &samples, error);
+    if (status) return status;
+    status = cleat_lengths_choose(profile, cleat_model_fixed_length(model), dataset, samples, count, lengths, error);
     if (!status) add_longer_bucket(dataset, lengths);
     cleat_free(samples);
     return status;

@@ -23,6 +23,8 @@ typedef struct cleat_loaded_model {
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
                               cleat_error *error);
+/* The numbers from `first` on, *samples [count], which the caller frees (cleat_free). */
+cleat_status cleat_list_samples(size_t first, size_t count, uint32_t **samples, cleat_error *error);
 void cleat_loaded_model_close(cleat_loaded_model *loaded);
 
 #endif

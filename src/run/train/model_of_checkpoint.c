@@ -33,11 +33,6 @@ const cleat_st_tensor *cleat_checkpoint_tensor(const cleat_checkpoint *checkpoin
                                                                                                             : NULL;
 }
 
-static bool has_shape(const cleat_st_tensor *found, const cleat_tensor *tensor) {
-    const int64_t *shape = found->shape + (found->rank - tensor->rank);
-    return memcmp(shape, tensor->shape, (size_t)tensor->rank * sizeof *shape) == 0;
-}
-
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct trial {
@@ -80,7 +75,8 @@ static cleat_status compare(const cleat_store *store, const cleat_checkpoint *ch
         const cleat_st_tensor *found = cleat_checkpoint_tensor(checkpoint, param, &row);
         char text[96];
         cleat_tensor_describe(param, text, sizeof text);
-        if (!found || !has_shape(found, param))
+        if (!found || memcmp(found->shape + (found->rank - param->rank), param->shape,
+                             (size_t)param->rank * sizeof *param->shape) != 0)
             return cleat_fail(
                 error, CLEAT_ERR_FORMAT,
                 "%s: the parameter '%s' of this profile, %s, %s; the profile must be that of the training",

@@ -105,9 +105,9 @@ static cleat_status predict_part(cleat_loaded_model *loaded, const char *folder,
     cleat_feed *feed = NULL;
     cleat_status status = cleat_pass_part(&loaded->parallel, kept->count, &first, &count, error);
     if (status) return status;
-    uint32_t *samples = cleat_alloc(count, sizeof *samples);
-    if (!samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu samples", count);
-    for (size_t i = 0; i < count; ++i) samples[i] = (uint32_t)(first + i);
+    uint32_t *samples = NULL;
+    status = cleat_list_samples(first, count, &samples, error);
+    if (status) return status;
     const cleat_batches_spec spec = {.dataset = loaded->dataset,
                                      .samples = samples,
                                      .n_samples = count,

@@ -71,11 +71,6 @@ static void draw_bar(cleat_progress *progress, int64_t step, const char *text, c
     progress->drawn = length;
 }
 
-static double pause_of(const cleat_progress *progress, double now) {
-    if (progress->terminal) return seconds_between_bars;
-    return fmin(fmax((now - progress->start) * part_between_lines, min_between_lines), max_between_lines);
-}
-
 static void show(cleat_progress *progress, int64_t step, const char *text, double now) {
     char remaining[32], line[LINE];
     progress->last = now;
@@ -92,7 +87,9 @@ static void show(cleat_progress *progress, int64_t step, const char *text, doubl
 
 void cleat_progress_update(cleat_progress *progress, int64_t step, const char *text, double now, bool force) {
     if (!progress->write) return;
-    if (force || now - progress->last >= pause_of(progress, now)) show(progress, step, text, now);
+    const double lines = fmin(fmax((now - progress->start) * part_between_lines, min_between_lines), max_between_lines);
+    const double pause = progress->terminal ? seconds_between_bars : lines;
+    if (force || now - progress->last >= pause) show(progress, step, text, now);
     advance_marks(progress, step, now);
 }
 

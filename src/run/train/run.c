@@ -5,8 +5,8 @@
 #include "checkpoint/write.h"
 #include "core/files.h"
 #include "core/lock.h"
+#include "core/memory.h"
 #include "core/shell.h"
-#include "train/resume_from.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -116,6 +116,64 @@ static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, 
     return status;
 }
 
+/* Bytes of the first `lines` complete lines. */
+static size_t size_of_lines(const char *text, size_t size, int64_t lines) {
+    const char *at = text, *end = text + size, *stop;
+    while (lines-- > 0 && (stop = memchr(at, '\n', (size_t)(end - at)))) at = stop + 1;
+    return (size_t)(at - text);
+}
+
+enum { WHOLE = -1 };
+
+/* Copies the first `lines` complete lines of a file, or all of it; the file may be missing. */
+static cleat_status copy_lines(const char *from, const char *to, const char *name, int64_t lines, cleat_error *error) {
+    char source[CLEAT_CHECKPOINT_PATH], target[CLEAT_CHECKPOINT_PATH], *text;
+    size_t size;
+    cleat_status status = cleat_checkpoint_path(from, name, source, error);
+    if (!status) status = cleat_checkpoint_path(to, name, target, error);
+    if (!status) status = cleat_refuse_link(source, error);
+    if (status || !cleat_file_exists(source)) return status;
+    status = cleat_file_read(source, &text, &size, error);
+    if (status) return status;
+    status = cleat_file_write(target, text, lines == WHOLE ? size : size_of_lines(text, size, lines), error);
+    cleat_free(text);
+    return status;
+}
+
+/* Copies the last checkpoint of `source`, a run folder (or `source` itself, a checkpoint folder), into the
+ * run folder `folder`, together with what a resume there needs: the best checkpoint, resolved.ini, the
+ * records of metrics.jsonl up to the checkpoint, system.jsonl and examples.json. `source` is only read: no
+ * lock, no file. If it is killed half-way, --resume also continues from the folder, which then has no
+ * checkpoint or only the best one. */
+static cleat_status resume_from(const char *source, const char *folder, cleat_error *error) {
+    char run[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint *checkpoint = NULL;
+    cleat_status status = cleat_checkpoint_open_source(source, &checkpoint, error);
+    if (status) return cleat_fail_in(error, status, "--resume-from");
+    cleat_checkpoint_run(checkpoint, run);
+    status = copy_lines(run, folder, "resolved.ini", WHOLE, error);
+    if (!status) status = copy_lines(run, folder, "examples.json", WHOLE, error);
+    if (!status) status = copy_lines(run, folder, "metrics.jsonl", checkpoint->state.metrics_records, error);
+    if (!status) status = copy_lines(run, folder, "system.jsonl", INT64_MAX, error);
+    if (!status) status = cleat_checkpoint_copy(checkpoint, folder, error);
+    if (!status)
+        cleat_log(CLEAT_LOG_INFO, "copied %s to %s, and its best checkpoint and its log", checkpoint->folder, folder);
+    cleat_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* Removes what resume_from copied, for a run that was refused: the same command with other settings can then
+ * use the folder. A failure is only a warning. */
+static void undo_resume_from(const char *folder) {
+    static const char *const files[] = {"resolved.ini", "examples.json", "metrics.jsonl", "system.jsonl"};
+    char path[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_remove_leftovers(folder);
+    cleat_checkpoint_remove_all(folder);
+    for (size_t i = 0; i < sizeof files / sizeof *files; ++i)
+        if (cleat_checkpoint_path(folder, files[i], path, NULL) == CLEAT_OK && unlink(path) != 0 && errno != ENOENT)
+            cleat_log(CLEAT_LOG_WARNING, "cannot remove %s: %s", path, strerror(errno));
+}
+
 cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile, cleat_error *error) {
     const bool again = run->folder[0] != 0;
     if (run->options->resume && run->options->resume_from)
@@ -137,7 +195,7 @@ cleat_status cleat_run_open_folder(cleat_run *run, const cleat_profile *profile,
                           run->folder);
     if (!run->options->resume_from) return CLEAT_OK;
     run->resume = run->is_copy = true;
-    return cleat_resume_from(run->options->resume_from, run->folder, error);
+    return resume_from(run->options->resume_from, run->folder, error);
 }
 
 void cleat_run_close_folder(cleat_run *run) {
@@ -148,7 +206,7 @@ void cleat_run_close_folder(cleat_run *run) {
 void cleat_run_discard_folder(cleat_run *run) {
     char path[CLEAT_PATH + 32];
     cleat_listing files = {0};
-    if (run->is_copy) cleat_resume_from_undo(run->folder);
+    if (run->is_copy) undo_resume_from(run->folder);
     if (strlen(run->folder) <= run->existing || cleat_listing_read(run->folder, NULL, &files, NULL)) return;
     const size_t count = files.count;
     cleat_listing_free(&files);

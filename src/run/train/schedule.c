@@ -64,39 +64,21 @@ cleat_status cleat_schedule_create(const cleat_profile *profile, int64_t steps_p
     return status;
 }
 
-static double cosine_rate(const cleat_schedule *schedule, int64_t step) {
-    int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
-    if (step >= total) return schedule->floor;
-    double done = (double)(step - warmup) / (double)(total - warmup);
-    return schedule->floor + (schedule->peak - schedule->floor) * 0.5 * (1 + cos(pi * done));
-}
-
-static double linear_rate(const cleat_schedule *schedule, int64_t step) {
-    const int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
-    if (step >= total) return schedule->floor;
-    const double left = (double)(total - step) / (double)(total - warmup);
-    return schedule->floor + (schedule->peak - schedule->floor) * left;
-}
-
-static double step_rate(const cleat_schedule *schedule, int64_t step) {
-    int64_t decays = schedule->decay_steps > 0 ? step / schedule->decay_steps : 0;
-    return fmax(schedule->floor, schedule->peak * pow(schedule->gamma, (double)decays));
-}
-
 double cleat_schedule_rate(const cleat_schedule *schedule, int64_t step) {
-    if (step < schedule->warmup_steps) {
-        double done = (double)step / (double)schedule->warmup_steps;
-        return schedule->start + (schedule->peak - schedule->start) * done;
-    }
+    const double floor = schedule->floor, range = schedule->peak - floor;
+    const int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
+    const int64_t decays = schedule->decay_steps > 0 ? step / schedule->decay_steps : 0;
+    if (step < warmup) return schedule->start + (schedule->peak - schedule->start) * ((double)step / (double)warmup);
     switch (schedule->type) {
     case CLEAT_SCHEDULE_CONSTANT:
         break;
     case CLEAT_SCHEDULE_COSINE:
-        return cosine_rate(schedule, step);
+        if (step >= total) return floor;
+        return floor + range * 0.5 * (1 + cos(pi * ((double)(step - warmup) / (double)(total - warmup))));
     case CLEAT_SCHEDULE_STEP:
-        return step_rate(schedule, step);
+        return fmax(floor, schedule->peak * pow(schedule->gamma, (double)decays));
     case CLEAT_SCHEDULE_LINEAR:
-        return linear_rate(schedule, step);
+        return step >= total ? floor : floor + range * ((double)(total - step) / (double)(total - warmup));
     }
     return schedule->peak;
 }

@@ -4,10 +4,9 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/model.h"
+#include "tensorboard/tensorboard.h"
 #include "train/checkpointing.h"
 #include "train/init_weights.h"
-#include "train/rank_device.h"
-#include "train/run_board.h"
 #include "train/same_run.h"
 #include "train/startup_timing.h"
 #include "train/trainer.h"
@@ -220,10 +219,60 @@ static cleat_status open_deadline(cleat_trainer *trainer, cleat_error *error) {
     return CLEAT_OK;
 }
 
+/* --- the TensorBoard file (run.tensorboard) ---------------------------------------------------------------------- */
+
+/* A file that can no longer be written is not the end of the run: metrics.jsonl has the same values, and a file can be
+ * made of it later. */
+static void warn_board(cleat_status status, const cleat_error *why) {
+    if (!status) return;
+    cleat_log(CLEAT_LOG_WARNING,
+              "%s; the run continues without its TensorBoard file, which `run.tensorboard` asked for", why->text);
+}
+
+/* Adds a line of metrics.jsonl. */
+static void add_board_metrics(cleat_run *run, const char *line) {
+    cleat_error why = {0};
+    if (run->board) warn_board(cleat_tensorboard_metrics_line(run->board, cleat_wall_seconds(), line, &why), &why);
+}
+
+/* Adds a line of system.jsonl. `run`: the cleat_run. May be called from any thread, but not during open and close. */
+static void add_board_system(void *run, const char *line) {
+    cleat_tensorboard *board = ((cleat_run *)run)->board;
+    cleat_error why = {0};
+    if (board) warn_board(cleat_tensorboard_system_line(board, line, &why), &why);
+}
+
+static cleat_status write_board_profile(cleat_run *run, int64_t step, cleat_error *error) {
+    char path[CLEAT_PATH + 32], *text;
+    size_t size;
+    cleat_status status = cleat_path_join(run->folder, "resolved.ini", path, sizeof path, error);
+    if (!status) status = cleat_file_read(path, &text, &size, error);
+    if (status) return status;
+    status = cleat_tensorboard_verbatim(run->board, cleat_wall_seconds(), step, "profile", text, error);
+    cleat_free(text);
+    return status;
+}
+
+/* The file begins a session at `step`, the steps done so far: readers drop the steps that will be repeated.
+ * Records of the folder's files for `step` itself, or for all steps if there is no earlier event file, are
+ * written again. run->log must be open. */
+static cleat_status create_board(cleat_run *run, const cleat_profile *resolved, int64_t step, cleat_error *error) {
+    if (!resolved->run.tensorboard) return CLEAT_OK;
+    const bool continues = cleat_tensorboard_exists(run->folder);
+    const int64_t first_step = continues ? step : 0;
+    cleat_status status = cleat_tensorboard_create(run->folder, &run->board, error);
+    if (!status) status = cleat_tensorboard_start(run->board, cleat_wall_seconds(), first_step, error);
+    if (!status) status = write_board_profile(run, step, error);
+    if (!status) status = cleat_tensorboard_replay(run->board, run->folder, first_step, step, NULL, error);
+    return status;
+}
+
+/* --- logs --------------------------------------------------------------------------------------------------------- */
+
 /* Passes a line of metrics.jsonl on to the TensorBoard file and to the caller of the run. */
 static void pass_record(void *user, const char *line) {
     cleat_run *run = user;
-    cleat_run_board_metrics(run, line);
+    add_board_metrics(run, line);
     if (run->options->record) run->options->record(run->options->user, line);
 }
 
@@ -299,9 +348,9 @@ cleat_status cleat_trainer_measure_later(cleat_trainer *trainer, cleat_error *er
 /* A run that has ended adds nothing to its TensorBoard file. */
 static cleat_status open_board(cleat_trainer *trainer, cleat_error *error) {
     if (cleat_trainer_has_ended(trainer) || !cleat_trainer_leads(trainer)) return CLEAT_OK;
-    trainer->monitor.recorded = cleat_run_board_system;
+    trainer->monitor.recorded = add_board_system;
     trainer->monitor.recorded_user = &trainer->run;
-    return cleat_run_board_open(&trainer->run, trainer->settings.resolved, trainer->state.step, error);
+    return create_board(&trainer->run, trainer->settings.resolved, trainer->state.step, error);
 }
 
 static cleat_status check_profile(cleat_trainer *trainer, cleat_error *error) {
@@ -454,7 +503,8 @@ cleat_status cleat_trainer_open(cleat_trainer *trainer, cleat_error *error) {
 
 void cleat_trainer_close(cleat_trainer *trainer) {
     cleat_run_monitor_stop(&trainer->monitor); /* asks the device */
-    cleat_run_board_close(&trainer->run);
+    cleat_tensorboard_close(trainer->run.board);
+    trainer->run.board = NULL;
     cleat_metrics_log_close(trainer->run.log);
     trainer->run.log = NULL;
     cleat_run_tracer_stop(&trainer->tracing, &trainer->run);
