@@ -140,8 +140,9 @@ struct cleat_op {
      * no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors are
      * the current ones, that is, recomputed copies where they exist. NULL if the op has no gradient. */
     void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
-    /* NULL: no arithmetic, and each input and output once. */
+    /* NULL: `flops` operations for each element of out[0], and each input and output once. */
     cleat_cost (*cost)(const cleat_node *node);
+    double flops;
     /* Array that ends with a NULL name; NULL for a reshape, which has no launches. */
     const cleat_variant *variants;
 

@@ -136,6 +136,12 @@ struct cleat_graph {
 
 /* --- for op files, beside cleat/op.h ------------------------------------------------------------------------------ */
 
+/* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
+ * per element of out[0]. */
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
+/* The cost of any node: cleat_op.cost, or by cleat_op.flops. */
+cleat_cost cleat_node_cost(const cleat_node *node);
+
 /* Replaces the gradient of an activation or input (for backward functions only). */
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);
 

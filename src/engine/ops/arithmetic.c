@@ -13,14 +13,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, a->dtype, a->rank, a->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
-static cleat_cost cost_product_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 2);
-}
-
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_tensor *in[] = {a, b};
     return cleat_first_output(cleat_emit(graph, op, NULL, 0, in, 2));
@@ -45,7 +37,7 @@ static const cleat_variant sum_variants[] = {{.name = "elements", .bind = bind_s
 /* in = {dy, accum}, out = {dx}: dx = accum + dy. */
 static const cleat_op add_grad = {.name = "add_grad",
                                   .infer = cleat_infer_same_as_dout,
-                                  .cost = cost,
+                                  .flops = 1,
                                   .variants = sum_variants,
                                   .define = define_sum,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
@@ -67,7 +59,7 @@ static void backward_sum(cleat_graph *graph, cleat_node *node, cleat_tensor *con
 const cleat_op cleat_add_op = {.name = "add",
                                .infer = infer,
                                .backward = backward_sum,
-                               .cost = cost,
+                               .flops = 1,
                                .variants = sum_variants,
                                .define = define_sum,
                                .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
@@ -115,7 +107,7 @@ static const cleat_variant difference_grad_variants[] = {{.name = "elements", .b
 
 static const cleat_op subtract_grad = {.name = "subtract_grad",
                                        .infer = cleat_infer_same_as_dout,
-                                       .cost = cost,
+                                       .flops = 1,
                                        .variants = difference_grad_variants,
                                        .define = define_difference_grad,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
@@ -129,7 +121,7 @@ static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tens
 static const cleat_op subtract = {.name = "subtract",
                                   .infer = infer,
                                   .backward = backward_difference,
-                                  .cost = cost,
+                                  .flops = 1,
                                   .variants = difference_variants,
                                   .define = define_difference,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
@@ -171,7 +163,7 @@ static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind
 
 static const cleat_op multiply_grad = {.name = "multiply_grad",
                                        .infer = cleat_infer_same_as_dout,
-                                       .cost = cost_product_grad,
+                                       .flops = 2,
                                        .variants = product_grad_variants,
                                        .define = define_product,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(PRODUCT_GRAD_IN)};
@@ -186,7 +178,7 @@ static void backward_product(cleat_graph *graph, cleat_node *node, cleat_tensor 
 static const cleat_op multiply = {.name = "multiply",
                                   .infer = infer,
                                   .backward = backward_product,
-                                  .cost = cost,
+                                  .flops = 1,
                                   .variants = product_variants,
                                   .define = define_product,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),

@@ -440,10 +440,6 @@ static cleat_status infer_inference(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_cost cost_inference(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 5);
-}
-
 static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
@@ -467,7 +463,7 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .optional_inputs = CLEAT_IN(RESIDUAL),
                                               .discontinuous = true,
                                               .infer = infer_inference,
-                                              .cost = cost_inference,
+                                              .flops = 5,
                                               .variants = inference_variants,
                                               .define = define_inference,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
@@ -517,10 +513,6 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_cost cost_running(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 6); /* 3 per element of mean and of variance */
-}
-
 static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_long_of(node->in[F_STATISTICS], binder->facts);
     int64_t channels = cleat_tensor_elements(node->out[MEAN]);
@@ -552,7 +544,7 @@ static const cleat_variant running_variants[] = {{.name = "elements", .bind = bi
 static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_update_running_stats",
                                                          .discontinuous = true,
                                                          .infer = infer_running,
-                                                         .cost = cost_running,
+                                                         .flops = 6, /* 3 per element of mean and of variance */
                                                          .variants = running_variants,
                                                          .define = define_running};
 

@@ -28,10 +28,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, attr->storage, 2, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* `blocks`: the tensor with the shape of x; rows: of the result. */
 static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cleat_tensor *blocks,
                          const cleat_tensor *result) {
@@ -103,7 +99,7 @@ static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad
 
 static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
                                              .infer = infer_grad,
-                                             .cost = cost,
+                                             .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -121,7 +117,7 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(block_attr, factor,
 static const cleat_op block_diagonal = {.name = "block_diagonal",
                                         .infer = infer,
                                         .backward = backward,
-                                        .cost = cost,
+                                        .flops = 1,
                                         .variants = variants,
                                         .define = define,
                                         .attributes = attributes};

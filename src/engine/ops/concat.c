@@ -44,10 +44,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, first->dtype, first->rank, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
-}
-
 /* Only one part of dy is read. */
 static cleat_cost cost_grad(const cleat_node *node) {
     double part = (double)cleat_tensor_bytes(node->out[0]);
@@ -129,7 +125,6 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op concat = {.name = "concat",
                                 .infer = infer,
                                 .backward = backward,
-                                .cost = cost,
                                 .variants = variants,
                                 .define = define,
                                 .autocast_inputs = CLEAT_EVERY_INPUT};
@@ -205,8 +200,7 @@ static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host
 static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};
 static const cleat_variant chunk_grad_variants[] = {{.name = "runs", .bind = bind_chunk_grad}, {0}};
 
-static const cleat_op chunk_grad = {
-    .name = "chunk_grad", .cost = cost, .variants = chunk_grad_variants, .define = define_chunk_grad};
+static const cleat_op chunk_grad = {.name = "chunk_grad", .variants = chunk_grad_variants, .define = define_chunk_grad};
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (cleat_requires_grad(node->in[0]))
@@ -216,7 +210,6 @@ static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *c
 static const cleat_op chunk = {.name = "chunk",
                                .infer = infer_chunk,
                                .backward = backward_chunk,
-                               .cost = cost,
                                .variants = chunk_variants,
                                .define = define_chunk,
                                .no_autocast = true};

@@ -25,14 +25,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* [outer, a, b, width] -> [outer, b, a, width] */
 static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int64_t outer, int64_t a,
                    int64_t b) {
@@ -100,7 +92,7 @@ static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad
 
 static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
                                              .infer = infer_grad,
-                                             .cost = cost_grad,
+                                             .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -116,7 +108,6 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr
 static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .infer = infer,
                                         .backward = backward,
-                                        .cost = cost,
                                         .variants = variants,
                                         .define = define,
                                         .autocast_inputs = CLEAT_IN(0),

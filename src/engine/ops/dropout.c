@@ -34,10 +34,6 @@ static int64_t counters_per_sample(const cleat_tensor *x) {
     return (cleat_tensor_elements(x) / samples + 3) / 4;
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 100);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
@@ -75,7 +71,7 @@ static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}
 
 static const cleat_op dropout_grad = {.name = "dropout_grad",
                                       .infer = cleat_infer_same_as_dout,
-                                      .cost = cost,
+                                      .flops = 100,
                                       .variants = variants,
                                       .define = define,
                                       .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
@@ -86,7 +82,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op dropout_add = {.name = "dropout_add",
-                                     .cost = cost,
+                                     .flops = 100,
                                      .variants = variants,
                                      .define = define,
                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
@@ -104,7 +100,7 @@ static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consume
 static const cleat_op dropout = {.name = "dropout",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
+                                 .flops = 100,
                                  .variants = variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(X),

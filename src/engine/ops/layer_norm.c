@@ -35,10 +35,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 30);
-}
-
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
@@ -247,7 +243,7 @@ static bool is_cheap(const cleat_node *node) {
 
 /* With an f32 result, which cannot overwrite x. */
 static const cleat_op layer_norm_f32 = {.name = "layer_norm_f32",
-                                        .cost = cost,
+                                        .flops = 30,
                                         .variants = variants,
                                         .define = define,
                                         .attributes = attributes,
@@ -263,7 +259,7 @@ static bool fuse_cast(cleat_node *node, const cleat_node *consumer, bool sole_co
 static const cleat_op layer_norm = {.name = "layer_norm",
                                     .infer = infer,
                                     .backward = backward,
-                                    .cost = cost,
+                                    .flops = 30,
                                     .variants = variants,
                                     .define = define,
                                     .inplace_inputs = CLEAT_IN(X),

@@ -21,10 +21,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 2);
-}
-
 static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
@@ -160,7 +156,7 @@ static const cleat_op layer_scale = {.name = "layer_scale",
                                      .optional_inputs = CLEAT_IN(RESIDUAL),
                                      .infer = infer,
                                      .backward = backward,
-                                     .cost = cost,
+                                     .flops = 2,
                                      .variants = variants,
                                      .define = define,
                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),

@@ -140,10 +140,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
-}
-
 /* in = {dy, accum}, out = {dx}; the attribute is the inverse permutation. */
 enum { DY, GRAD_IN };
 
@@ -177,7 +173,6 @@ static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_g
 
 static const cleat_op permute_grad = {.name = "permute_grad",
                                       .infer = infer_grad,
-                                      .cost = cost,
                                       .variants = grad_variants,
                                       .define = define,
                                       .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -201,7 +196,6 @@ static const cleat_attribute attributes[] = {
 static const cleat_op permute = {.name = "permute",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
                                  .variants = variants,
                                  .define = define,
                                  .no_autocast = true,

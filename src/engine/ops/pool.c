@@ -44,10 +44,6 @@ static cleat_cost cost(const cleat_node *node) {
                         .bytes = (double)(cleat_tensor_bytes(all ? x : y) + cleat_tensor_bytes(y))};
 }
 
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* x is the tensor [B, L, D] or its gradient. */
 static void launch(const cleat_node *node, cleat_binder *binder, const cleat_tensor *x) {
     cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
@@ -116,7 +112,7 @@ static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad
 
 static const cleat_op pool_grad = {.name = "pool_grad",
                                    .infer = infer_grad,
-                                   .cost = cost_grad,
+                                   .flops = 1,
                                    .variants = grad_variants,
                                    .define = define_grad,
                                    .inplace_inputs = CLEAT_IN(GRAD_IN)};

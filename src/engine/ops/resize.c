@@ -31,10 +31,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 8);
-}
-
 static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
@@ -171,7 +167,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op resize = {.name = "resize",
                                 .infer = infer,
                                 .backward = backward,
-                                .cost = cost,
+                                .flops = 8,
                                 .variants = variants,
                                 .define = define,
                                 .autocast_inputs = CLEAT_IN(0)};

@@ -22,11 +22,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, FRAMES, CLEAT_F32, 3, rigid_frames, error);
 }
 
-/* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 50);
-}
-
 static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
     size_t global = (size_t)batch, local = 1;
     cleat_launch_range(binder, 1, &global, &local);
@@ -160,8 +155,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
 
 static const cleat_variant grad_variants[] = {{.name = "scan", .bind = bind_grad}, {0}};
 
+/* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */
+enum { OPERATIONS = 50 /* per coordinate */ };
+
 static const cleat_op rigid_chain_grad = {.name = "rigid_chain_grad",
-                                          .cost = cost,
+                                          .flops = OPERATIONS,
                                           .variants = grad_variants,
                                           .define = define_grad,
                                           .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -173,8 +171,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads_of(graph, node, &rigid_chain_grad, in, GRAD_IN, &node->in[STEPS], 1);
 }
 
-static const cleat_op rigid_chain = {
-    .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define};
+static const cleat_op rigid_chain = {.name = "rigid_chain",
+                                     .infer = infer,
+                                     .backward = backward,
+                                     .flops = OPERATIONS,
+                                     .variants = variants,
+                                     .define = define};
 
 cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
                                 cleat_tensor **rigid_frames) {

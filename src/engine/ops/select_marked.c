@@ -43,10 +43,6 @@ static cleat_cost cost(const cleat_node *node) {
                             2 * (double)cleat_tensor_bytes(node->out[0]) + (double)cleat_tensor_bytes(node->in[MARKS])};
 }
 
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* x is the tensor [B, L, D] or its gradient. */
 static void launch(const cleat_node *node, cleat_binder *binder, const char *kernel, const cleat_tensor *x,
                    int64_t rows) {
@@ -99,7 +95,7 @@ static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad
 
 static const cleat_op select_marked_grad = {.name = "select_marked_grad",
                                             .infer = infer_grad,
-                                            .cost = cost_grad,
+                                            .flops = 1,
                                             .variants = grad_variants,
                                             .define = define_grad,
                                             .inplace_inputs = CLEAT_IN(GRAD_IN)};

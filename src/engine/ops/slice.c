@@ -58,10 +58,6 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.bytes = 2 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = attr_of(node);
     const layout l = layout_of(node->in[0], attr->axis);
@@ -121,7 +117,7 @@ static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad
 
 static const cleat_op slice_grad = {.name = "slice_grad",
                                     .infer = infer_grad,
-                                    .cost = cost_grad,
+                                    .flops = 1,
                                     .variants = grad_variants,
                                     .define = define_grad,
                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};

@@ -16,14 +16,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 25);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 6);
-}
-
 /* in = {x}, or {dy, y, accum}; out = {y}, or {dx} */
 enum { DY, Y, GRAD_IN };
 
@@ -74,7 +66,7 @@ static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_
 
 static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .infer = cleat_infer_same_as_dout,
-                                      .cost = cost_grad,
+                                      .flops = 6,
                                       .variants = backward_variants,
                                       .define = define_grad,
                                       .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
@@ -87,7 +79,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op softmax = {.name = "softmax",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
+                                 .flops = 25,
                                  .variants = forward_variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(0),

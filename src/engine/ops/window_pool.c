@@ -167,10 +167,6 @@ static cleat_status infer_max_grad(cleat_node *node, cleat_error *error) {
     return cleat_expect(node, DY, "the incoming gradient", node->out[0]->dtype, winner->rank, winner->shape, error);
 }
 
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 8);
-}
-
 static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, MAX_GRAD_IN, 0), dx};
@@ -200,7 +196,7 @@ static const cleat_variant max_grad_variants[] = {{.name = "pixels", .bind = bin
 static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .discontinuous = true,
                                        .infer = infer_max_grad,
-                                       .cost = cost_grad,
+                                       .flops = 8,
                                        .variants = max_grad_variants,
                                        .define = define_max_grad,
                                        .inplace_inputs = CLEAT_IN(MAX_GRAD_IN)};
@@ -273,7 +269,7 @@ static const cleat_variant average_grad_variants[] = {{.name = "pixels", .bind =
 
 static const cleat_op average_pool_grad = {.name = "average_pool_grad",
                                            .infer = infer_average_grad,
-                                           .cost = cost_grad,
+                                           .flops = 8,
                                            .variants = average_grad_variants,
                                            .define = define_average_grad,
                                            .inplace_inputs = CLEAT_IN(AVERAGE_GRAD_IN)};

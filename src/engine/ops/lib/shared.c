@@ -4,17 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element) {
-    double bytes = 0;
-    for (int i = 0; i < node->n_in; ++i)
-        if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
-    for (int i = 0; i < node->n_out; ++i)
-        if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
-    /* out[0] is NULL if that gradient is not required. */
-    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0;
-    return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
-}
-
 void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
                          int n_in, cleat_tensor *const *targets, int n_targets) {
     cleat_emit_grads(graph, &(cleat_grads_spec){.op = op,

@@ -4,10 +4,6 @@
 
 #include "graph/launch.h"
 
-/* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
- * per element of out[0]. */
-cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
-
 /* cleat_emit_grads by an op with the attributes of `node`. */
 void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
                          int n_in, cleat_tensor *const *targets, int n_targets);

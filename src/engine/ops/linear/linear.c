@@ -122,11 +122,11 @@ static double flops_of(cleat_epilogue epilogue) {
     case CLEAT_EPILOGUE_NONE:
         return 0;
     case CLEAT_EPILOGUE_GELU:
-        return cleat_functions[POINTWISE_GELU].flops;
+        return cleat_functions[POINTWISE_GELU].op.flops;
     case CLEAT_EPILOGUE_GELU_GRAD:
-        return cleat_functions[POINTWISE_GELU].grad_flops;
+        return cleat_functions[POINTWISE_GELU].grad.flops;
     default:
-        return cleat_functions[POINTWISE_RELU].flops;
+        return cleat_functions[POINTWISE_RELU].op.flops;
     }
 }
 
