@@ -61,10 +61,6 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
             cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "backward: tensor %d, or its gradient, does not exist", i);
             return;
         }
-        if (!cleat_same_shape(outs[i], douts[i]) || outs[i]->dtype != douts[i]->dtype) {
-            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "gradient %d does not have the shape and type of its tensor", i);
-            return;
-        }
         cleat_set_gradient(graph, outs[i], douts[i]);
     }
     for (size_t i = graph->forward_nodes; i-- > 0 && !graph->error.status;) {

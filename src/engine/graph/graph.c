@@ -482,5 +482,9 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec) {
 
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient) {
     cleat_tensor **slot = gradient_slot(graph, x);
-    if (slot) *slot = gradient;
+    if (!cleat_same_shape(x, gradient) || x->dtype != gradient->dtype)
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "the gradient of '%s' does not have its shape and type: %s, not %s",
+                         x->name, CLEAT_DESCRIBED(gradient), CLEAT_DESCRIBED(x));
+    else if (slot)
+        *slot = gradient;
 }

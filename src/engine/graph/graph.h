@@ -142,7 +142,8 @@ cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_eleme
 /* The cost of any node: cleat_op.cost, or by cleat_op.flops. */
 cleat_cost cleat_node_cost(const cleat_node *node);
 
-/* Replaces the gradient of an activation or input (for backward functions only). */
+/* Replaces the gradient of an activation or input (for backward functions only). A gradient of another shape or type
+ * is an error of the graph. */
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);
 
 /* Appends a copy of the forward node `node` with the same op and attributes. Inputs that were copied before

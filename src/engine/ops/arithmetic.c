@@ -35,8 +35,13 @@ static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values
 static const cleat_variant sum_variants[] = {{.name = "elements", .bind = bind_sum}, {0}};
 
 /* in = {dy, accum}, out = {dx}: dx = accum + dy. */
+static cleat_status infer_sum_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, dx->rank, dx->shape, error);
+}
+
 static const cleat_op add_grad = {.name = "add_grad",
-                                  .infer = cleat_infer_same_as_dout,
+                                  .infer = infer_sum_grad,
                                   .flops = 1,
                                   .variants = sum_variants,
                                   .define = define_sum,
@@ -106,7 +111,6 @@ static const cleat_variant difference_variants[] = {{.name = "elements", .bind =
 static const cleat_variant difference_grad_variants[] = {{.name = "elements", .bind = bind_difference_grad}, {0}};
 
 static const cleat_op subtract_grad = {.name = "subtract_grad",
-                                       .infer = cleat_infer_same_as_dout,
                                        .flops = 1,
                                        .variants = difference_grad_variants,
                                        .define = define_difference_grad,
@@ -114,8 +118,7 @@ static const cleat_op subtract_grad = {.name = "subtract_grad",
 
 static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[0], dout[0]);
-    if (cleat_requires_grad(node->in[1]))
-        cleat_emit_grads_of(graph, node, &subtract_grad, &dout[0], 1, &node->in[1], 1);
+    cleat_emit_grads_of(graph, node, &subtract_grad, &dout[0], 1, &node->in[1], 1);
 }
 
 static const cleat_op subtract = {.name = "subtract",
@@ -162,7 +165,6 @@ static const cleat_variant product_variants[] = {{.name = "elements", .bind = bi
 static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind = bind_product_grad}, {0}};
 
 static const cleat_op multiply_grad = {.name = "multiply_grad",
-                                       .infer = cleat_infer_same_as_dout,
                                        .flops = 2,
                                        .variants = product_grad_variants,
                                        .define = define_product,

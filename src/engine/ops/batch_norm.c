@@ -206,11 +206,6 @@ static const cleat_variant variants[] = {{.name = "parts", .workspace = workspac
 enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_BETA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[G_X];
-    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
-}
-
 /* If the residual's gradient is d itself, the second pass reads it instead of dy and y. */
 static bool reads_dresidual(const cleat_node *node) {
     return node->out[DRESIDUAL] && !cleat_accum(node, GRAD_IN, DRESIDUAL);
@@ -365,7 +360,6 @@ static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = wor
 /* dx may overwrite dy, x, y, or its accum. */
 static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .discontinuous = true,
-                                         .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
                                          .define = define_grad,

@@ -75,13 +75,6 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch_sizes(binder, node, node->out[0], node->out[0]);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const block_attr *attr = attr_of(node);
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[2] = {dx->shape[0] / attr->parts * attr->places, dx->shape[1] * attr->parts};
-    return cleat_expect(node, DY, "the incoming gradient", attr->storage, 2, shape, error);
-}
-
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
     const block_attr *attr = attr_of(node);
@@ -98,7 +91,6 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
-                                             .infer = infer_grad,
                                              .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,

@@ -18,11 +18,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, dtype, x->rank, x->shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    if (cleat_same_shape(node->in[0], node->out[0])) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient has a different shape");
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *accum = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
@@ -46,8 +41,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, accum}, out = {dx} */
-const cleat_op cleat_cast_grad_op = {
-    .name = "cast_grad", .infer = infer_grad, .flops = 1, .variants = variants, .define = define};
+const cleat_op cleat_cast_grad_op = {.name = "cast_grad", .flops = 1, .variants = variants, .define = define};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads_of(graph, node, &cleat_cast_grad_op, dout, 1, &node->in[0], 1);

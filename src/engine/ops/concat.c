@@ -81,13 +81,6 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
            cleat_columns_of(node->out[0], 0), cleat_width(node->out[0]));
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const slice_attr *attr = (const slice_attr *)node->attr;
-    if (fits_beside(node->in[DY], node->out[0]) && attr->at + cleat_width(node->out[0]) <= cleat_width(node->in[DY]))
-        return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
-}
-
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
     const slice_attr *attr = (const slice_attr *)node->attr;
@@ -103,7 +96,6 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op concat_grad = {.name = "concat_grad",
-                                     .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
                                      .define = define_grad,
@@ -112,14 +104,13 @@ static const cleat_op concat_grad = {.name = "concat_grad",
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     int64_t at = 0;
     for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        if (cleat_requires_grad(node->in[i]))
-            cleat_emit_grads(graph, &(cleat_grads_spec){.op = &concat_grad,
-                                                        .attr = &(slice_attr){at},
-                                                        .attr_bytes = sizeof(slice_attr),
-                                                        .in = &dout[0],
-                                                        .n_in = GRAD_IN,
-                                                        .targets = &node->in[i],
-                                                        .n_targets = 1});
+        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &concat_grad,
+                                                    .attr = &(slice_attr){at},
+                                                    .attr_bytes = sizeof(slice_attr),
+                                                    .in = &dout[0],
+                                                    .n_in = GRAD_IN,
+                                                    .targets = &node->in[i],
+                                                    .n_targets = 1});
 }
 
 static const cleat_op concat = {.name = "concat",
@@ -203,8 +194,7 @@ static const cleat_variant chunk_grad_variants[] = {{.name = "runs", .bind = bin
 static const cleat_op chunk_grad = {.name = "chunk_grad", .variants = chunk_grad_variants, .define = define_chunk_grad};
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &chunk_grad, dout, (int)parts_of(node), &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &chunk_grad, dout, (int)parts_of(node), &node->in[0], 1);
 }
 
 static const cleat_op chunk = {.name = "chunk",

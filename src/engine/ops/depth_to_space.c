@@ -53,13 +53,6 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, cleat_accum(node, GRAD_IN, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    int64_t patch = patch_of(node);
-    const int64_t shape[] = {dx->shape[0], dx->shape[1] * patch, dx->shape[2] * patch, dx->shape[3] / patch / patch};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
-}
-
 /* The element of x [B, H, W, patch patch C] that becomes element `element` of y [B, H patch, W patch, C]. */
 static int64_t source_of(const cleat_tensor *x, int64_t patch, int64_t element) {
     const int64_t channels = x->shape[3] / patch / patch, c = element % channels, pixel = element / channels,
@@ -91,15 +84,13 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
-                                             .infer = infer_grad,
                                              .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &depth_to_space_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &depth_to_space_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr, patch, CLEAT_ATTRIBUTE_I64),

@@ -218,18 +218,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[GRAD_X];
-    cleat_status status = cleat_expect(node, DY, "the incoming gradient", x->dtype, 4, x->shape, error);
-    return status ? status : cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error);
-}
-
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* dx may overwrite its accum. */
 static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
-                                               .infer = infer_grad,
                                                .cost = cost_grad,
                                                .variants = grad_variants,
                                                .define = define_grad,

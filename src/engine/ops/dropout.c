@@ -70,7 +70,6 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 static const cleat_op dropout_grad = {.name = "dropout_grad",
-                                      .infer = cleat_infer_same_as_dout,
                                       .flops = 100,
                                       .variants = variants,
                                       .define = define,

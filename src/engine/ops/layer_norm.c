@@ -187,12 +187,6 @@ static const char *refuse_grad(const cleat_node *node, const cleat_device_facts 
     return refuse(node, facts);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
-    if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK; /* f32 only by `fuse_producer` */
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of x");
-}
-
 static const cleat_variant grad_variants[] = {
     {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
@@ -216,7 +210,6 @@ static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wid
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
-                                         .infer = infer_grad,
                                          .cost = grad_cost,
                                          .variants = grad_variants,
                                          .define = define_grad,

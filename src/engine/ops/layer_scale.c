@@ -114,11 +114,6 @@ static const char *refuse_grad(const cleat_node *node, const cleat_device_facts 
     return refuse(node, facts);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[G_X];
-    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
-}
-
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
     const int64_t width = cleat_width(node->in[G_DY]), elements = cleat_tensor_elements(node->in[G_DY]);
@@ -140,7 +135,6 @@ static const cleat_variant grad_variants[] = {
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",
-                                          .infer = infer_grad,
                                           .cost = grad_cost,
                                           .variants = grad_variants,
                                           .define = define_grad,

@@ -147,13 +147,6 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, cleat_accum(node, GRAD_IN, 0));
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    int64_t shape[CLEAT_MAX_RANK];
-    for (int i = 0; i < dx->rank; ++i) shape[attr_of(node)->axes[i]] = dx->shape[i];
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
-}
-
 /* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
 static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
@@ -171,11 +164,8 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 static const cleat_variant variants[] = {{.name = "strides", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_grad}, {0}};
 
-static const cleat_op permute_grad = {.name = "permute_grad",
-                                      .infer = infer_grad,
-                                      .variants = grad_variants,
-                                      .define = define,
-                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
+static const cleat_op permute_grad = {
+    .name = "permute_grad", .variants = grad_variants, .define = define, .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     permute_attr inverse = {{0}};

@@ -134,7 +134,6 @@ static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_
            .cheap = is_cheap},                                                                                         \
     .grad = {.name = text "_grad",                                                                                     \
              .discontinuous = jumps,                                                                                   \
-             .infer = cleat_infer_same_as_dout,                                                                        \
              .flops = grad_operations,                                                                                 \
              .variants = grad_variants,                                                                                \
              .define = define_grad,                                                                                    \

@@ -30,12 +30,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, 0, x->dtype, 2, shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], dx->shape[2]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 2, shape, error);
-}
-
 /* Only one row is read if the first or the last is selected. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
@@ -111,7 +105,6 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op pool_grad = {.name = "pool_grad",
-                                   .infer = infer_grad,
                                    .flops = 1,
                                    .variants = grad_variants,
                                    .define = define_grad,

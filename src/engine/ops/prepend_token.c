@@ -63,14 +63,6 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 enum { DY, GRAD_IN };
 enum { DX, DTOKEN };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[DY], *dx = node->out[DX], *dtoken = node->out[DTOKEN];
-    const bool fits_x = !dx || (dx->dtype == dy->dtype && dx->shape[0] == dy->shape[0] &&
-                                dx->shape[1] + 1 == dy->shape[1] && dx->shape[2] == dy->shape[2]);
-    if (fits_x && (!dtoken || dtoken->shape[0] == dy->shape[2])) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
-}
-
 static cleat_cost cost_grad(const cleat_node *node) {
     const double bytes = node->out[DX] ? (double)cleat_tensor_bytes(node->out[DX]) : 0;
     return (cleat_cost){.bytes = bytes * (cleat_accum(node, GRAD_IN, DX) ? 3 : 2)};
@@ -110,7 +102,6 @@ static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad
 
 /* dx may overwrite its accum. */
 static const cleat_op prepend_token_grad = {.name = "prepend_token_grad",
-                                            .infer = infer_grad,
                                             .cost = cost_grad,
                                             .variants = grad_variants,
                                             .define = define_grad,

@@ -142,26 +142,17 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const resize_attr *attr = (const resize_attr *)node->attr;
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], attr->height, attr->width, dx->shape[3]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
-}
-
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "gather", .workspace = workspace, .bind = bind_grad}, {0}};
 
 static const cleat_op resize_grad = {.name = "resize_grad",
-                                     .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
                                      .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &resize_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &resize_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op resize = {.name = "resize",

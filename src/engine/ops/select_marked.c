@@ -31,12 +31,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, 1, CLEAT_I32, 2, shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], count_of(node), dx->shape[2]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 3, shape, error);
-}
-
 /* Only the marked rows are read. */
 static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.bytes =
@@ -94,7 +88,6 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op select_marked_grad = {.name = "select_marked_grad",
-                                            .infer = infer_grad,
                                             .flops = 1,
                                             .variants = grad_variants,
                                             .define = define_grad,

@@ -78,15 +78,6 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 /* in = {dy, accum}, out = {dx}: dx = accum, + dy within the range. */
 enum { DY, GRAD_IN };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const slice_attr *attr = attr_of(node);
-    const cleat_tensor *dx = node->out[0];
-    int64_t shape[CLEAT_MAX_RANK];
-    memcpy(shape, dx->shape, sizeof shape);
-    shape[attr->axis] = attr->stop - attr->start;
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
-}
-
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = attr_of(node);
     const cleat_tensor *dx = node->out[0], *accum = cleat_accum(node, GRAD_IN, 0);
@@ -116,15 +107,13 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op slice_grad = {.name = "slice_grad",
-                                    .infer = infer_grad,
                                     .flops = 1,
                                     .variants = grad_variants,
                                     .define = define_grad,
                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &slice_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &slice_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(slice_attr, axis, CLEAT_ATTRIBUTE_I64),

@@ -65,7 +65,6 @@ static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_f
 static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_backward}, {0}};
 
 static const cleat_op softmax_grad = {.name = "softmax_grad",
-                                      .infer = cleat_infer_same_as_dout,
                                       .flops = 6,
                                       .variants = backward_variants,
                                       .define = define_grad,

@@ -162,11 +162,6 @@ static const cleat_variant max_variants[] = {{.name = "windows", .bind = bind_ma
 /* The gradient: in = {dy, winner, accum}, out = {dx} */
 enum { DY, WINNER, MAX_GRAD_IN };
 
-static cleat_status infer_max_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *winner = node->in[WINNER];
-    return cleat_expect(node, DY, "the incoming gradient", node->out[0]->dtype, winner->rank, winner->shape, error);
-}
-
 static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, MAX_GRAD_IN, 0), dx};
@@ -195,7 +190,6 @@ static const cleat_variant max_grad_variants[] = {{.name = "pixels", .bind = bin
 /* dx may overwrite the accum. */
 static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .discontinuous = true,
-                                       .infer = infer_max_grad,
                                        .flops = 8,
                                        .variants = max_grad_variants,
                                        .define = define_max_grad,
@@ -238,13 +232,6 @@ static const cleat_variant average_variants[] = {{.name = "windows", .bind = bin
 /* The gradient: in = {dy, accum}, out = {dx} */
 enum { AVERAGE_GRAD_IN = DY + 1 };
 
-static cleat_status infer_average_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const window_attr *attr = attr_of(node);
-    const int64_t shape[] = {dx->shape[0], windows(dx->shape[1], attr), windows(dx->shape[2], attr), dx->shape[3]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
-}
-
 static void bind_average_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, cleat_accum(node, AVERAGE_GRAD_IN, 0), dx};
@@ -268,7 +255,6 @@ static cleat_expected_value define_average_grad(const cleat_node *node, cleat_ho
 static const cleat_variant average_grad_variants[] = {{.name = "pixels", .bind = bind_average_grad}, {0}};
 
 static const cleat_op average_pool_grad = {.name = "average_pool_grad",
-                                           .infer = infer_average_grad,
                                            .flops = 8,
                                            .variants = average_grad_variants,
                                            .define = define_average_grad,

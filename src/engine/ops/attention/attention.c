@@ -493,12 +493,6 @@ static const cleat_variant grad_variants[] = {
     {0},
 };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    problem p = cleat_attention_problem_of(node);
-    const int64_t shape[] = {p.batch, p.queries, p.width};
-    return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
-}
-
 /* Multiply-adds per pair of a query and a key and per element of a head: 2 forward; 5 backward, one of which
  * recomputes the scores. In addition, one exponential per pair and head. */
 static cleat_cost cost_of(const cleat_node *node, int products) {
@@ -516,7 +510,6 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 static const cleat_op attention_grad = {.name = "attention_grad",
-                                        .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
                                         .define = cleat_attention_define_grad,

@@ -29,13 +29,6 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
     cleat_launch_elementwise(binder, cleat_tensor_elements(result));
 }
 
-cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dout = node->in[0], *dx = node->out[0];
-    if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient is %s, the outgoing one %s", CLEAT_DESCRIBED(dout),
-                            CLEAT_DESCRIBED(dx));
-}
-
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error) {
     cleat_tensor wanted = {.dtype = dtype, .rank = rank};
@@ -44,11 +37,4 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
     if (got && got->dtype == dtype && cleat_same_shape(got, &wanted)) return CLEAT_OK;
     return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, CLEAT_DESCRIBED(got),
                             CLEAT_DESCRIBED(&wanted));
-}
-
-cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
-                                      cleat_error *error) {
-    if (!gradient || gradient->dtype == CLEAT_F32 || gradient->dtype == weight->dtype) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the gradient of the weight is %s, it must be f32 or %s as the weight",
-                            cleat_dtype_name(gradient->dtype), cleat_dtype_name(weight->dtype));
 }

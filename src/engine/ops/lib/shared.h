@@ -16,17 +16,8 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
 /* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements` elements. */
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements);
 
-/* For gradient nodes whose outputs have the shapes of their targets by construction: checks that dout, the
- * first input, has the shape and dtype of out[0]. */
-cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error);
-
 /* Fails unless in[i] has this dtype and shape. `what` is its name in the message ("gamma"). */
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error);
-
-/* Fails unless `gradient` (may be NULL), the gradient of `weight`, is f32, as for the half weights of a
- * parameter, or has the type of `weight`. */
-cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
-                                      cleat_error *error);
 
 #endif

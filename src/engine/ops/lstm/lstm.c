@@ -52,12 +52,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *h = node->in[CLEAT_LSTM_GRAD_H];
-    cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
-    if (!status) status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
-    if (!status && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
-        return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
-    return status;
+    if (!cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
 }
 
 static cleat_cost cost_layer_grad(const cleat_node *node) {
