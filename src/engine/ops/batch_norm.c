@@ -104,8 +104,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_part", cut);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[SAMPLES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[SAMPLES]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_tensor(binder, node->out[SAVED]);
@@ -115,8 +114,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     if (one_launch) return;
     launch(binder, node, "batch_norm_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, node->in[SAMPLES]);
-    cleat_launch_tensor(binder, node->out[SAVED]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[SAMPLES], node->out[SAVED]);
     launch_averages(binder, node);
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "parts", (int32_t)parts);
@@ -127,13 +125,9 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
 static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *mean,
                        const cleat_tensor *var, int64_t at, cleat_binder *binder) {
     launch(binder, node, "batch_norm_apply", cut);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, mean);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], mean);
     cleat_launch_tensor_at(binder, var, at);
-    cleat_launch_tensor(binder, node->in[GAMMA]);
-    cleat_launch_tensor(binder, node->in[BETA]);
-    cleat_launch_tensor(binder, node->in[RESIDUAL]);
-    cleat_launch_tensor(binder, node->out[Y]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[GAMMA], node->in[BETA], node->in[RESIDUAL], node->out[Y]);
     cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
     cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
     cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
@@ -227,8 +221,7 @@ static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *
 static void bind_totals(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
     for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
+        CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), node->out[i]);
     }
 }
 
@@ -237,8 +230,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_sum_part", cut);
     for (int i = G_DY; i <= G_SAMPLES; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DRESIDUAL));
-    cleat_launch_tensor(binder, node->out[DRESIDUAL]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DRESIDUAL), node->out[DRESIDUAL]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
@@ -259,14 +251,11 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
 static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
     bool masked = reads_dresidual(node);
     launch(binder, node, "batch_norm_grad_apply", cut);
-    cleat_launch_tensor(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY]);
-    cleat_launch_tensor(binder, node->in[G_X]);
-    cleat_launch_tensor(binder, masked ? NULL : node->in[G_Y]);
+    CLEAT_LAUNCH_TENSORS(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY], node->in[G_X],
+                         masked ? NULL : node->in[G_Y]);
     for (int i = G_SAVED; i <= G_BETA; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
-    cleat_launch_tensor(binder, node->in[G_SAMPLES]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[G_SAMPLES], cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
     cleat_launch_f32(binder, "eps", attr_of(node)->eps);
@@ -511,9 +500,7 @@ static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_long_of(node->in[F_STATISTICS], binder->facts);
     int64_t channels = cleat_tensor_elements(node->out[MEAN]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
-    cleat_launch_tensor(binder, node->in[F_STATISTICS]);
-    cleat_launch_tensor(binder, node->out[MEAN]);
-    cleat_launch_tensor(binder, node->out[VAR]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[F_STATISTICS], node->out[MEAN], node->out[VAR]);
     cleat_launch_f32(binder, "momentum", ((const running_attr *)node->attr)->momentum);
     cleat_launch_i32(binder, "channels", (int32_t)channels);
     cleat_launch_items(binder, 2 * channels);

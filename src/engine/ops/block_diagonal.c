@@ -43,8 +43,7 @@ static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cle
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_spread", node->out[0]->dtype);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[0], node->out[0]);
     launch_sizes(binder, node, node->in[0], node->out[0]);
 }
 
@@ -69,9 +68,7 @@ enum { DY, GRAD_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_collect", node->in[DY]->dtype);
-    cleat_launch_tensor(binder, node->in[DY]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[DY], cleat_accum(node, GRAD_IN, 0), node->out[0]);
     launch_sizes(binder, node, node->out[0], node->out[0]);
 }
 

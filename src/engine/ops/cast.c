@@ -24,9 +24,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     bool narrow = x->dtype == CLEAT_F32;
     cleat_launch_vector_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen",
                                narrow ? y->dtype : x->dtype, 0);
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, x, accum, y);
     cleat_launch_i64(binder, "n", elements);
     cleat_launch_elementwise(binder, elements);
 }

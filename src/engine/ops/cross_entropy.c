@@ -78,8 +78,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_grad");
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     end(binder, node);
 }
 

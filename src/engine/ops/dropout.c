@@ -39,10 +39,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_vector_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype, 0);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[RNG]);
-    cleat_launch_tensor(binder, node->n_in > ACCUM ? node->in[ACCUM] : NULL);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[RNG], node->n_in > ACCUM ? node->in[ACCUM] : NULL, node->out[0]);
     cleat_launch_i32(binder, "stream", (int32_t)attr->stream);
     cleat_launch_i32(binder, "threshold", (int32_t)(uint32_t)threshold);
     cleat_launch_f32(binder, "scale", (float)(1.0 / (1.0 - (double)attr->rate)));

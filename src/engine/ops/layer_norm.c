@@ -106,8 +106,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 /* Adds the accums and gradients of gamma and beta. */
 static void add_parameters(const cleat_node *node, cleat_binder *binder) {
     for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
+        CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), node->out[i]);
     }
 }
 
@@ -131,12 +130,8 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, width);
     if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
-    if (has_parameters)
-        cleat_launch_workspace(binder, 0, sizeof(float));
-    else
-        cleat_launch_tensor(binder, NULL);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
+    cleat_launch_floats_or(binder, has_parameters, 0, NULL);
     cleat_launch_i32(binder, "rows", (int32_t)rows);
     add_parameters(node, binder);
     cleat_launch_counters(binder, has_parameters && one_launch);

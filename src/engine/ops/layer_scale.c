@@ -71,10 +71,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 static void bind_dx(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
     cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype, cleat_width(dy));
-    cleat_launch_tensor(binder, dy);
-    cleat_launch_tensor(binder, node->in[G_SCALE]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, dy, node->in[G_SCALE], cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     cleat_launch_i32(binder, "width", (int32_t)cleat_width(dy));
     cleat_launch_runs(binder, cleat_rows(dy), cleat_width(dy));
@@ -87,8 +84,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder) {
     const int64_t columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_total", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DSCALE));
-    cleat_launch_tensor(binder, node->out[DSCALE]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DSCALE), node->out[DSCALE]);
     cleat_launch_i32(binder, "parts", (int32_t)groups_for(node, facts));
     cleat_launch_groups(binder, ceil_div(width, columns));
 }
@@ -101,8 +97,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     }
     cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_backward", dy->dtype, cleat_width(dy));
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     cleat_launch_groups(binder, groups_for(node, binder->facts));

@@ -70,8 +70,7 @@ static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *fac
 static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
     int64_t units = batch_of(node) * parts_of(node);
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_parts", node->in[X]->dtype, pixels_of(node));
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[MASK]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[MASK]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
@@ -85,9 +84,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
 static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_total", node->in[X]->dtype, pixels_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, node->in[SAMPLE_WEIGHT]);
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[SAMPLE_WEIGHT], node->out[1], node->out[0]);
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
     cleat_launch_f32(binder, "dice_weight", spec_of(node)->dice_weight);
@@ -103,8 +100,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_mask_loss_spec *spec = spec_of(node);
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype, pixels_of(node));
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
     cleat_launch_f32(binder, "positive", spec->positive_weight);

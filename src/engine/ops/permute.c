@@ -106,9 +106,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     const bool rows = inner == p.count - 1;
     cleat_launch_vector_kernel(binder, node, "permute.cl", rows ? "permute_rows" : "permute_tiles", to->dtype,
                                rows ? p.d[inner].extent : 0); /* tiles have no vectors on a GPU */
-    cleat_launch_tensor(binder, from);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, to);
+    CLEAT_LAUNCH_TENSORS(binder, from, accum, to);
     if (rows)
         launch_rows(binder, p);
     else

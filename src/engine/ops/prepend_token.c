@@ -43,8 +43,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
     cleat_launch_columns(binder, node, all_of(x), NULL, behind_token(y), x->shape[0], x->shape[1] * x->shape[2]);
     cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_write", y->dtype, y->shape[2]);
-    cleat_launch_tensor(binder, node->in[TOKEN]);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[TOKEN], y);
     launch_sizes(binder, y);
     cleat_launch_runs(binder, y->shape[0], y->shape[2]);
 }
@@ -75,9 +74,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
                              dx->shape[1] * dx->shape[2]);
     if (!node->out[DTOKEN]) return;
     cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_sum", dy->dtype, dy->shape[2]);
-    cleat_launch_tensor(binder, dy);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DTOKEN));
-    cleat_launch_tensor(binder, node->out[DTOKEN]);
+    CLEAT_LAUNCH_TENSORS(binder, dy, cleat_accum(node, GRAD_IN, DTOKEN), node->out[DTOKEN]);
     launch_sizes(binder, dy);
     cleat_launch_runs(binder, 1, dy->shape[2]);
 }

@@ -34,8 +34,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, x, y);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
     cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
     cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
@@ -118,8 +117,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype, channels);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, dx);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), dx);
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
 

@@ -30,10 +30,7 @@ static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[STEPS];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_forward", steps->dtype);
-    cleat_launch_tensor(binder, steps);
-    cleat_launch_tensor(binder, node->in[LENGTHS]);
-    cleat_launch_tensor(binder, node->out[COORDINATES]);
-    cleat_launch_tensor(binder, node->out[FRAMES]);
+    CLEAT_LAUNCH_TENSORS(binder, steps, node->in[LENGTHS], node->out[COORDINATES], node->out[FRAMES]);
     cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }
@@ -104,8 +101,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[STEPS];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_backward", steps->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }

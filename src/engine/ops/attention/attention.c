@@ -66,8 +66,7 @@ static int32_t key_row(const problem *p) {
 
 /* Adds the lengths of the queries and the lengths of the keys. */
 static void add_lengths(cleat_binder *binder, const problem *p) {
-    cleat_launch_tensor(binder, p->lengths);
-    cleat_launch_tensor(binder, p->lengths);
+    CLEAT_LAUNCH_TENSORS(binder, p->lengths, p->lengths);
 }
 
 /* Adds q, k, v, q_row, kv_row, q_lengths, k_lengths. */
@@ -83,8 +82,7 @@ void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node,
                                    const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
 }
 
 void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
@@ -286,9 +284,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_backward");
     define_cpu(binder, &p);
     add_operands(binder, &p);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[LSE], node->in[DY]);
     add_queries(binder, accums_of(node));
     add_queries(binder, gradients_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
@@ -348,9 +344,7 @@ static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *f
 void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
     if (cleat_attention_needs_dq(node)) return;
     begin(binder, node, "attention/attention.cl", "attention_delta");
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
-    cleat_launch_tensor(binder, p->lengths);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[DY], p->lengths);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)p->batch);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
@@ -362,9 +356,7 @@ void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, cons
                               const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_queries(binder, accums_of(node));
     add_queries(binder, gradients_of(node));
@@ -382,10 +374,7 @@ void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, co
 }
 
 void cleat_attention_shares(cleat_binder *binder, const cleat_node *node, const cleat_attention_parts *parts) {
-    if (parts->count > 1)
-        cleat_launch_workspace(binder, cleat_attention_delta_bytes(node, binder->facts), sizeof(float));
-    else
-        cleat_launch_tensor(binder, NULL);
+    cleat_launch_floats_or(binder, parts->count > 1, cleat_attention_delta_bytes(node, binder->facts), NULL);
 }
 
 void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
@@ -419,9 +408,7 @@ static void launch_gradients(cleat_binder *binder, const cleat_node *node, const
     const int64_t dq_groups = p->batch * p->heads * ceil_div(p->queries, tile.rows);
     begin(binder, node, gpu_backward, "attention_gpu_gradients");
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
     add_queries(binder, accums_of(node));
     add_keys(binder, p, accums_of(node));
     add_queries(binder, gradients_of(node));

@@ -77,8 +77,7 @@ static void add_buckets(cleat_binder *binder, const cleat_node *node, const prob
 static void launch_expand(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l,
                           double query_scale) {
     begin(binder, node, "attention/disentangled.cl", "disentangled_expand");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, l->by_distance, sizeof(float));
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
@@ -99,10 +98,8 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
     const int64_t pieces = binder->facts->work_group == 1 ? 1 : ceil_div(p->head, 4);
     begin(binder, node, "attention/disentangled.cl", "disentangled_reduce");
     cleat_launch_workspace(binder, l->dtables, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1));
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 2));
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_tensor(binder, node->out[2]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1), cleat_accum(node, CLEAT_DIS_ACCUMS, 2),
+                         node->out[1], node->out[2]);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
     add_tables(binder, l->tables);
@@ -117,9 +114,7 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
 /* Launches delta f32 [B, H, L] = sum of dy * y over the elements of a head. */
 static void launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l) {
     begin(binder, node, "attention/attention.cl", "attention_delta");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_Y]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_LENGTHS]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_Y], node->in[CLEAT_DIS_DY], node->in[CLEAT_DIS_LENGTHS]);
     cleat_launch_workspace(binder, l->delta, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)p->batch);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
@@ -177,8 +172,7 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     const layout l = layout_for(&p, false, 0, 0);
     launch_expand(binder, node, &p, &l, 1);
     begin_form(binder, node, &p, &l, "attention/disentangled.cl", "disentangled_plain_forward", false);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     add_sizes(binder, &p, &l);
     cleat_launch_items(binder, p.batch * p.heads * p.length);
 }
@@ -276,8 +270,7 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_la
 static void launch_columns(cleat_binder *binder, const cleat_node *node, const problem *p, const cpu_layout *c) {
     const double log2_e = 1.4426950408889634;
     begin_cpu(binder, node, c, "disentangled_cpu_columns");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, c->l.columns, sizeof(float));
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
@@ -300,8 +293,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     begin_cpu(binder, node, &c, "disentangled_cpu_forward");
     add_operands(binder, node, &p);
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     cleat_launch_i32(binder, "heads", (int32_t)p.heads);
     cleat_launch_i32(binder, "lq", (int32_t)p.length);
     cleat_launch_f32(binder, "softmax_scale", (float)p.softmax_scale);
@@ -324,9 +316,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     add_operands(binder, node, &p);
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
     cleat_launch_workspace(binder, c.l.by_distance, sizeof(float));
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_Y]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_LSE]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_Y], node->in[CLEAT_DIS_LSE], node->in[CLEAT_DIS_DY]);
     add_gradients(binder, node, &p, 0, 0);
     add_gradients(binder, node, &p, 1, 2);
     cleat_launch_workspace(binder, c.l.dtables, sizeof(float));
@@ -395,8 +385,7 @@ static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     launch_expand(binder, node, &p, &l, 1);
     begin_form(binder, node, &p, &l, "attention/disentangled_gpu.cl", "disentangled_gpu_forward", false);
     define_gpu(binder, &p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     add_sizes(binder, &p, &l);
     launch_tiles(binder, p.batch * p.heads * ceil_div(p.length, gpu_rows(&p)));
 }

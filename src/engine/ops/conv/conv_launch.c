@@ -141,11 +141,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cpu_shape s = shape_pixels(c, binder->facts);
     bool forward = c->kind == CLEAT_CONV_FORWARD;
     launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
-    cleat_launch_tensor(binder, forward ? c->x : c->y);
-    cleat_launch_tensor(binder, c->weight);
-    cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, c->accum);
-    cleat_launch_tensor(binder, forward ? c->y : c->x);
+    CLEAT_LAUNCH_TENSORS(binder, forward ? c->x : c->y, c->weight, c->bias, c->accum, forward ? c->y : c->x);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
     cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
@@ -194,19 +190,9 @@ int64_t cleat_conv_filters_workspace(const cleat_conv *c, int64_t splits) {
 
 void cleat_conv_launch_filters(cleat_binder *binder, const cleat_conv *c, int64_t splits) {
     bool whole = splits == 1;
-    cleat_launch_tensor(binder, c->y);
-    cleat_launch_tensor(binder, c->x);
-    cleat_launch_tensor(binder, whole ? c->accum : NULL);
-    cleat_launch_tensor(binder, c->weight);
-    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
-    if (whole || !c->sums)
-        cleat_launch_tensor(binder, c->sums);
-    else
-        cleat_launch_workspace(binder, dw_bytes(c, splits), FLOAT_BYTES);
-    if (whole)
-        cleat_launch_tensor(binder, NULL);
-    else
-        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    CLEAT_LAUNCH_TENSORS(binder, c->y, c->x, whole ? c->accum : NULL, c->weight, whole ? c->sums_accum : NULL);
+    cleat_launch_floats_or(binder, !whole && c->sums, dw_bytes(c, splits), c->sums);
+    cleat_launch_floats_or(binder, !whole, 0, NULL);
 }
 
 void cleat_conv_launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, int64_t splits) {
