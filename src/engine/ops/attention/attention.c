@@ -44,10 +44,6 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     cleat_launch_define(binder, "DH", p.head);
 }
 
-static void add_queries(cleat_binder *binder, operands x) {
-    cleat_launch_tensor(binder, x.q);
-}
-
 /* Adds keys, values. */
 static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     const cleat_tensor *tensor = p->self ? x.q : x.kv;
@@ -56,10 +52,7 @@ static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     cleat_launch_tensor_at(binder, tensor, first + p->width);
 }
 
-/* Number of elements between consecutive rows. */
-static int32_t query_row(const problem *p) {
-    return (int32_t)((p->self ? 3 : 1) * p->width);
-}
+/* Number of elements between consecutive rows of keys. */
 static int32_t key_row(const problem *p) {
     return (int32_t)((p->self ? 3 : 2) * p->width);
 }
@@ -71,9 +64,9 @@ static void add_lengths(cleat_binder *binder, const problem *p) {
 
 /* Adds q, k, v, q_row, kv_row, q_lengths, k_lengths. */
 static void add_operands(cleat_binder *binder, const problem *p) {
-    add_queries(binder, p->in);
+    cleat_launch_tensor(binder, p->in.q);
     add_keys(binder, p, p->in);
-    cleat_launch_i32(binder, "q_row", query_row(p));
+    cleat_launch_i32(binder, "q_row", (int32_t)((p->self ? 3 : 1) * p->width));
     cleat_launch_i32(binder, "kv_row", key_row(p));
     add_lengths(binder, p);
 }
@@ -150,10 +143,6 @@ static cpu_split split_for(const problem *p, const cleat_device_facts *facts, in
     return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
 }
 
-static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
-    return split_for(p, facts, build_for(p, facts).forward_groups);
-}
-
 static cpu_split split_backward(const problem *p, const cleat_device_facts *facts) {
     return split_for(p, facts, build_for(p, facts).backward_groups);
 }
@@ -170,7 +159,7 @@ static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
     return parts;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_attention_cpu_refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group != 1) return "requires work-groups of one work-item";
     if (facts->vector_width < 4) return "requires a vector width of at least 4";
@@ -179,7 +168,7 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cpu_split split = split_forward(&p, binder->facts);
+    cpu_split split = split_for(&p, binder->facts, build_for(&p, binder->facts).forward_groups);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
     define_cpu(binder, &p);
     cleat_attention_sizes(binder, &p);
@@ -189,7 +178,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- GPU, and the generic form -------------------------------------------------------------------------------- */
 
-static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_attention_gpu_refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group < 64) return "requires work-groups of at least 64 work-items";
     if (facts->local_memory < GPU_LOCAL_MEMORY) return "requires 32 KiB of local memory";
@@ -247,9 +236,9 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .bind = bind_cpu},
     {.name = "mma", .refuse = cleat_attention_mma_refuse, .bind = cleat_attention_mma_bind},
-    {.name = "gpu", .refuse = refuse_gpu, .bind = bind_gpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .bind = bind_gpu},
     {.name = "plain", .bind = bind_plain},
     {0},
 };
@@ -285,8 +274,7 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     define_cpu(binder, &p);
     add_operands(binder, &p);
     CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[LSE], node->in[DY]);
-    add_queries(binder, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    CLEAT_LAUNCH_TENSORS(binder, node->in[ACCUM_Q], node->out[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, "parts", (int32_t)parts.count);
@@ -358,8 +346,7 @@ void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, cons
     add_operands(binder, p);
     CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    add_queries(binder, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    CLEAT_LAUNCH_TENSORS(binder, node->in[ACCUM_Q], node->out[0]);
 }
 
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
@@ -409,9 +396,9 @@ static void launch_gradients(cleat_binder *binder, const cleat_node *node, const
     begin(binder, node, gpu_backward, "attention_gpu_gradients");
     add_operands(binder, p);
     CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
-    add_queries(binder, accums_of(node));
+    cleat_launch_tensor(binder, node->in[ACCUM_Q]);
     add_keys(binder, p, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    cleat_launch_tensor(binder, node->out[0]);
     add_keys(binder, p, gradients_of(node));
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
@@ -470,12 +457,12 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .workspace = workspace_cpu, .bind = bind_grad_cpu},
     {.name = "mma",
      .refuse = cleat_attention_mma_refuse,
      .workspace = cleat_attention_mma_grad_workspace,
      .bind = cleat_attention_mma_grad_bind},
-    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_grad_gpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .workspace = workspace_gpu, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
     {0},
 };

@@ -44,11 +44,6 @@ typedef struct cpu_shape {
     int64_t split_depth, splits; /* split of the pixels, for dw only */
 } cpu_shape;
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
                        const cpu_shape *s) {
     cleat_launch_kernel(binder, node, "conv/conv_cpu.cl", kernel, c->y->dtype);
@@ -56,7 +51,6 @@ static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat
     cleat_launch_define(binder, "CONV_KIND", c->kind);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->rows_max, s->panels_max});
     if (s->by_position) cleat_launch_define(binder, "BY_POSITION", 1);
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 
 /* --- CPU: y and dx ---------------------------------------------------------------------------------------------- */
@@ -263,6 +257,6 @@ const cleat_variant cleat_conv_variants[] = {
     CLEAT_VARIANT_ROW("tf32x3_medium", conv_tf32_medium),
     CLEAT_VARIANT_ROW("tf32x3_small", conv_tf32_small),
     CLEAT_VARIANT_ROW("winograd", conv_winograd),
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};

@@ -125,7 +125,6 @@ static void begin_pixels(cleat_binder *binder, const cleat_node *node, const cle
     launch_transforms(binder, c);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->tiles_max, s->panels_max});
     cleat_launch_define(binder, "GLOBAL_PANELS", s->stored);
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 
 static void bind_weights(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const pixel_shape *s) {
@@ -196,7 +195,6 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     launch_transforms(binder, c);
     cleat_conv_launch_result(binder, c);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels});
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     cleat_conv_launch_filters(binder, c, s.splits);
     const tile_work w = work_of(c);
     cleat_conv_launch_extents(binder, c);

@@ -347,11 +347,6 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
     return s;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     return split_bytes(&p, shape_cpu(&p, facts).k, p.m);
@@ -364,7 +359,6 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     operands(binder, &p, s.k, false);
     cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
     cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
@@ -425,7 +419,7 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("tf32x3_small", linear_tf32_small),
     {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};
 

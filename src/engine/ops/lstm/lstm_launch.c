@@ -120,11 +120,6 @@ static int64_t cpu_scratch(const cpu_shape *s, bool forward) {
     return s->items * (forward ? s->forward_part : s->part) * s->vector;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cpu_shape s = shape_cpu(node, facts);
     return cpu_packed(&s, true) + cpu_scratch(&s, true);
@@ -486,20 +481,20 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 const cleat_variant cleat_lstm_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "mma", .refuse = refuse_mma, .bind = bind_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
 
 const cleat_variant cleat_lstm_layer_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
 
 const cleat_variant cleat_lstm_layer_grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu}, {0}};
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu}, {0}};
 
 const cleat_variant cleat_lstm_grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
     {.name = "mma", .refuse = refuse_mma, .workspace = mma_grad_workspace, .bind = bind_grad_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
