@@ -76,19 +76,15 @@ cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
 
 /* --- a - b ---------------------------------------------------------------------------------------------------- */
 
-static void launch_difference(cleat_binder *binder, const cleat_node *node, const cleat_tensor *a,
-                              const cleat_tensor *b) {
-    const cleat_tensor *tensors[] = {a, b, node->out[0]};
-    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
-}
-
 static void bind_difference(const cleat_node *node, cleat_binder *binder) {
-    launch_difference(binder, node, node->in[0], node->in[1]);
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
 }
 
 /* in = {dy, accum}, out = {db}: db = accum - dy. */
 static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
-    launch_difference(binder, node, cleat_accum(node, 1, 0), node->in[0]);
+    const cleat_tensor *tensors[] = {cleat_accum(node, 1, 0), node->in[0], node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
 }
 
 static cleat_expected_value define_difference(const cleat_node *node, cleat_host_values *values, int output,
@@ -136,20 +132,13 @@ cleat_tensor *cleat_subtract(cleat_graph *graph, cleat_tensor *a, cleat_tensor *
 
 /* --- a b ------------------------------------------------------------------------------------------------------ */
 
-static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
-    const cleat_tensor *tensors[] = {node->in[0], node->in[1], accum, node->out[0]};
-    cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
-}
-
-static void bind_product(const cleat_node *node, cleat_binder *binder) {
-    launch_product(binder, node, NULL);
-}
-
-/* in = {dy, the other factor, accum}, out = {gradient of a factor} */
+/* A gradient: in = {dy, the other factor, accum}, out = {gradient of a factor} */
 enum { PRODUCT_GRAD_IN = 2 };
 
-static void bind_product_grad(const cleat_node *node, cleat_binder *binder) {
-    launch_product(binder, node, cleat_accum(node, PRODUCT_GRAD_IN, 0));
+static void bind_product(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *accum = node->n_in > PRODUCT_GRAD_IN ? cleat_accum(node, PRODUCT_GRAD_IN, 0) : NULL;
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], accum, node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
 }
 
 static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int output,
@@ -162,11 +151,10 @@ static cleat_expected_value define_product(const cleat_node *node, cleat_host_va
 }
 
 static const cleat_variant product_variants[] = {{.name = "elements", .bind = bind_product}, {0}};
-static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind = bind_product_grad}, {0}};
 
 static const cleat_op multiply_grad = {.name = "multiply_grad",
                                        .flops = 2,
-                                       .variants = product_grad_variants,
+                                       .variants = product_variants,
                                        .define = define_product,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(PRODUCT_GRAD_IN)};
 

@@ -13,7 +13,7 @@ _Static_assert(MAX_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
 
 /* --- concat --------------------------------------------------------------------------------------------------- */
 
-/* Attribute of the gradient of one part. */
+/* Attribute of the gradient of one part; 0 in the forward node. */
 typedef struct slice_attr {
     int64_t at; /* first column of the part */
 } slice_attr;
@@ -102,15 +102,9 @@ static const cleat_op concat_grad = {.name = "concat_grad",
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    int64_t at = 0;
-    for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &concat_grad,
-                                                    .attr = &(slice_attr){at},
-                                                    .attr_bytes = sizeof(slice_attr),
-                                                    .in = &dout[0],
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &node->in[i],
-                                                    .n_targets = 1});
+    int64_t *at = &((slice_attr *)node->attr)->at;
+    for (int i = 0; i < node->n_in; *at += cleat_width(node->in[i]), ++i)
+        cleat_emit_grads_of(graph, node, &concat_grad, &dout[0], GRAD_IN, &node->in[i], 1);
 }
 
 static const cleat_op concat = {.name = "concat",

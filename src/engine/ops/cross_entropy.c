@@ -47,11 +47,6 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 25);
 }
 
-static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
-}
-
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     cleat_launch_row_kernel(binder, node, "cross_entropy.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
 }
@@ -137,7 +132,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return dx;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .workspace = cleat_row_loss_workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",

@@ -53,11 +53,6 @@ static cleat_cost cost(const cleat_node *node) {
     return cost;
 }
 
-static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
-}
-
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, int n_in) {
     cleat_launch_row_kernel(binder, node, "element_loss.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
     cleat_launch_define(binder, "LOSS", attr_of(node)->loss);
@@ -134,7 +129,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return dx;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .workspace = cleat_row_loss_workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {

@@ -13,8 +13,6 @@ typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
-
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
 enum { X, GAMMA, BETA, FORWARD_IN };
 enum { Y, MEAN, RSTD, FORWARD_OUT };
@@ -33,18 +31,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!status) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
     if (!status) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
     return status;
-}
-
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
-    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
-}
-
-static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
-    int64_t at_once = cleat_rows_at_once(width, facts);
-    int64_t units = units_of(facts);
-    return min(ceil_div(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -85,7 +71,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return y;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .refuse = cleat_rows_refuse, .bind = bind}, {0}};
 
 /* --- gradient: in = {dy, x, mean, rstd, gamma, accums of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
 
@@ -93,8 +79,7 @@ enum { G_DY, G_X, G_MEAN, G_RSTD, G_GAMMA, GRAD_IN };
 enum { DX, DGAMMA, DBETA, TARGETS };
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    const int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
-    return groups_for(rows, width, facts) * 2 * width * (int64_t)sizeof(float);
+    return cleat_row_parts(node->in[0], facts) * 2 * cleat_width(node->in[0]) * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -117,22 +102,21 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
-    cleat_launch_i32(binder, "parts", (int32_t)groups_for(cleat_rows(node->in[0]), width, facts));
+    cleat_launch_i32(binder, "parts", (int32_t)cleat_row_parts(node->in[0], facts));
     cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
-    int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
-    const int64_t groups = groups_for(rows, width, binder->facts);
+    const int64_t groups = cleat_row_parts(dy, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, 1 + ceil_div(groups, LAYER_NORM_SET));
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, cleat_width(x));
     if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_floats_or(binder, has_parameters, 0, NULL);
-    cleat_launch_i32(binder, "rows", (int32_t)rows);
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     add_parameters(node, binder);
     cleat_launch_counters(binder, has_parameters && one_launch);
     cleat_launch_groups(binder, groups);
@@ -177,13 +161,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return dx;
 }
 
-static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
-    return refuse(node, facts);
-}
-
 static const cleat_variant grad_variants[] = {
-    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+    {.name = "rows", .refuse = cleat_rows_refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* As below, but dy has another type than dx, which cannot overwrite it. */
 static const cleat_op layer_norm_grad_f32 = {.name = "layer_norm_grad_f32",

@@ -6,8 +6,6 @@
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
-enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
-
 /* in = {x, scale, residual} */
 enum { X, SCALE, RESIDUAL, FORWARD_IN };
 
@@ -19,12 +17,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_expect(node, SCALE, "scale", CLEAT_F32, 1, width, error);
     if (!status && residual) status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, x->shape, error);
     return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
-}
-
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
-    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -50,14 +42,9 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 enum { G_DY, G_X, G_SCALE, GRAD_IN };
 enum { DX, DSCALE, TARGETS };
 
-static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
-    const int64_t at_once = cleat_rows_at_once(cleat_width(node->in[0]), facts), units = units_of(facts);
-    return min(ceil_div(cleat_rows(node->in[0]), at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
-}
-
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     if (!node->out[DSCALE]) return 0;
-    return groups_for(node, facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+    return cleat_row_parts(node->in[0], facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -85,7 +72,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_total", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DSCALE), node->out[DSCALE]);
-    cleat_launch_i32(binder, "parts", (int32_t)groups_for(node, facts));
+    cleat_launch_i32(binder, "parts", (int32_t)cleat_row_parts(node->in[0], facts));
     cleat_launch_groups(binder, ceil_div(width, columns));
 }
 
@@ -100,13 +87,8 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
-    cleat_launch_groups(binder, groups_for(node, binder->facts));
+    cleat_launch_groups(binder, cleat_row_parts(dy, binder->facts));
     bind_total(node, binder);
-}
-
-static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
-    return refuse(node, facts);
 }
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
@@ -124,9 +106,9 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .refuse = cleat_rows_refuse, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {
-    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+    {.name = "rows", .refuse = cleat_rows_refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",

@@ -98,7 +98,11 @@ static void launch_tiles(cleat_binder *binder, permutation p, int inner) {
     cleat_launch_items(binder, tiles * binder->facts->work_group);
 }
 
-static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
+/* in = {x}, out = {y}; or in = {dy, accum}, out = {dx}, and the attribute is the inverse permutation. */
+enum { DY, GRAD_IN };
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *accum = node->n_in > GRAD_IN ? cleat_accum(node, GRAD_IN, 0) : NULL;
     const cleat_tensor *from = node->in[0], *to = node->out[0];
     const permutation p = permutation_of(from, to, attr_of(node));
     int inner = 0;
@@ -113,11 +117,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
         launch_tiles(binder, p, inner);
 }
 
-static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, NULL);
-}
-
-/* --- the op: in = {x}, out = {y} ---------------------------------------------------------------------------------- */
+/* --- the op ------------------------------------------------------------------------------------------------------- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
@@ -138,13 +138,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
 }
 
-/* in = {dy, accum}, out = {dx}; the attribute is the inverse permutation. */
-enum { DY, GRAD_IN };
-
-static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, cleat_accum(node, GRAD_IN, 0));
-}
-
 /* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
 static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
@@ -160,21 +153,15 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 }
 
 static const cleat_variant variants[] = {{.name = "strides", .bind = bind}, {0}};
-static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_grad}, {0}};
 
 static const cleat_op permute_grad = {
-    .name = "permute_grad", .variants = grad_variants, .define = define, .inplace_inputs = CLEAT_IN(GRAD_IN)};
+    .name = "permute_grad", .variants = variants, .define = define, .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     permute_attr inverse = {{0}};
     for (int i = 0; i < node->in[0]->rank; ++i) inverse.axes[attr_of(node)->axes[i]] = i;
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &permute_grad,
-                                                .attr = &inverse,
-                                                .attr_bytes = sizeof inverse,
-                                                .in = &dout[0],
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    *(permute_attr *)node->attr = inverse;
+    cleat_emit_grads_of(graph, node, &permute_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {

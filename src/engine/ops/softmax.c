@@ -19,21 +19,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 /* in = {x}, or {dy, y, accum}; out = {y}, or {dx} */
 enum { DY, Y, GRAD_IN };
 
-static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *kernel) {
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *out = node->out[0];
+    const char *kernel = node->n_in > GRAD_IN ? "softmax_backward" : "softmax_forward";
     cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, out);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(out));
     cleat_launch_rows(binder, cleat_rows(out), cleat_width(out));
-}
-
-static void bind_forward(const cleat_node *node, cleat_binder *binder) {
-    bind_rows(node, binder, "softmax_forward");
-}
-
-static void bind_backward(const cleat_node *node, cleat_binder *binder) {
-    bind_rows(node, binder, "softmax_backward");
 }
 
 /* The exponent is rounded in proportion to its size. */
@@ -61,12 +54,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
-static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_backward}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 
 static const cleat_op softmax_grad = {.name = "softmax_grad",
                                       .flops = 6,
-                                      .variants = backward_variants,
+                                      .variants = variants,
                                       .define = define_grad,
                                       .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
 
@@ -79,7 +71,7 @@ static const cleat_op softmax = {.name = "softmax",
                                  .infer = infer,
                                  .backward = backward,
                                  .flops = 25,
-                                 .variants = forward_variants,
+                                 .variants = variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(0),
                                  .autocast_inputs = CLEAT_IN(0)};

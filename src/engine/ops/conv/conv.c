@@ -81,29 +81,15 @@ static const cleat_op conv_dx = {.name = "conv2d_dx",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
-    conv_attr attr = *(const conv_attr *)node->attr;
-    if (cleat_requires_grad(weight)) {
-        attr.kind = CLEAT_CONV_DW;
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dw,
-                                                    .attr = &attr,
-                                                    .attr_bytes = sizeof attr,
-                                                    .in = (cleat_tensor *[GRAD_IN]){dy, x},
-                                                    .n_in = GRAD_IN,
-                                                    .targets = (cleat_tensor *[]){weight, bias},
-                                                    .n_targets = 2});
-    } else if (cleat_requires_grad(bias)) {
+    conv_attr *attr = (conv_attr *)node->attr;
+    attr->kind = CLEAT_CONV_DW;
+    if (cleat_requires_grad(weight))
+        cleat_emit_grads_of(graph, node, &conv_dw, (cleat_tensor *[GRAD_IN]){dy, x}, GRAD_IN,
+                            (cleat_tensor *[]){weight, bias}, 2);
+    else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
-    }
-    if (cleat_requires_grad(x)) {
-        attr.kind = CLEAT_CONV_DX;
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dx,
-                                                    .attr = &attr,
-                                                    .attr_bytes = sizeof attr,
-                                                    .in = (cleat_tensor *[GRAD_IN]){dy, weight},
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &x,
-                                                    .n_targets = 1});
-    }
+    attr->kind = CLEAT_CONV_DX;
+    cleat_emit_grads_of(graph, node, &conv_dx, (cleat_tensor *[GRAD_IN]){dy, weight}, GRAD_IN, &x, 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include "graph/launch.h"
 
-/* cleat_emit_grads by an op with the attributes of `node`. */
+/* cleat_emit_grads by an op with the attributes of `node`, the copy that cleat_op.backward gets and may change. */
 void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
                          int n_in, cleat_tensor *const *targets, int n_targets);
 

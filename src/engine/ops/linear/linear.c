@@ -205,24 +205,15 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
+    linear_attr *attr = (linear_attr *)node->attr;
+    attr->kind = DW;
     if (cleat_requires_grad(weight))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dw_op,
-                                                    .attr = &(linear_attr){.kind = DW},
-                                                    .attr_bytes = sizeof(linear_attr),
-                                                    .in = (cleat_tensor *[DW_IN]){dy, x},
-                                                    .n_in = DW_IN,
-                                                    .targets = (cleat_tensor *[DW_OUT]){weight, bias},
-                                                    .n_targets = DW_OUT});
+        cleat_emit_grads_of(graph, node, &cleat_linear_dw_op, (cleat_tensor *[DW_IN]){dy, x}, DW_IN,
+                            (cleat_tensor *[DW_OUT]){weight, bias}, DW_OUT);
     else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
-    if (cleat_requires_grad(x))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dx_op,
-                                                    .attr = &(linear_attr){.kind = DX},
-                                                    .attr_bytes = sizeof(linear_attr),
-                                                    .in = (cleat_tensor *[DX_IN]){dy, weight},
-                                                    .n_in = DX_IN,
-                                                    .targets = &x,
-                                                    .n_targets = 1});
+    attr->kind = DX;
+    cleat_emit_grads_of(graph, node, &cleat_linear_dx_op, (cleat_tensor *[DX_IN]){dy, weight}, DX_IN, &x, 1);
     cleat_pass_grad(graph, node->in[RESIDUAL], dy);
 }
 
