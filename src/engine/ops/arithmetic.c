@@ -144,8 +144,7 @@ static void bind_product(const cleat_node *node, cleat_binder *binder) {
 static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int output,
                                            int64_t element) {
     cleat_expected_value product = {.value = 0};
-    (void)output;
-    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN, element);
+    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN + output, element);
     cleat_define_add(&product, cleat_host_value(values, 0, element) * cleat_host_value(values, 1, element));
     return product;
 }

@@ -462,8 +462,7 @@ cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, co
                           [RESIDUAL] = spec->residual,
                           [RUNNING_VAR] = running.var};
     batch_norm_attr attr = {.eps = spec->eps, .relu = spec->relu};
-    cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN);
-    return node ? node->out[Y] : NULL;
+    return cleat_first_output(cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN));
 }
 
 /* --- running statistics --------------------------------------------------------------------------------------- */

@@ -78,8 +78,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
     const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
     const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
     return sum;
 }

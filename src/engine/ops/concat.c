@@ -85,8 +85,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const slice_attr *attr = (const slice_attr *)node->attr;
     const int64_t width = cleat_width(node->out[0]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(
         &sum, cleat_host_value(values, DY, element / width * cleat_width(node->in[DY]) + attr->at + element % width));
     return sum;
@@ -176,8 +175,7 @@ static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host
                                               int64_t element) {
     const int parts = (int)parts_of(node);
     const int64_t all = cleat_width(node->out[0]), width = all / parts, column = element % all;
-    cleat_expected_value sum = cleat_define_begin(values, parts, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, parts + output, element);
     cleat_define_add(&sum, cleat_host_value(values, (int)(column / width), element / all * width + column % width));
     return sum;
 }

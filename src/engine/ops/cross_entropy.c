@@ -121,9 +121,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t width = cleat_width(node->in[X]), row = element / width, label = values->in[LABELS].i[row];
     const double smoothing = (double)smoothing_of(node);
     const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, row);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     double sum;
-    (void)output;
     if (label < 0 || label >= width) return dx;
     const double top = define_statistics(node, values, row, &sum), x = cleat_host_value(values, X, element);
     const double p = exp(x - top) / sum;

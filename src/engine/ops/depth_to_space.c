@@ -71,8 +71,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t *x = node->out[0]->shape, patch = patch_of(node), channels = x[3] / patch / patch;
     const int64_t c = element % channels, s = element / channels % patch, r = element / channels / patch % patch,
                   pixel = element / x[3], w = pixel % x[2], line = pixel / x[2];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum,
                      cleat_host_value(values, DY, ((line * patch + r) * x[2] * patch + w * patch + s) * channels + c));
     return sum;

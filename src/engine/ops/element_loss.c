@@ -122,8 +122,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
         define_slope(node, cleat_host_value(values, X, element), cleat_host_value(values, TARGET, element));
     const double weight =
         cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, element / width) / (double)width;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     dx.value += weight * slope.value;
     dx.size += fabs(weight) * slope.size;
     return dx;

@@ -230,8 +230,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const int64_t width = cleat_width(node->out[0]), token = element / width;
     const int64_t count = token == padding_of(node) ? 0 : cleat_tensor_elements(node->in[G_TOKENS]);
-    (void)output;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t i = 0; i < count; ++i)
         if (values->in[G_TOKENS].i[i] == token)
             cleat_define_add(&sum, cleat_host_value(values, G_DY, i * width + element % width));

@@ -239,6 +239,5 @@ cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
                                float eps) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
     layer_norm_attr attr = {eps};
-    cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[Y] : NULL;
+    return cleat_first_output(cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN));
 }

@@ -52,19 +52,12 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* Number of parts per sample, whose sums are added in a fixed order. */
 static int64_t parts_of(const cleat_node *node) {
-    int64_t parts = (pixels_of(node) + PIXELS_A_PART - 1) / PIXELS_A_PART;
-    return parts < MAX_PARTS ? parts : MAX_PARTS;
+    return min(ceil_div(pixels_of(node), PIXELS_A_PART), MAX_PARTS);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     return batch_of(node) * parts_of(node) * MASK_SUMS * (int64_t)sizeof(float);
-}
-
-/* Pixels per part, a multiple of the vector width. */
-static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *facts) {
-    int64_t vector_width = facts->vector_width, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
-    return (part + vector_width - 1) / vector_width * vector_width;
 }
 
 static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
@@ -75,7 +68,8 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
     cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
-    cleat_launch_i32(binder, "each", (int32_t)part_pixels(node, facts));
+    /* pixels per part, a multiple of the vector width */
+    cleat_launch_i32(binder, "each", (int32_t)round_up(ceil_div(pixels_of(node), parts_of(node)), facts->vector_width));
     cleat_launch_f32(binder, "positive", spec_of(node)->positive_weight);
     cleat_launch_f32(binder, "gamma", spec_of(node)->focal_gamma);
     cleat_launch_items(binder, units * facts->work_group);
@@ -172,9 +166,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
                  factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
     const float *sums = values->in[SAVED].f + b * MASK_SUMS;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     pixel at;
-    (void)output;
     if (!pixel_of(node, values, element, &at)) return dx;
     const double sign = at.target > 0 ? 1 : -1, either = (double)sums[EITHER] + 1, both = 2 * (double)sums[BOTH] + 1;
     const double slope = at.focus * (at.q + gamma * at.p * at.entropy); /* of the cross entropy, by -z */

@@ -142,9 +142,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
-    cleat_expected_value sum =
-        node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN, element) : (cleat_expected_value){.value = 0};
-    (void)output;
+    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + output, element)
+                                                    : (cleat_expected_value){.value = 0};
     for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
     for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])
         at += rest % to->shape[i] * strides[attr_of(node)->axes[i]];

@@ -109,8 +109,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
-    (void)output;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     const double dy = cleat_host_value(values, DY, element);
     const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
     if (slope != 0) dx.value += dy * slope; /* dy may be infinite */

@@ -74,8 +74,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, row / length, length, &begin, &end);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     if (row % length >= begin && row % length < end)
         cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
     return dx;

@@ -31,7 +31,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static void launch_forward(cleat_binder *binder, const cleat_node *node) {
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
     CLEAT_LAUNCH_TENSORS(binder, x, y);
@@ -42,10 +42,6 @@ static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_i32(binder, "Q", (int32_t)y->shape[2]);
     cleat_launch_i32(binder, "C", (int32_t)y->shape[3]);
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
-}
-
-static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch_forward(binder, node);
 }
 
 /* The weight that row (or column) `p` of `out` gives to row `i` of `in`. */
@@ -126,8 +122,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t *x = node->out[0]->shape, *y = node->in[DY]->shape;
     const int64_t c = element % x[3], w = element / x[3] % x[2], h = element / x[3] / x[2] % x[1],
                   b = element / x[3] / x[2] / x[1];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t p = 0; p < y[1]; ++p) {
         const double weight = weight_of(p, y[1], h, x[1]);
         for (int64_t q = 0; weight > 0 && q < y[2]; ++q) {

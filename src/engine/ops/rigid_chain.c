@@ -23,8 +23,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
-    size_t global = (size_t)batch, local = 1;
-    cleat_launch_range(binder, 1, &global, &local);
+    cleat_launch_range(binder, 1, &(size_t){(size_t)batch}, &(size_t){1});
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -138,9 +137,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t all = node->in[STEPS]->shape[1], b = element / STEP_WIDTH / all, i = element / STEP_WIDTH % all;
     const int part = (int)(element % STEP_WIDTH);
     const double move = 1e-4;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     double size = 0;
-    (void)output;
     if (i == 0 || i >= cleat_define_length(values, LENGTHS, b, all)) return sum;
     const double after = define_effect(node, values, b, i, part, move, &size);
     const double before = define_effect(node, values, b, i, part, -move, &size);

@@ -75,8 +75,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t length = node->out[0]->shape[1], width = node->out[0]->shape[2], row = element / width;
     const int64_t b = row / length;
     int64_t before = 0;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t l = b * length; l < row; ++l) before += values->in[MARKS].i[l] >= 0;
     if (values->in[MARKS].i[row] >= 0 && before < count_of(node))
         cleat_define_add(&dx, cleat_host_value(values, DY, (b * count_of(node) + before) * width + element % width));

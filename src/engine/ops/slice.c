@@ -96,8 +96,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const layout l = layout_of(node->out[0], attr->axis);
     const int64_t width = (attr->stop - attr->start) * l.inner;
     const int64_t column = element % l.columns - attr->start * l.inner;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     if (column >= 0 && column < width)
         cleat_define_add(&sum, cleat_host_value(values, DY, element / l.columns * width + column));
     return sum;

@@ -45,8 +45,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     const double y = cleat_host_value(values, Y, element);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum, y * cleat_host_value(values, DY, element));
     for (int64_t i = first; i < first + width; ++i)
         cleat_define_add(&sum, -y * cleat_host_value(values, DY, i) * cleat_host_value(values, Y, i));

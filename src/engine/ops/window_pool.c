@@ -173,9 +173,8 @@ static cleat_expected_value define_max_grad(const cleat_node *node, cleat_host_v
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(dx, element);
-    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN + output, element);
     place at;
-    (void)output;
     for (int64_t i = 0; i < size * size; ++i) {
         if (!window_of(node, dy, x, i / size, i % size, &at)) continue;
         const int64_t from = element_of(dy, at);
@@ -243,9 +242,8 @@ static cleat_expected_value define_average_grad(const cleat_node *node, cleat_ho
     const cleat_tensor *dy = node->in[DY];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(node->out[0], element);
-    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN + output, element);
     place at;
-    (void)output;
     for (int64_t i = 0; i < size * size; ++i)
         if (window_of(node, dy, x, i / size, i % size, &at))
             cleat_define_add(&sum, cleat_host_value(values, DY, element_of(dy, at)) / (double)(size * size));

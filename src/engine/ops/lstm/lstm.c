@@ -77,11 +77,6 @@ static void add_weight_grad(cleat_node *node, const cleat_node *dw) {
         node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_IH + i] = cleat_accum(dw, CLEAT_LINEAR_DW_IN, i);
     }
 }
-static void add_input_grad(cleat_node *node, const cleat_node *dx) {
-    node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] = dx->in[CLEAT_LINEAR_DX_WEIGHT];
-    node->out[CLEAT_LSTM_DX] = dx->out[0];
-    node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
-}
 
 /* Gates and cells that only this node reads, and a whole layer writes, change their order. */
 static void order_by_time(cleat_node *node) {
@@ -111,7 +106,11 @@ static bool fuse_consumers(cleat_node *node, cleat_node *const *consumers, int c
     node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_HH] = accum;
     node->out[CLEAT_LSTM_DX] = NULL;
     add_weight_grad(node, dw);
-    if (dx) add_input_grad(node, dx);
+    if (dx) {
+        node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] = dx->in[CLEAT_LINEAR_DX_WEIGHT];
+        node->out[CLEAT_LSTM_DX] = dx->out[0];
+        node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
+    }
     order_by_time(node);
     return true;
 }
