@@ -71,12 +71,6 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
     cleat_scope(graph, NULL);
 }
 
-/* The default gradient of the loss: the loss scale in f16, else 1. */
-static cleat_tensor *default_seed(cleat_graph *graph) {
-    if (graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype == CLEAT_F16) return cleat_loss_scale_state(graph);
-    return cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);
-}
-
 static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
     char text[96];
     cleat_tensor_describe(loss, text, sizeof text);
@@ -98,6 +92,8 @@ static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
 
 void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed) {
     if (graph->error.status || !loss_is_possible(graph, loss)) return;
-    if (!seed) seed = default_seed(graph);
+    const bool is_scaled = graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype == CLEAT_F16;
+    if (!seed && is_scaled) seed = cleat_loss_scale_state(graph);
+    if (!seed) seed = cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);
     cleat_backward_from(graph, &loss, &seed, 1);
 }
