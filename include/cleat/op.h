@@ -137,11 +137,12 @@ struct cleat_op {
      * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
     /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL if
-     * no gradient arrives; at least one is not NULL. `node` is valid only during the call; its tensors are
-     * the current ones, that is, recomputed copies where they exist. NULL if the op has no gradient. */
+     * no gradient arrives; at least one is not NULL. `node` is a copy, valid only during the call; its tensors
+     * are the current ones, that is, recomputed copies where they exist. NULL if the op has no gradient. */
     void (*backward)(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout);
-    /* NULL: no arithmetic, and each input and output once. */
+    /* NULL: `flops` operations for each element of out[0], and each input and output once. */
     cleat_cost (*cost)(const cleat_node *node);
+    double flops;
     /* Array that ends with a NULL name; NULL for a reshape, which has no launches. */
     const cleat_variant *variants;
 

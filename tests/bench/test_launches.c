@@ -91,7 +91,7 @@ static bool is_tail(const cleat_plan *plan, const cleat_layout *layout, const cl
             workspace += (double)workspace_bytes(plan, layout, binder, launch->node, arg->offset);
         if (arg->kind == CLEAT_ARG_COUNTERS) has_counters = true;
     }
-    const double cost = launch->node->op->cost(launch->node).bytes; /* less if only a part is read */
+    const double cost = cleat_node_cost(launch->node).bytes; /* less if only a part is read */
     if (groups < FEW_GROUPS) alone = (tensors < cost ? tensors : cost) + workspace;
     if (has_counters && groups >= FEW_GROUPS) alone = workspace;
     if (has_counters && strcmp(launch->kernel, "layer_norm_backward") == 0) /* sums of one set or of all sets */

@@ -199,9 +199,9 @@ static void starting_values_depend_on_seed_and_name(void **state) {
     cleat_tensor *p = cleat_param(a.graph, "w", 1, (int64_t[]){6}, uniform);
     cleat_param(b.graph, "first", 1, (int64_t[]){9}, uniform);
     cleat_tensor *q = cleat_param(b.graph, "w", 1, (int64_t[]){6}, uniform);
-    cleat_param_initialise(a.store, p, 1, alone);
-    cleat_param_initialise(b.store, q, 1, later);
-    cleat_param_initialise(a.store, p, 2, seeded);
+    cleat_param_initialise(p, 1, alone);
+    cleat_param_initialise(q, 1, later);
+    cleat_param_initialise(p, 2, seeded);
     assert_memory_equal(alone, later, sizeof alone);
     assert_memory_not_equal(alone, seeded, sizeof alone);
     for (int i = 0; i < 6; ++i) assert_true(alone[i] >= -0.5f && alone[i] < 0.5f);

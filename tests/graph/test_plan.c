@@ -54,10 +54,7 @@ static cleat_plan *plan_world(const world *w, int64_t max_allocation) {
     cleat_error error = {0};
     cleat_plan *plan = NULL;
     if (cleat_plan_create(w->graphs, w->count, &facts, &plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
-    if (cleat_plan_check(plan, &error) != CLEAT_OK) {
-        cleat_plan_dump(plan, stderr);
-        fail_msg("%s", error.text);
-    }
+    if (cleat_plan_check(plan, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return plan;
 }
 

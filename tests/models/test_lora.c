@@ -103,7 +103,7 @@ static void put_parameters(session *s) {
         if (noisy.init.kind == CLEAT_INIT_ZERO) noisy.init = (cleat_init){CLEAT_INIT_UNIFORM, 0.3f};
         float *values = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *values);
         assert_non_null(values);
-        cleat_param_initialise(s->store, &noisy, 1, values);
+        cleat_param_initialise(&noisy, 1, values);
         must(cleat_exec_write_unchecked(s->exec, 0, param, values, &error), &error);
         cleat_free(values);
     }

@@ -291,7 +291,7 @@ static void learner_open(learner *l, cleat_model *model, cleat_device *device) {
         cleat_tensor *param = cleat_store_param(l->store, i);
         float *values = cleat_alloc((size_t)cleat_tensor_elements(param), sizeof *values);
         assert_non_null(values);
-        cleat_param_initialise(l->store, param, 1, values);
+        cleat_param_initialise(param, 1, values);
         assert_int_equal(cleat_exec_write_unchecked(l->exec, 0, param, values, NULL), CLEAT_OK);
         cleat_free(values);
     }

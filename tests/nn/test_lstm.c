@@ -37,7 +37,7 @@ static void expect_parameter(const cleat_store *store, const char *part, int lay
     const double bound = 1 / sqrt(HIDDEN);
     float *values = calloc(count, sizeof *values);
     double most = 0, sum = 0;
-    cleat_param_initialise(store, tensor, 1, values);
+    cleat_param_initialise(tensor, 1, values);
     for (size_t i = 0; i < count; ++i) {
         most = fmax(most, fabs((double)values[i]));
         sum += (double)values[i];

@@ -100,7 +100,7 @@ static double work(const op_case *c) {
     double flops = 0;
     for (size_t i = 0; i < c->graph->node_count; ++i) {
         const cleat_node *node = c->graph->nodes[i];
-        if (node->op->cost) flops += node->op->cost(node).flops;
+        flops += cleat_node_cost(node).flops;
     }
     return flops;
 }

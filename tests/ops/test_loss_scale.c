@@ -36,7 +36,7 @@ static void build_step(fixture *f, bool joined) {
     f->terms = cleat_state(f->graph, "terms", CLEAT_F32, 1, (int64_t[]){1});
     f->ring = cleat_state(f->graph, "ring", CLEAT_F32, 2, (int64_t[]){ROWS, 3});
     f->slot = cleat_input(f->graph, "slot", CLEAT_I32, 1, (int64_t[]){1});
-    cleat_log_step_and_scale(f->graph, f->terms, f->norm, &f->states, INTERVAL, f->slot, f->ring);
+    cleat_log_step(f->graph, f->terms, f->norm, &f->states, INTERVAL, f->slot, f->ring);
 }
 
 static void open_fixture(fixture *f, const op_shape *shape, cleat_dtype dtype, bool joined) {
@@ -275,7 +275,7 @@ static void log_without_interval(cleat_graph *graph, const cleat_loss_scale *sta
     cleat_tensor *terms = cleat_state(graph, "terms", CLEAT_F32, 1, &one);
     cleat_tensor *ring = cleat_state(graph, "ring", CLEAT_F32, 2, (int64_t[]){ROWS, 3});
     cleat_tensor *slot = cleat_input(graph, "slot", CLEAT_I32, 1, &one);
-    cleat_log_step_and_scale(graph, terms, cleat_grad_norm(graph), states, 0, slot, ring);
+    cleat_log_step(graph, terms, cleat_grad_norm(graph), states, 0, slot, ring);
 }
 
 /* Refused: a refresh without copies, and an interval of no steps. */

@@ -11,8 +11,7 @@ enum { PATH = 4096, LINE = 4096, KIB = 1024 };
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
-/* Reads up to two numbers from the start of a file; returns how many there are ("max" is none). */
-static int read_numbers(const char *path, int64_t numbers[2]) {
+int cleat_read_numbers(const char *path, int64_t numbers[2]) {
     FILE *file = fopen(path, "r");
     if (!file) return 0;
     int count = fscanf(file, "%" SCNd64 " %" SCNd64, &numbers[0], &numbers[1]);
@@ -108,12 +107,12 @@ static void visit_quota(const char *folder, int version, void *user) {
     int64_t numbers[2] = {0, 0}, period[2] = {0, 0};
     if (version == 2) {
         snprintf(path, sizeof path, "%s/cpu.max", folder);
-        if (read_numbers(path, numbers) != 2) return;
+        if (cleat_read_numbers(path, numbers) != 2) return;
     } else {
         snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (read_numbers(path, numbers) < 1) return;
+        if (cleat_read_numbers(path, numbers) < 1) return;
         snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (read_numbers(path, period) < 1) return;
+        if (cleat_read_numbers(path, period) < 1) return;
         numbers[1] = period[0];
     }
     if (numbers[0] <= 0 || numbers[1] <= 0) return; /* -1: no quota */
@@ -161,9 +160,9 @@ static void visit_memory(const char *folder, int version, void *user) {
     char path[2 * PATH + 96];
     int64_t limit[2], used[2], cache = 0;
     snprintf(path, sizeof path, "%s/%s", folder, version == 2 ? "memory.max" : "memory.limit_in_bytes");
-    if (read_numbers(path, limit) < 1 || limit[0] <= 0 || limit[0] >= NO_LIMIT) return;
+    if (cleat_read_numbers(path, limit) < 1 || limit[0] <= 0 || limit[0] >= NO_LIMIT) return;
     snprintf(path, sizeof path, "%s/%s", folder, version == 2 ? "memory.current" : "memory.usage_in_bytes");
-    if (read_numbers(path, used) < 1 || used[0] < 0) return;
+    if (cleat_read_numbers(path, used) < 1 || used[0] < 0) return;
     snprintf(path, sizeof path, "%s/memory.stat", folder);
     if (read_field(path, version == 2 ? "inactive_file " : "total_inactive_file ", &cache) && cache > 0)
         used[0] = cache < used[0] ? used[0] - cache : 0;

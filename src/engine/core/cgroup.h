@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All functions read files below `root` ("" outside tests): /proc/self/cgroup and /sys/fs/cgroup, version 1 and 2.
+/* Reads up to two numbers from the start of a file; returns how many there are ("max" is none). */
+int cleat_read_numbers(const char *path, int64_t numbers[2]);
+
+/* All others read files below `root` ("" outside tests): /proc/self/cgroup and /sys/fs/cgroup, version 1 and 2.
  * A group obeys the limits of the groups above it as well, so the tightest one counts. Outputs are written only on
  * success; `source` [size] becomes "cgroup v1" or "cgroup v2". Callable from any thread; no memory is allocated. */
 

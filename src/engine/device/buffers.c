@@ -52,13 +52,6 @@ static cl_int fill_with_zeros(cleat_device *device, cl_mem buffer, int64_t bytes
     return code == CL_SUCCESS ? clFinish(device->compute) : code;
 }
 
-/* Many drivers allocate at first use. Writing here makes such an allocation fail here, where it can be
- * handled. On a GPU every byte must be written; in host memory the first byte makes the driver allocate, and
- * writing the others would only cost time. */
-static cl_int touch(cleat_device *device, cl_mem buffer, int64_t bytes) {
-    return fill_with_zeros(device, buffer, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
-}
-
 /* Requests pages of 2 MiB if the device computes in host memory. A kernel that reads many rows side by side
  * needs more pages of 4 KiB than the processor keeps addresses of, and its prefetcher stops at the end of a
  * page: one core read 26 MB at 22 GB/s instead of 15, and 400 MB at 16 instead of 11 (Xeon with AVX-512).
@@ -87,7 +80,11 @@ cleat_status cleat_buffer_create(cleat_device *device, int64_t bytes, cl_mem *bu
     cleat_status status = check_limit(device, bytes, error);
     if (status) return status;
     cl_mem created = clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
-    if (code == CL_SUCCESS) code = touch(device, created, bytes);
+    /* Many drivers allocate at first use. Writing here makes such an allocation fail here, where it can be
+     * handled. On a GPU every byte must be written; in host memory the first byte makes the driver allocate, and
+     * writing the others would only cost time. */
+    if (code == CL_SUCCESS)
+        code = fill_with_zeros(device, created, device->quirks & CLEAT_QUIRK_HOST_MEMORY ? 1 : bytes);
     if (code != CL_SUCCESS) {
         if (created) clReleaseMemObject(created);
         return cleat_cl_fail(error, code, "a buffer of %" PRId64 " bytes on '%s' (%" PRId64 " are allocated)", bytes,

@@ -6,48 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of the codes that CLBlast defines; all others are OpenCL's. */
+/* The name of a code that CLBlast defines; NULL: it is one of OpenCL's. */
 static const char *clblast_name(CLBlastStatusCode code) {
-    switch (code) {
-    case CLBlastNotImplemented:
-        return "CLBlastNotImplemented";
-    case CLBlastInvalidMatrixA:
-        return "CLBlastInvalidMatrixA";
-    case CLBlastInvalidMatrixB:
-        return "CLBlastInvalidMatrixB";
-    case CLBlastInvalidMatrixC:
-        return "CLBlastInvalidMatrixC";
-    case CLBlastInvalidDimension:
-        return "CLBlastInvalidDimension";
-    case CLBlastInvalidLeadDimA:
-        return "CLBlastInvalidLeadDimA";
-    case CLBlastInvalidLeadDimB:
-        return "CLBlastInvalidLeadDimB";
-    case CLBlastInvalidLeadDimC:
-        return "CLBlastInvalidLeadDimC";
-    case CLBlastInsufficientMemoryA:
-        return "CLBlastInsufficientMemoryA";
-    case CLBlastInsufficientMemoryB:
-        return "CLBlastInsufficientMemoryB";
-    case CLBlastInsufficientMemoryC:
-        return "CLBlastInsufficientMemoryC";
-    case CLBlastInsufficientMemoryTemp:
-        return "CLBlastInsufficientMemoryTemp";
-    case CLBlastMissingOverrideParameter:
-        return "CLBlastMissingOverrideParameter";
-    case CLBlastInvalidOverrideKernel:
-        return "CLBlastInvalidOverrideKernel";
-    case CLBlastInvalidLocalMemUsage:
-        return "CLBlastInvalidLocalMemUsage";
-    case CLBlastDatabaseError:
-        return "CLBlastDatabaseError";
-    case CLBlastUnknownError:
-        return "CLBlastUnknownError";
-    case CLBlastUnexpectedError:
-        return "CLBlastUnexpectedError";
-    default:
-        return NULL;
-    }
+#define NAMED(code)                                                                                                    \
+    { code, #code }
+    static const struct {
+        CLBlastStatusCode code;
+        const char *name;
+    } names[] = {NAMED(CLBlastNotImplemented),
+                 NAMED(CLBlastInvalidMatrixA),
+                 NAMED(CLBlastInvalidMatrixB),
+                 NAMED(CLBlastInvalidMatrixC),
+                 NAMED(CLBlastInvalidDimension),
+                 NAMED(CLBlastInvalidLeadDimA),
+                 NAMED(CLBlastInvalidLeadDimB),
+                 NAMED(CLBlastInvalidLeadDimC),
+                 NAMED(CLBlastInsufficientMemoryA),
+                 NAMED(CLBlastInsufficientMemoryB),
+                 NAMED(CLBlastInsufficientMemoryC),
+                 NAMED(CLBlastInsufficientMemoryTemp),
+                 NAMED(CLBlastMissingOverrideParameter),
+                 NAMED(CLBlastInvalidOverrideKernel),
+                 NAMED(CLBlastInvalidLocalMemUsage),
+                 NAMED(CLBlastDatabaseError),
+                 NAMED(CLBlastUnknownError),
+                 NAMED(CLBlastUnexpectedError)};
+#undef NAMED
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        if (names[i].code == code) return names[i].name;
+    return NULL;
 }
 
 static CLBlastTranspose transpose(bool transposed) {

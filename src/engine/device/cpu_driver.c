@@ -45,11 +45,6 @@ static bool is_command(const char *name) {
     return false;
 }
 
-/* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process if they are missing. */
-static bool linker_is_there(void) {
-    return is_command("ld") && is_command("gcc");
-}
-
 /* PoCL without a folder to write to has no device. */
 static void choose_cache(void) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *temporary = getenv("TMPDIR");
@@ -70,7 +65,8 @@ void cleat_use_own_cpu_driver(void) {
     char driver[PATH_MAX];
     if (getenv("OCL_ICD_VENDORS") || getenv("OPENCL_VENDOR_PATH") || driver_is_installed() || !find_driver(driver))
         return;
-    if (!linker_is_there()) {
+    /* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process if they are missing. */
+    if (!is_command("ld") || !is_command("gcc")) {
         cleat_log(CLEAT_LOG_WARNING,
                   "the CPU driver of this archive is not used: it needs gcc and ld (apt-get install gcc libc6-dev)");
         return;

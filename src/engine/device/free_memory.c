@@ -5,7 +5,6 @@
 #include "device/nvml.h"
 #include "device/probe.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,28 +31,19 @@ static int64_t nvml_free(const cleat_device_facts *facts) {
 
 /* --- files of the Linux kernel --- */
 
-/* Reads the first number of a file; false if there is none ("max" is not a number). */
-static bool read_number_file(const char *path, int64_t *number) {
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    bool read = fscanf(file, "%" SCNd64, number) == 1;
-    fclose(file);
-    return read;
-}
-
 int64_t cleat_amdgpu_memory_free(const char *root, const cleat_device_facts *facts) {
     char path[PATH];
-    int64_t total = 0, used = 0;
+    int64_t total[2], used[2];
     if (facts->pci_bus < 0) return 0;
     int length =
         snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%04x:%02x:%02x.%x/", root, (unsigned)facts->pci_domain,
                  (unsigned)facts->pci_bus, (unsigned)facts->pci_device, (unsigned)facts->pci_function);
     if (length < 0 || (size_t)length >= sizeof path - 32) return 0;
     strcpy(path + length, "mem_info_vram_total");
-    if (!read_number_file(path, &total)) return 0;
+    if (cleat_read_numbers(path, total) < 1) return 0;
     strcpy(path + length, "mem_info_vram_used");
-    if (!read_number_file(path, &used)) return 0;
-    return total > used ? total - used : 0;
+    if (cleat_read_numbers(path, used) < 1) return 0;
+    return total[0] > used[0] ? total[0] - used[0] : 0;
 }
 
 /* --- all sources --- */

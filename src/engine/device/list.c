@@ -19,11 +19,6 @@ static cleat_status fail_no_driver(cleat_error *error) {
         "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1); `cleat doctor` says why");
 }
 
-static void complete_facts(cleat_found_device *found) {
-    cleat_read_locality(found->id, &found->facts);
-    cleat_read_free_memory(found->id, &found->facts);
-}
-
 static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_found_device **found, size_t *count,
                                size_t *capacity, cleat_error *error) {
     cleat_found_device device = {.platform = platform, .id = id};
@@ -32,7 +27,8 @@ static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_f
         cleat_log(CLEAT_LOG_WARNING, "device skipped: %s", reason.text);
         return CLEAT_OK;
     }
-    complete_facts(&device);
+    cleat_read_locality(id, &device.facts);
+    cleat_read_free_memory(id, &device.facts);
     cleat_status status = cleat_grow(found, *count, capacity, sizeof **found, error);
     if (!status) (*found)[(*count)++] = device;
     return status;

@@ -109,12 +109,23 @@ cleat_build_stats cleat_exec_build_stats(const cleat_exec *exec) {
 
 /* --- arguments --- */
 
-/* Sets the two kernel arguments of a TENSOR(): buffer and element offset. */
-static cl_int set_pair(cl_kernel kernel, cl_uint *index, const cl_mem *slab, int64_t elements) {
-    cl_ulong offset = (cl_ulong)elements;
-    cl_int code = clSetKernelArg(kernel, (*index)++, sizeof *slab, slab);
-    if (code != CL_SUCCESS) return code;
-    return clSetKernelArg(kernel, (*index)++, sizeof offset, &offset);
+cleat_slab_place cleat_exec_find_argument(const cleat_exec *exec, const cleat_bound_graph *bound,
+                                          const cleat_launch *launch, const cleat_arg *arg, int64_t *element) {
+    cleat_slab_place place = exec->plan->counters;
+    int64_t size = sizeof(cl_int);
+    *element = 0;
+    if (arg->kind == CLEAT_ARG_TENSOR) {
+        if (!arg->tensor) return (cleat_slab_place){.slab = -1};
+        place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
+        size = cleat_dtype_size(arg->tensor->dtype);
+        place.offset += arg->offset * size;
+    } else if (arg->kind == CLEAT_ARG_WORKSPACE) {
+        place = bound->layout->workspaces[launch->node->index];
+        size = arg->size;
+        place.offset += arg->offset;
+    }
+    *element = place.offset / size;
+    return place;
 }
 
 /* The slab of a place, or NULL, which callers report as an error: a kernel without the buffer of a required
@@ -123,35 +134,21 @@ static const cl_mem *slab_of(const cleat_exec *exec, cleat_slab_place place) {
     return place.slab >= 0 && exec->slabs[place.slab] ? &exec->slabs[place.slab] : NULL;
 }
 
-static cleat_status set_tensor(const cleat_exec *exec, const cleat_bound_graph *bound, cl_kernel kernel, cl_uint *index,
-                               const cleat_arg *arg, cl_int *code, cleat_error *error) {
-    if (!arg->tensor) {
-        *code = set_pair(kernel, index, NULL, 0);
-        return CLEAT_OK;
-    }
-    cleat_slab_place place = cleat_plan_place(exec->plan, bound->layout, arg->tensor);
-    const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for '%s'", arg->tensor->name);
-    *code = set_pair(kernel, index, slab, place.offset / cleat_dtype_size(arg->tensor->dtype) + arg->offset);
-    return CLEAT_OK;
-}
-
-static cleat_status set_workspace(const cleat_exec *exec, const cleat_bound_graph *bound, const cleat_launch *launch,
-                                  cl_kernel kernel, cl_uint *index, const cleat_arg *arg, cl_int *code,
-                                  cleat_error *error) {
-    cleat_slab_place place = bound->layout->workspaces[launch->node->index];
-    const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no workspace for this node");
-    *code = set_pair(kernel, index, slab, (place.offset + arg->offset) / arg->size);
-    return CLEAT_OK;
-}
-
-static cleat_status set_counters(const cleat_exec *exec, cl_kernel kernel, cl_uint *index, cl_int *code,
-                                 cleat_error *error) {
-    const cleat_slab_place place = exec->plan->counters;
-    const cl_mem *slab = slab_of(exec, place);
-    if (!slab) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no counters");
-    *code = set_pair(kernel, index, slab, place.offset / (int64_t)sizeof(cl_int));
+/* Sets the two kernel arguments of a TENSOR(): buffer and element offset. */
+static cleat_status set_place(const cleat_exec *exec, const cleat_bound_graph *bound, const cleat_launch *launch,
+                              cl_kernel kernel, cl_uint *index, const cleat_arg *arg, cl_int *code,
+                              cleat_error *error) {
+    int64_t element;
+    const cl_mem *slab = slab_of(exec, cleat_exec_find_argument(exec, bound, launch, arg, &element));
+    const bool is_tensor = arg->kind == CLEAT_ARG_TENSOR;
+    if (!slab && !(is_tensor && !arg->tensor))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for '%s'",
+                          is_tensor                          ? arg->tensor->name
+                          : arg->kind == CLEAT_ARG_WORKSPACE ? "workspace"
+                                                             : "counters");
+    const cl_ulong offset = (cl_ulong)element;
+    *code = clSetKernelArg(kernel, (*index)++, sizeof *slab, slab);
+    if (*code == CL_SUCCESS) *code = clSetKernelArg(kernel, (*index)++, sizeof offset, &offset);
     return CLEAT_OK;
 }
 
@@ -162,14 +159,10 @@ static cleat_status set_arguments(const cleat_exec *exec, const cleat_bound_grap
         const cleat_arg *arg = &launch->args[i];
         cl_int code = CL_SUCCESS;
         cleat_status status = CLEAT_OK;
-        if (arg->kind == CLEAT_ARG_TENSOR)
-            status = set_tensor(exec, bound, kernel, &index, arg, &code, error);
-        else if (arg->kind == CLEAT_ARG_WORKSPACE)
-            status = set_workspace(exec, bound, launch, kernel, &index, arg, &code, error);
-        else if (arg->kind == CLEAT_ARG_COUNTERS)
-            status = set_counters(exec, kernel, &index, &code, error);
-        else
+        if (arg->kind == CLEAT_ARG_SCALAR)
             code = clSetKernelArg(kernel, index++, (size_t)arg->size, &arg->value);
+        else
+            status = set_place(exec, bound, launch, kernel, &index, arg, &code, error);
         if (status) return status;
         if (code != CL_SUCCESS)
             return cleat_cl_fail(error, code, "setting argument %d (kernel argument %u)", i, index - 1);

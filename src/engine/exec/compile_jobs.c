@@ -29,32 +29,14 @@ static bool is_large(const cleat_job *job) {
     return false;
 }
 
-/* One work-group is enough, but a large grid stays large. */
-static void shrink_grid(cleat_job *job) {
-    for (int d = 0; d < job->dims; ++d)
-        if (job->global[d] < LARGE_GRID) job->global[d] = job->local[d];
-}
-
-static cleat_job_arg describe_place(cleat_slab_place place, int64_t element, int64_t offset) {
-    return (cleat_job_arg){.slab = place.slab, .value = place.offset / element + offset};
-}
-
 static cleat_job_arg describe_argument(const cleat_exec *exec, const cleat_bound_graph *bound,
                                        const cleat_launch *launch, const cleat_arg *arg) {
     cleat_job_arg made = {.slab = -2, .size = arg->size};
-    switch (arg->kind) {
-    case CLEAT_ARG_TENSOR:
-        if (!arg->tensor) return (cleat_job_arg){.slab = -1};
-        return describe_place(cleat_plan_place(exec->plan, bound->layout, arg->tensor),
-                              cleat_dtype_size(arg->tensor->dtype), arg->offset);
-    case CLEAT_ARG_WORKSPACE:
-        return describe_place(bound->layout->workspaces[launch->node->index], arg->size, arg->offset / arg->size);
-    case CLEAT_ARG_COUNTERS:
-        return describe_place(exec->plan->counters, (int64_t)sizeof(cl_int), 0);
-    default:
+    if (arg->kind == CLEAT_ARG_SCALAR)
         memcpy(&made.value, &arg->value, sizeof made.value);
-        return made;
-    }
+    else
+        made.slab = cleat_exec_find_argument(exec, bound, launch, arg, &made.value).slab;
+    return made;
 }
 
 static void describe_job(const cleat_exec *exec, const cleat_bound_graph *bound, size_t i, cleat_job *job) {
@@ -186,7 +168,8 @@ static void place_jobs(const collection *all, cleat_job_list *list, int32_t *num
             cleat_job *job = &cleat_jobs(list)[at++];
             memcpy(job, &all->jobs[j], sizeof *job);
             job->program = p;
-            shrink_grid(job);
+            for (int d = 0; d < job->dims; ++d) /* one work-group is enough, but a large grid stays large */
+                if (job->global[d] < LARGE_GRID) job->global[d] = job->local[d];
         }
     }
 }

@@ -4,20 +4,13 @@
 
 #include <inttypes.h>
 
-/* The name of a graph of the plan that has the tensor; NULL if there is none. */
-static const char *owner(const cleat_exec *exec, const cleat_tensor *tensor) {
-    for (size_t i = 0; i < exec->plan->layout_count; ++i)
-        if (cleat_graph_owns(exec->plan->layouts[i].graph, tensor)) return exec->plan->layouts[i].graph->name;
-    return NULL;
-}
-
 static cleat_status check_owner(const cleat_exec *exec, const cleat_layout *layout, const cleat_tensor *tensor,
                                 cleat_error *error) {
     if (cleat_graph_owns(layout->graph, tensor)) return CLEAT_OK;
-    const char *name = owner(exec, tensor);
-    if (name)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "tensor '%s' belongs to graph '%s', not to '%s'", tensor->name,
-                          name, layout->graph->name);
+    for (size_t i = 0; i < exec->plan->layout_count; ++i)
+        if (cleat_graph_owns(exec->plan->layouts[i].graph, tensor))
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "tensor '%s' belongs to graph '%s', not to '%s'", tensor->name,
+                              exec->plan->layouts[i].graph->name, layout->graph->name);
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "tensor '%s' belongs to none of the graphs of this exec",
                       tensor->name);
 }

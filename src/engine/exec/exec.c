@@ -38,12 +38,6 @@ static cleat_status fill_buffers(cleat_exec *exec, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static void release_slabs(cleat_exec *exec) {
-    for (size_t i = 0; exec->slabs && i < exec->plan->slab_count; ++i)
-        cleat_buffer_release(exec->device, exec->slabs[i], exec->plan->slabs[i].bytes);
-    cleat_free(exec->slabs);
-}
-
 cleat_status cleat_exec_create(cleat_device *device, const cleat_plan *plan, cleat_exec **exec, cleat_error *error) {
     cleat_exec *created = cleat_alloc(1, sizeof *created);
     if (!created) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an exec");
@@ -82,7 +76,9 @@ void cleat_exec_destroy(cleat_exec *exec) {
     clFinish(exec->device->compute);
     cleat_exec_unbind(exec);
     cleat_exec_release_slots(exec);
-    release_slabs(exec);
+    for (size_t i = 0; exec->slabs && i < exec->plan->slab_count; ++i)
+        cleat_buffer_release(exec->device, exec->slabs[i], exec->plan->slabs[i].bytes);
+    cleat_free(exec->slabs);
     cleat_plan_destroy(exec->owned_plan);
     cleat_free(exec);
 }

@@ -106,6 +106,10 @@ cleat_status cleat_exec_list_programs(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_describe(cleat_exec *exec, cleat_error *error);
 cleat_status cleat_exec_bind(cleat_exec *exec, cleat_bound_graph *bound, size_t launch, cleat_error *error);
 void cleat_exec_unbind(cleat_exec *exec);
+/* The place of an argument that is not a scalar, and its offset in elements from the start of the slab; slab -1: a null
+ * pointer, or no memory. */
+cleat_slab_place cleat_exec_find_argument(const cleat_exec *exec, const cleat_bound_graph *bound,
+                                          const cleat_launch *launch, const cleat_arg *arg, int64_t *element);
 
 /* staging.c: find_slots takes the slots from the plan's slabs; consume_upload enqueues the copy of a waiting
  * upload into the graph's inputs. */

@@ -73,7 +73,7 @@ cleat_status cleat_exec_initialise_one(cleat_exec *exec, cleat_tensor *tensor, u
     if (tensor->is_buffer)
         cleat_buffer_initialise(tensor, values);
     else
-        cleat_param_initialise(exec->plan->store, tensor, seed, values);
+        cleat_param_initialise(tensor, seed, values);
     cleat_status status = cleat_exec_write_unchecked(exec, 0, tensor, values, error);
     cleat_free(values);
     return status;

@@ -201,10 +201,6 @@ static int by_rank(const void *left, const void *right) {
     return a->block < b->block ? -1 : a->block > b->block;
 }
 
-static int64_t span_length(const search *s, int32_t b) {
-    return s->blocks[b].last - s->blocks[b].first + 1;
-}
-
 /* Largest number of live bytes during the block's lifetime. */
 static int64_t crowding(const search *s, int32_t b) {
     int64_t most = 0;
@@ -216,7 +212,7 @@ static int64_t crowding(const search *s, int32_t b) {
 typedef enum order_rule { BY_SIZE, BY_AREA, BY_LENGTH, BY_CROWDING, BY_START, BY_END, ORDERS } order_rule;
 
 static rank rank_block(const search *s, int32_t b, order_rule rule) {
-    int64_t size = s->sizes[b], length = span_length(s, b);
+    int64_t size = s->sizes[b], length = s->blocks[b].last - s->blocks[b].first + 1;
     switch (rule) {
     case BY_AREA:
         return (rank){size > INT64_MAX / length ? INT64_MAX : size * length, size, b};
@@ -233,16 +229,14 @@ static rank rank_block(const search *s, int32_t b, order_rule rule) {
     }
 }
 
-static void sort_blocks(search *s, order_rule rule) {
-    for (size_t i = 0; i < s->n; ++i) s->ranks[i] = rank_block(s, s->order[i], rule);
-    qsort(s->ranks, s->n, sizeof *s->ranks, by_rank);
-    for (size_t i = 0; i < s->n; ++i) s->order[i] = s->ranks[i].block;
-}
-
 static void try_orders(search *s) {
     for (int trial = 0; trial < ORDERS * FITS && s->best_total > s->goal; ++trial) {
         if (trial > 0 && s->steps > ORDER_STEPS) return;
-        if (trial % FITS == 0) sort_blocks(s, (order_rule)(trial / FITS));
+        if (trial % FITS == 0) {
+            for (size_t i = 0; i < s->n; ++i) s->ranks[i] = rank_block(s, s->order[i], (order_rule)(trial / FITS));
+            qsort(s->ranks, s->n, sizeof *s->ranks, by_rank);
+            for (size_t i = 0; i < s->n; ++i) s->order[i] = s->ranks[i].block;
+        }
         try_order(s, (fit)(trial % FITS), s->best_total);
     }
 }
@@ -291,12 +285,6 @@ static size_t draw_neighbour(search *s, int32_t block, size_t n) {
     return found;
 }
 
-static size_t position_of(const search *s, int32_t block) {
-    size_t i = 0;
-    while (s->best[i] != block) ++i;
-    return i;
-}
-
 /* Makes a trial order: moves a block at the top of the best layout, or one whose lifetime overlaps it, to an
  * earlier position. */
 static void perturb(search *s) {
@@ -306,7 +294,9 @@ static void perturb(search *s) {
         size_t neighbour = draw_neighbour(s, block, s->n);
         if (neighbour < s->n) block = s->best[neighbour];
     }
-    size_t at = position_of(s, block), before = draw_neighbour(s, block, at);
+    size_t at = 0;
+    while (s->best[at] != block) ++at;
+    size_t before = draw_neighbour(s, block, at);
     if (before == at) before = draw(s, s->n);
     if (before < at && draw(s, 4) != 0) {
         memmove(s->order + before + 1, s->order + before, (at - before) * sizeof *s->order);

@@ -37,10 +37,8 @@ static int64_t room_of(const cleat_tensor *param) {
 
 /* Moves a trained parameter to `place` in all flat buffers. */
 static void move_trained(cleat_store *store, size_t i, int64_t place) {
-    cleat_tensor *all[CLEAT_FLATS] = {store->params[i], store->grads[i], store->moments1[i], store->moments2[i],
-                                      store->half_weights[i]};
     for (int k = 0; k < CLEAT_FLATS; ++k)
-        if (all[k]) all[k]->flat_offset = place;
+        if (store->flat_tensors[k][i]) store->flat_tensors[k][i]->flat_offset = place;
 }
 
 /* Groups are in the order of their first parameters, so that parameters of one group stay where they were declared.

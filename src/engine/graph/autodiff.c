@@ -61,10 +61,6 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
             cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "backward: tensor %d, or its gradient, does not exist", i);
             return;
         }
-        if (!cleat_same_shape(outs[i], douts[i]) || outs[i]->dtype != douts[i]->dtype) {
-            cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "gradient %d does not have the shape and type of its tensor", i);
-            return;
-        }
         cleat_set_gradient(graph, outs[i], douts[i]);
     }
     for (size_t i = graph->forward_nodes; i-- > 0 && !graph->error.status;) {
@@ -73,12 +69,6 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
     }
     cleat_recompute_prune(graph);
     cleat_scope(graph, NULL);
-}
-
-/* The default gradient of the loss: the loss scale in f16, else 1. */
-static cleat_tensor *default_seed(cleat_graph *graph) {
-    if (graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype == CLEAT_F16) return cleat_loss_scale_state(graph);
-    return cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);
 }
 
 static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
@@ -102,6 +92,8 @@ static bool loss_is_possible(cleat_graph *graph, const cleat_tensor *loss) {
 
 void cleat_backward(cleat_graph *graph, cleat_tensor *loss, cleat_tensor *seed) {
     if (graph->error.status || !loss_is_possible(graph, loss)) return;
-    if (!seed) seed = default_seed(graph);
+    const bool is_scaled = graph->store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype == CLEAT_F16;
+    if (!seed && is_scaled) seed = cleat_loss_scale_state(graph);
+    if (!seed) seed = cleat_constant(graph, "backward.one", 1, (const int64_t[1]){1}, 1.0f);
     cleat_backward_from(graph, &loss, &seed, 1);
 }

@@ -173,12 +173,6 @@ static void fuse_consumers(cleat_graph *graph, cleat_node *node, consumers *of) 
     clear_producer(graph, result);
 }
 
-static void fuse_neighbours(cleat_graph *graph, cleat_node *node, consumers *of) {
-    fuse_producer(graph, node, of);
-    if (node->op->fusion && node->op->fusion->consumer) fuse_consumer(graph, node, of);
-    if (node->op->fusion && node->op->fusion->consumers) fuse_consumers(graph, node, of);
-}
-
 /* Removes the gaps that fused consumers left in the list of nodes. */
 static void close_gaps(cleat_graph *graph) {
     size_t kept = 0, forward = 0, mark = 0, count = graph->node_count;
@@ -207,7 +201,10 @@ void cleat_graph_fuse(cleat_graph *graph) {
     count_consumers(graph, of);
     for (size_t n = 0; n < graph->node_count; ++n) {
         cleat_node *node = graph->nodes[n];
-        if (node) fuse_neighbours(graph, node, of);
+        if (!node) continue;
+        fuse_producer(graph, node, of);
+        if (node->op->fusion && node->op->fusion->consumer) fuse_consumer(graph, node, of);
+        if (node->op->fusion && node->op->fusion->consumers) fuse_consumers(graph, node, of);
     }
     cleat_free(of);
     close_gaps(graph);

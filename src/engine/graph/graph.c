@@ -395,6 +395,21 @@ cleat_node *cleat_emit_recomputed(cleat_graph *graph, const cleat_node *node) {
     return graph->error.status ? NULL : copy;
 }
 
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element) {
+    double bytes = 0;
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
+    for (int i = 0; i < node->n_out; ++i)
+        if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
+    /* out[0] is NULL if that gradient is not required. */
+    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0;
+    return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
+}
+
+cleat_cost cleat_node_cost(const cleat_node *node) {
+    return node->op->cost ? node->op->cost(node) : cleat_elementwise_cost(node, node->op->flops);
+}
+
 /* --- gradients: what autodiff and the ops' backward functions use --------------------------------------------- */
 
 /* Whether the tensor is a parameter or its half weight, which share one gradient. */
@@ -467,5 +482,9 @@ cleat_node *cleat_emit_grads(cleat_graph *graph, const cleat_grads_spec *spec) {
 
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient) {
     cleat_tensor **slot = gradient_slot(graph, x);
-    if (slot) *slot = gradient;
+    if (!cleat_same_shape(x, gradient) || x->dtype != gradient->dtype)
+        cleat_graph_fail(graph, CLEAT_ERR_SHAPE, "the gradient of '%s' does not have its shape and type: %s, not %s",
+                         x->name, CLEAT_DESCRIBED(gradient), CLEAT_DESCRIBED(x));
+    else if (slot)
+        *slot = gradient;
 }

@@ -10,7 +10,9 @@
 typedef enum cleat_role {
     CLEAT_ROLE_ACTIVATION, /* live from its producer to its last consumer */
     CLEAT_ROLE_INPUT,      /* filled by the host */
-    CLEAT_ROLE_PARAMETER,  /* this role and those that follow belong to the store */
+    /* This role and those that follow belong to the store; those up to the half weights have flat buffers, in the
+     * order of cleat_flat_buffer. */
+    CLEAT_ROLE_PARAMETER,
     CLEAT_ROLE_GRADIENT,
     CLEAT_ROLE_MOMENT1,
     CLEAT_ROLE_MOMENT2,
@@ -79,10 +81,14 @@ typedef enum cleat_flat_buffer {
 } cleat_flat_buffer;
 
 struct cleat_store {
-    /* [count], same index; gradient and moments of a frozen parameter are NULL */
-    cleat_tensor **params, **grads, **moments1, **moments2;
-    /* [count]; NULL where no graph asked for the half weight. */
-    cleat_tensor **half_weights;
+    /* [count], same index, by name and in the order of cleat_flat_buffer; NULL: gradient and moments of a frozen
+     * parameter, and a half weight that no graph asked for. */
+    union {
+        struct {
+            cleat_tensor **params, **grads, **moments1, **moments2, **half_weights;
+        };
+        cleat_tensor **flat_tensors[CLEAT_FLATS];
+    };
     size_t count, capacity;
     cleat_tensor **states;
     size_t state_count, state_capacity;
@@ -136,7 +142,14 @@ struct cleat_graph {
 
 /* --- for op files, beside cleat/op.h ------------------------------------------------------------------------------ */
 
-/* Replaces the gradient of an activation or input (for backward functions only). */
+/* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
+ * per element of out[0]. */
+cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
+/* The cost of any node: cleat_op.cost, or by cleat_op.flops. */
+cleat_cost cleat_node_cost(const cleat_node *node);
+
+/* Replaces the gradient of an activation or input (for backward functions only). A gradient of another shape or type
+ * is an error of the graph. */
 void cleat_set_gradient(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gradient);
 
 /* Appends a copy of the forward node `node` with the same op and attributes. Inputs that were copied before
@@ -195,20 +208,8 @@ static inline bool cleat_has_half_weights(const cleat_store *store) {
 
 /* Index in cleat_store.flat of the buffer for tensors of this role; -1: none. */
 static inline int cleat_flat_index(cleat_role role) {
-    switch (role) {
-    case CLEAT_ROLE_PARAMETER:
-        return CLEAT_FLAT_PARAMETERS;
-    case CLEAT_ROLE_GRADIENT:
-        return CLEAT_FLAT_GRADIENTS;
-    case CLEAT_ROLE_MOMENT1:
-        return CLEAT_FLAT_MOMENTS1;
-    case CLEAT_ROLE_MOMENT2:
-        return CLEAT_FLAT_MOMENTS2;
-    case CLEAT_ROLE_HALF_WEIGHT:
-        return CLEAT_FLAT_HALF_WEIGHTS;
-    default:
-        return -1;
-    }
+    const bool has_flat = role >= CLEAT_ROLE_PARAMETER && role <= CLEAT_ROLE_HALF_WEIGHT;
+    return has_flat ? (int)role - CLEAT_ROLE_PARAMETER : -1;
 }
 
 /* The memory category of a flat buffer. */

@@ -171,6 +171,17 @@ void cleat_launch_workspace(cleat_binder *binder, int64_t offset, int element_si
     add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_WORKSPACE, .offset = offset, .size = element_size});
 }
 
+void cleat_launch_tensors(cleat_binder *binder, const cleat_tensor *const *tensors, size_t count) {
+    for (size_t i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+}
+
+void cleat_launch_floats_or(cleat_binder *binder, bool wanted, int64_t offset, const cleat_tensor *tensor) {
+    if (wanted)
+        cleat_launch_workspace(binder, offset, sizeof(float));
+    else
+        cleat_launch_tensor(binder, tensor);
+}
+
 bool cleat_has_last_group(const cleat_device_facts *facts) {
     return facts->vendor == CLEAT_VENDOR_NVIDIA && facts->work_group > 1;
 }

@@ -105,6 +105,13 @@ bool cleat_has_last_group(const cleat_device_facts *facts);
 bool cleat_has_counters(const cleat_device_facts *facts, int64_t count);
 /* Two arguments, as those of a tensor i32: the plan's counters, or NULL if they are not `wanted`. */
 void cleat_launch_counters(cleat_binder *binder, bool wanted);
+/* Tensors, any of which may be NULL, in this order. */
+void cleat_launch_tensors(cleat_binder *binder, const cleat_tensor *const *tensors, size_t count);
+#define CLEAT_LAUNCH_TENSORS(binder, ...)                                                                              \
+    cleat_launch_tensors(binder, (const cleat_tensor *[]){__VA_ARGS__},                                                \
+                         sizeof((const cleat_tensor *[]){__VA_ARGS__}) / sizeof(cleat_tensor *))
+/* f32 of the workspace from byte `offset` on, or the tensor (NULL: a null pointer) if they are not `wanted`. */
+void cleat_launch_floats_or(cleat_binder *binder, bool wanted, int64_t offset, const cleat_tensor *tensor);
 void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const cleat_sgemm *sgemm);
 
 #endif

@@ -10,12 +10,6 @@ typedef struct uses {
     bool *kept;         /* [tensors] */
 } uses;
 
-static void uses_clear(uses *u) {
-    cleat_free(u->born);
-    cleat_free(u->last_used);
-    cleat_free(u->kept);
-}
-
 static cleat_status uses_alloc(uses *u, size_t count, cleat_error *error) {
     u->born = cleat_alloc(count, sizeof *u->born);
     u->last_used = cleat_alloc(count, sizeof *u->last_used);
@@ -26,16 +20,12 @@ static cleat_status uses_alloc(uses *u, size_t count, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static bool is_of_graph(const cleat_graph *graph, const cleat_tensor *tensor) {
-    return tensor->index >= 0 && (size_t)tensor->index < graph->tensor_count && graph->tensors[tensor->index] == tensor;
-}
-
 static cleat_status record_read(const cleat_graph *graph, uses *u, int32_t time, const cleat_tensor *in,
                                 cleat_error *error) {
     const cleat_tensor *root = cleat_root(in);
     if (cleat_is_persistent(root)) return CLEAT_OK;
     const char *node = graph->nodes[time]->name;
-    if (!is_of_graph(graph, root))
+    if (!cleat_graph_owns(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "graph '%s': node %d (%s) reads '%s', a tensor of another graph",
                           graph->name, time, node, in->name);
     if (root->role == CLEAT_ROLE_INPUT) return CLEAT_OK;
@@ -51,7 +41,7 @@ static cleat_status record_write(const cleat_graph *graph, uses *u, int32_t time
                                  cleat_error *error) {
     const cleat_tensor *root = cleat_root(out);
     if (cleat_is_persistent(root)) return CLEAT_OK;
-    if (root->role == CLEAT_ROLE_INPUT || !is_of_graph(graph, root))
+    if (root->role == CLEAT_ROLE_INPUT || !cleat_graph_owns(graph, root))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "graph '%s': node %d (%s) writes '%s', which is an input or a tensor of another graph",
                           graph->name, time, graph->nodes[time]->name, out->name);
@@ -170,6 +160,8 @@ cleat_status cleat_lifetimes_find(const cleat_graph *graph, const int64_t *works
     found = (cleat_lifetimes){0};
 done:
     cleat_lifetimes_clear(&found);
-    uses_clear(&u);
+    cleat_free(u.born);
+    cleat_free(u.last_used);
+    cleat_free(u.kept);
     return status;
 }

@@ -1,5 +1,4 @@
-/* Checks a plan by simulating its graphs, and prints plans. Deliberately independent of the code that makes
- * plans. */
+/* Checks a plan by simulating its graphs. Deliberately independent of the code that makes plans. */
 #include "graph/plan_check.h"
 
 #include <inttypes.h>
@@ -249,32 +248,4 @@ cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error) {
         if (!status) status = check_run(plan, &plan->layouts[g], error);
     }
     return status;
-}
-
-/* --- printing --- */
-
-static void dump_tensor(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor, FILE *file) {
-    cleat_slab_place place = cleat_plan_place(plan, layout, tensor);
-    const char *kind = tensor->base ? "reshape" : tensor->role == CLEAT_ROLE_INPUT ? "input" : "activation";
-    fprintf(file, "%s,%s,%s,%" PRId64 ",%d,%" PRId64 ",%d\n", layout->graph->name, kind, tensor->name,
-            cleat_tensor_bytes(tensor), place.slab, place.offset, tensor->producer ? tensor->producer->index : -1);
-}
-
-void cleat_plan_dump(const cleat_plan *plan, FILE *file) {
-    for (size_t i = 0; i < plan->slab_count; ++i)
-        fprintf(file, "# slab %zu: %" PRId64 " bytes, %s\n", i, plan->slabs[i].bytes,
-                cleat_category_name(plan->slabs[i].category));
-    fprintf(file, "# arena: at least %" PRId64 " bytes, at node %s\n", plan->lower_bound, cleat_plan_peak_node(plan));
-    fprintf(file, "graph,kind,name,bytes,slab,offset,node\n");
-    for (size_t g = 0; g < plan->layout_count; ++g) {
-        const cleat_layout *layout = &plan->layouts[g];
-        const cleat_graph *graph = layout->graph;
-        for (size_t i = 0; i < graph->tensor_count; ++i) dump_tensor(plan, layout, graph->tensors[i], file);
-        for (size_t i = 0; i < graph->node_count; ++i) {
-            if (!layout->variants[i] || layout->workspaces[i].slab < 0) continue;
-            int64_t bytes = layout->variants[i]->workspace(graph->nodes[i], &plan->facts);
-            fprintf(file, "%s,workspace,%s,%" PRId64 ",%d,%" PRId64 ",%zu\n", graph->name, graph->nodes[i]->name, bytes,
-                    layout->workspaces[i].slab, layout->workspaces[i].offset, i);
-        }
-    }
 }

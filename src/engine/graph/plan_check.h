@@ -1,8 +1,6 @@
-/* An independent proof that a plan is sound, for tests and for debugging. */
+/* An independent proof that a plan is sound, for tests. */
 #ifndef CLEAT_SRC_PLAN_CHECK_H
 #define CLEAT_SRC_PLAN_CHECK_H
-
-#include <stdio.h>
 
 #include "graph/plan.h"
 
@@ -12,9 +10,5 @@
  * largest allocation, and that the sums agree. Uses nothing of lifetime.c and arena.c. CLEAT_ERR_ARGUMENT:
  * the plan is wrong; the message names the place. */
 cleat_status cleat_plan_check(const cleat_plan *plan, cleat_error *error);
-
-/* Writes the plan as CSV: graph, kind, name, bytes, slab, offset, node that writes it. Slabs come first, as
- * comments. */
-void cleat_plan_dump(const cleat_plan *plan, FILE *file);
 
 #endif

@@ -9,15 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const cleat_role flat_roles[CLEAT_FLATS] = {CLEAT_ROLE_PARAMETER, CLEAT_ROLE_GRADIENT, CLEAT_ROLE_MOMENT1,
-                                                   CLEAT_ROLE_MOMENT2, CLEAT_ROLE_HALF_WEIGHT};
 static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
 
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
     cleat_store *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
     for (int i = 0; i < CLEAT_FLATS; ++i) {
-        made->flat[i] = (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = flat_roles[i], .index = -1};
+        made->flat[i] =
+            (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = (cleat_role)(CLEAT_ROLE_PARAMETER + i), .index = -1};
         snprintf(made->flat[i].name, CLEAT_NAME, "%s", flat_names[i]);
     }
     *store = made;
@@ -26,11 +25,9 @@ cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
 
 void cleat_store_destroy(cleat_store *store) {
     if (!store) return;
-    cleat_tensor **lists[CLEAT_FLATS] = {store->params, store->grads, store->moments1, store->moments2,
-                                         store->half_weights};
     for (int k = 0; k < CLEAT_FLATS; ++k) {
-        for (size_t i = 0; lists[k] && i < store->count; ++i) cleat_free(lists[k][i]);
-        cleat_free(lists[k]);
+        for (size_t i = 0; i < store->count; ++i) cleat_free(store->flat_tensors[k][i]);
+        cleat_free(store->flat_tensors[k]);
     }
     for (size_t i = 0; i < store->state_count; ++i) cleat_free(store->states[i]);
     for (size_t i = 0; i < store->view_count; ++i) cleat_free(store->views[i]);
@@ -59,23 +56,14 @@ cleat_tensor *cleat_store_grad(const cleat_store *store, size_t i) {
     return i < store->count ? store->grads[i] : NULL;
 }
 
-cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which) {
-    return i < store->count ? (which ? store->moments2[i] : store->moments1[i]) : NULL;
-}
-
 static bool is_at(cleat_tensor *const *tensors, size_t count, const cleat_tensor *tensor) {
     return tensor->index >= 0 && (size_t)tensor->index < count && tensors[tensor->index] == tensor;
 }
 
 bool cleat_store_owns(const cleat_store *store, const cleat_tensor *tensor) {
-    cleat_tensor *const *const lists[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = store->params,
-                                                     [CLEAT_FLAT_GRADIENTS] = store->grads,
-                                                     [CLEAT_FLAT_MOMENTS1] = store->moments1,
-                                                     [CLEAT_FLAT_MOMENTS2] = store->moments2,
-                                                     [CLEAT_FLAT_HALF_WEIGHTS] = store->half_weights};
     const int flat = cleat_flat_index(tensor->role);
     if (flat < 0) return is_at(store->states, store->state_count, tensor);
-    if (tensor == &store->flat[flat] || is_at(lists[flat], store->count, tensor)) return true;
+    if (tensor == &store->flat[flat] || is_at(store->flat_tensors[flat], store->count, tensor)) return true;
     for (size_t i = 0; i < store->view_count; ++i)
         if (store->views[i] == tensor) return true;
     return false;
@@ -88,12 +76,11 @@ cleat_tensor *cleat_store_find(const cleat_store *store, const char *name) {
 }
 
 static cleat_status make_room(cleat_store *store, cleat_error *error) {
-    cleat_tensor ***lists[CLEAT_FLATS] = {&store->params, &store->grads, &store->moments1, &store->moments2,
-                                          &store->half_weights};
     size_t capacity = store->capacity;
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         capacity = store->capacity;
-        cleat_status status = cleat_grow(lists[k], store->count, &capacity, sizeof **lists[k], error);
+        cleat_status status =
+            cleat_grow(&store->flat_tensors[k], store->count, &capacity, sizeof *store->flat_tensors[k], error);
         if (status) return status;
     }
     store->capacity = capacity;
@@ -125,7 +112,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
     cleat_status status = make_room(store, error);
     if (status) return status;
     const cleat_param_rule rule = rule_of(store, name, rank);
-    cleat_tensor *made[CLEAT_FLATS_ALWAYS] = {NULL};
+    cleat_tensor *made[CLEAT_FLATS] = {NULL};
     for (int k = 0; k < (rule.frozen ? CLEAT_FLAT_GRADIENTS : CLEAT_FLATS_ALWAYS); ++k) {
         made[k] = cleat_alloc(1, sizeof *made[k]);
         if (!made[k]) {
@@ -134,7 +121,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
         }
         *made[k] = (cleat_tensor){.dtype = CLEAT_F32,
                                   .rank = rank,
-                                  .role = flat_roles[k],
+                                  .role = (cleat_role)(CLEAT_ROLE_PARAMETER + k),
                                   .index = (int)store->count,
                                   .flat_offset = store->flat_elements,
                                   .requires_grad = k == CLEAT_FLAT_PARAMETERS && !rule.frozen,
@@ -143,11 +130,7 @@ cleat_status cleat_store_add(cleat_store *store, const char *name, int rank, con
         snprintf(made[k]->name, CLEAT_NAME, "%s", name);
         memcpy(made[k]->shape, shape, (size_t)rank * sizeof *shape);
     }
-    store->params[store->count] = made[CLEAT_FLAT_PARAMETERS];
-    store->grads[store->count] = made[CLEAT_FLAT_GRADIENTS];
-    store->moments1[store->count] = made[CLEAT_FLAT_MOMENTS1];
-    store->moments2[store->count] = made[CLEAT_FLAT_MOMENTS2];
-    store->half_weights[store->count] = NULL;
+    for (int k = 0; k < CLEAT_FLATS; ++k) store->flat_tensors[k][store->count] = made[k];
     ++store->count;
     extend_flats(store, cleat_tensor_elements(made[CLEAT_FLAT_PARAMETERS]));
     *param = made[CLEAT_FLAT_PARAMETERS];
@@ -262,17 +245,11 @@ void cleat_buffer_initialise(const cleat_tensor *buffer, float *values) {
     for (int64_t i = 0; i < elements; ++i) values[i] = buffer->initial;
 }
 
-/* FNV-1a: maps a name to a stable stream number. */
-static uint32_t name_stream(const char *name) {
-    uint32_t hash = 2166136261u;
-    for (; *name; ++name) hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return hash;
-}
-
-void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed, float *values) {
-    (void)store;
+void cleat_param_initialise(const cleat_tensor *param, uint64_t seed, float *values) {
     int64_t elements = cleat_tensor_elements(param);
-    cleat_random random = cleat_random_stream(seed, name_stream(param->name), 0x70617261u);
+    uint32_t hash = 2166136261u; /* FNV-1a: maps the name to a stable stream number */
+    for (const char *c = param->name; *c; ++c) hash = (hash ^ (unsigned char)*c) * 16777619u;
+    cleat_random random = cleat_random_stream(seed, hash, 0x70617261u);
     double value = param->init.value;
     for (int64_t i = 0; i < elements; ++i) switch (param->init.kind) {
         case CLEAT_INIT_ZERO:

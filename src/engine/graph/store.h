@@ -40,10 +40,8 @@ cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_
  * bf16. */
 cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
                                      cleat_tensor **copy, cleat_error *error);
-/* The moments of the i-th parameter (which = 0, 1); NULL after the last, and of a frozen one. Borrowed. */
-cleat_tensor *cleat_store_moment(const cleat_store *store, size_t i, int which);
 /* Fills `values` [elements of param] with the parameter's starting values: Philox keyed by (seed, name). */
-void cleat_param_initialise(const cleat_store *store, const cleat_tensor *param, uint64_t seed, float *values);
+void cleat_param_initialise(const cleat_tensor *param, uint64_t seed, float *values);
 
 /* Finds or declares a state that is initialised to `initial` (0 unless it is f32). The same name with another
  * shape, type or initial value is an error. */

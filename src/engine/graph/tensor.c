@@ -9,21 +9,9 @@ int cleat_dtype_size(cleat_dtype dtype) {
 }
 
 const char *cleat_dtype_name(cleat_dtype dtype) {
-    switch (dtype) {
-    case CLEAT_F32:
-        return "f32";
-    case CLEAT_F16:
-        return "f16";
-    case CLEAT_BF16:
-        return "bf16";
-    case CLEAT_I32:
-        return "i32";
-    case CLEAT_U32:
-        return "u32";
-    case CLEAT_TF32:
-        return "tf32";
-    }
-    return "?";
+    static const char *const names[] = {[CLEAT_F32] = "f32", [CLEAT_F16] = "f16", [CLEAT_BF16] = "bf16",
+                                        [CLEAT_I32] = "i32", [CLEAT_U32] = "u32", [CLEAT_TF32] = "tf32"};
+    return (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
 
 double cleat_roundoff(cleat_dtype dtype) {

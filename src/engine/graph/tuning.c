@@ -136,14 +136,10 @@ cleat_status cleat_tuning_add_shipped(cleat_tuning_table *tuning, const char *fi
     return CLEAT_OK;
 }
 
-static size_t count_shipped(const cleat_tuning_table *tuning) {
-    size_t count = 0;
-    for (size_t i = 0; i < tuning->count; ++i) count += tuning->items[i].shipped;
-    return count;
-}
-
 const char *cleat_tuning_describe(const cleat_tuning_table *tuning, char text[CLEAT_TUNING_TEXT]) {
-    size_t shipped = tuning ? count_shipped(tuning) : 0, own = tuning ? tuning->count - shipped : 0;
+    size_t shipped = 0;
+    for (size_t i = 0; tuning && i < tuning->count; ++i) shipped += tuning->items[i].shipped;
+    const size_t own = tuning ? tuning->count - shipped : 0;
     char here[64] = "", came[160] = "";
     if (own > 0) snprintf(here, sizeof here, "%zu choices tuned here on %s", own, tuning->date);
     if (shipped > 0)

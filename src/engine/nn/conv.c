@@ -35,11 +35,7 @@ cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor
                   : cleat_conv2d(graph, x, weight, bias, layer->stride, layer->padding);
 }
 
-cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x) {
-    return cleat_nn_depthwise_kernel(graph, prefix, x, 3);
-}
-
-cleat_tensor *cleat_nn_depthwise_kernel(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel) {
+cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     const int64_t channels = cleat_width(x), shape[3] = {kernel, kernel, channels};

@@ -16,11 +16,9 @@ typedef struct cleat_conv_layer {
  * x [B, H, W, C] -> [B, P, Q, N] */
 cleat_tensor *cleat_nn_conv(cleat_graph *graph, const char *prefix, cleat_tensor *x, const cleat_conv_layer *layer);
 
-/* Depthwise 3 x 3 convolution with PREFIX.weight [3, 3, C] and PREFIX.bias [C].
+/* Depthwise convolution with PREFIX.weight [kernel, kernel, C] and PREFIX.bias [C]; kernel is odd.
  * x [B, H, W, C] -> [B, H, W, C] */
-cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x);
-/* The same with PREFIX.weight [kernel, kernel, C]; kernel is odd. */
-cleat_tensor *cleat_nn_depthwise_kernel(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel);
+cleat_tensor *cleat_nn_depthwise_conv2d(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t kernel);
 
 /* The mode of batch normalisation in a graph. */
 typedef struct cleat_norm_mode {

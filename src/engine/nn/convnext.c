@@ -38,7 +38,7 @@ static cleat_tensor *block(cleat_graph *graph, int64_t stage, int64_t number, cl
                            const cleat_convnext *shape) {
     layer_name name;
     const int64_t width = shape->widths[stage];
-    cleat_tensor *y = cleat_nn_depthwise_kernel(graph, in_block(&name, stage, number, "dw"), x, KERNEL);
+    cleat_tensor *y = cleat_nn_depthwise_conv2d(graph, in_block(&name, stage, number, "dw"), x, KERNEL);
     y = cleat_nn_layer_norm_eps(graph, in_block(&name, stage, number, "n"), y, shape->norm_eps);
     y = cleat_nn_linear(graph, in_block(&name, stage, number, "f1"), y, EXPANSION * width, NULL);
     y = cleat_gelu(graph, y);

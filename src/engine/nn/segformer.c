@@ -67,7 +67,7 @@ static cleat_tensor *mix_block(cleat_graph *graph, int stage, int64_t block, cle
     x = attend(graph, stage, block, x, y, shape);
     y = cleat_nn_layer_norm(graph, in_block(&name, stage, block, "n2"), x);
     y = cleat_nn_linear(graph, in_block(&name, stage, block, "f1"), y, shape->expansion[stage] * width, NULL);
-    y = cleat_nn_depthwise_conv2d(graph, in_block(&name, stage, block, "dw"), y);
+    y = cleat_nn_depthwise_conv2d(graph, in_block(&name, stage, block, "dw"), y, 3);
     y = cleat_gelu(graph, y);
     return cleat_nn_linear(graph, in_block(&name, stage, block, "f2"), y, width, x);
 }

@@ -110,8 +110,7 @@ cleat_tensor *cleat_sum_metrics(cleat_graph *graph, cleat_tensor *const *scalars
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'sum_metrics': the sum has index %d", total);
         return NULL;
     }
-    cleat_node *node = emit(graph, scalars, indices, count, total, state);
-    return node ? node->out[0] : NULL;
+    return cleat_first_output(emit(graph, scalars, indices, count, total, state));
 }
 
 void cleat_accumulate_metric(cleat_graph *graph, cleat_tensor *scalar, cleat_tensor *state, int index) {

@@ -13,14 +13,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, a->dtype, a->rank, a->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
-static cleat_cost cost_product_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 2);
-}
-
 static cleat_tensor *emit(cleat_graph *graph, const cleat_op *op, cleat_tensor *a, cleat_tensor *b) {
     cleat_tensor *in[] = {a, b};
     return cleat_first_output(cleat_emit(graph, op, NULL, 0, in, 2));
@@ -43,9 +35,14 @@ static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values
 static const cleat_variant sum_variants[] = {{.name = "elements", .bind = bind_sum}, {0}};
 
 /* in = {dy, accum}, out = {dx}: dx = accum + dy. */
+static cleat_status infer_sum_grad(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *dx = node->out[0];
+    return cleat_expect(node, 0, "the incoming gradient", dx->dtype, dx->rank, dx->shape, error);
+}
+
 static const cleat_op add_grad = {.name = "add_grad",
-                                  .infer = cleat_infer_same_as_dout,
-                                  .cost = cost,
+                                  .infer = infer_sum_grad,
+                                  .flops = 1,
                                   .variants = sum_variants,
                                   .define = define_sum,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
@@ -67,7 +64,7 @@ static void backward_sum(cleat_graph *graph, cleat_node *node, cleat_tensor *con
 const cleat_op cleat_add_op = {.name = "add",
                                .infer = infer,
                                .backward = backward_sum,
-                               .cost = cost,
+                               .flops = 1,
                                .variants = sum_variants,
                                .define = define_sum,
                                .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
@@ -79,19 +76,15 @@ cleat_tensor *cleat_add(cleat_graph *graph, cleat_tensor *a, cleat_tensor *b) {
 
 /* --- a - b ---------------------------------------------------------------------------------------------------- */
 
-static void launch_difference(cleat_binder *binder, const cleat_node *node, const cleat_tensor *a,
-                              const cleat_tensor *b) {
-    const cleat_tensor *tensors[] = {a, b, node->out[0]};
-    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
-}
-
 static void bind_difference(const cleat_node *node, cleat_binder *binder) {
-    launch_difference(binder, node, node->in[0], node->in[1]);
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
 }
 
 /* in = {dy, accum}, out = {db}: db = accum - dy. */
 static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
-    launch_difference(binder, node, cleat_accum(node, 1, 0), node->in[0]);
+    const cleat_tensor *tensors[] = {cleat_accum(node, 1, 0), node->in[0], node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
 }
 
 static cleat_expected_value define_difference(const cleat_node *node, cleat_host_values *values, int output,
@@ -114,22 +107,20 @@ static const cleat_variant difference_variants[] = {{.name = "elements", .bind =
 static const cleat_variant difference_grad_variants[] = {{.name = "elements", .bind = bind_difference_grad}, {0}};
 
 static const cleat_op subtract_grad = {.name = "subtract_grad",
-                                       .infer = cleat_infer_same_as_dout,
-                                       .cost = cost,
+                                       .flops = 1,
                                        .variants = difference_grad_variants,
                                        .define = define_difference_grad,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1)};
 
 static void backward_difference(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_pass_grad(graph, node->in[0], dout[0]);
-    if (cleat_requires_grad(node->in[1]))
-        cleat_emit_grads_of(graph, node, &subtract_grad, &dout[0], 1, &node->in[1], 1);
+    cleat_emit_grads_of(graph, node, &subtract_grad, &dout[0], 1, &node->in[1], 1);
 }
 
 static const cleat_op subtract = {.name = "subtract",
                                   .infer = infer,
                                   .backward = backward_difference,
-                                  .cost = cost,
+                                  .flops = 1,
                                   .variants = difference_variants,
                                   .define = define_difference,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),
@@ -141,38 +132,28 @@ cleat_tensor *cleat_subtract(cleat_graph *graph, cleat_tensor *a, cleat_tensor *
 
 /* --- a b ------------------------------------------------------------------------------------------------------ */
 
-static void launch_product(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
-    const cleat_tensor *tensors[] = {node->in[0], node->in[1], accum, node->out[0]};
-    cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
-}
-
-static void bind_product(const cleat_node *node, cleat_binder *binder) {
-    launch_product(binder, node, NULL);
-}
-
-/* in = {dy, the other factor, accum}, out = {gradient of a factor} */
+/* A gradient: in = {dy, the other factor, accum}, out = {gradient of a factor} */
 enum { PRODUCT_GRAD_IN = 2 };
 
-static void bind_product_grad(const cleat_node *node, cleat_binder *binder) {
-    launch_product(binder, node, cleat_accum(node, PRODUCT_GRAD_IN, 0));
+static void bind_product(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *accum = node->n_in > PRODUCT_GRAD_IN ? cleat_accum(node, PRODUCT_GRAD_IN, 0) : NULL;
+    const cleat_tensor *tensors[] = {node->in[0], node->in[1], accum, node->out[0]};
+    cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
 }
 
 static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int output,
                                            int64_t element) {
     cleat_expected_value product = {.value = 0};
-    (void)output;
-    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN, element);
+    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN + output, element);
     cleat_define_add(&product, cleat_host_value(values, 0, element) * cleat_host_value(values, 1, element));
     return product;
 }
 
 static const cleat_variant product_variants[] = {{.name = "elements", .bind = bind_product}, {0}};
-static const cleat_variant product_grad_variants[] = {{.name = "elements", .bind = bind_product_grad}, {0}};
 
 static const cleat_op multiply_grad = {.name = "multiply_grad",
-                                       .infer = cleat_infer_same_as_dout,
-                                       .cost = cost_product_grad,
-                                       .variants = product_grad_variants,
+                                       .flops = 2,
+                                       .variants = product_variants,
                                        .define = define_product,
                                        .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1) | CLEAT_IN(PRODUCT_GRAD_IN)};
 
@@ -186,7 +167,7 @@ static void backward_product(cleat_graph *graph, cleat_node *node, cleat_tensor 
 static const cleat_op multiply = {.name = "multiply",
                                   .infer = infer,
                                   .backward = backward_product,
-                                  .cost = cost,
+                                  .flops = 1,
                                   .variants = product_variants,
                                   .define = define_product,
                                   .inplace_inputs = CLEAT_IN(0) | CLEAT_IN(1),

@@ -103,8 +103,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     const int64_t parts = cleat_channels_joined_parts(cut, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_part", cut);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[SAMPLES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[SAMPLES]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_tensor(binder, node->out[SAVED]);
@@ -114,8 +113,7 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
     if (one_launch) return;
     launch(binder, node, "batch_norm_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, node->in[SAMPLES]);
-    cleat_launch_tensor(binder, node->out[SAVED]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[SAMPLES], node->out[SAVED]);
     launch_averages(binder, node);
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "parts", (int32_t)parts);
@@ -126,13 +124,9 @@ static void bind_statistics(const cleat_node *node, const cleat_channels *cut, c
 static void bind_apply(const cleat_node *node, const cleat_channels *cut, const cleat_tensor *mean,
                        const cleat_tensor *var, int64_t at, cleat_binder *binder) {
     launch(binder, node, "batch_norm_apply", cut);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, mean);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], mean);
     cleat_launch_tensor_at(binder, var, at);
-    cleat_launch_tensor(binder, node->in[GAMMA]);
-    cleat_launch_tensor(binder, node->in[BETA]);
-    cleat_launch_tensor(binder, node->in[RESIDUAL]);
-    cleat_launch_tensor(binder, node->out[Y]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[GAMMA], node->in[BETA], node->in[RESIDUAL], node->out[Y]);
     cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
     cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
     cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
@@ -205,11 +199,6 @@ static const cleat_variant variants[] = {{.name = "parts", .workspace = workspac
 enum { G_DY, G_X, G_Y, G_SAVED, G_GAMMA, G_BETA, G_SAMPLES, GRAD_IN };
 enum { DX, DRESIDUAL, DGAMMA, DBETA, TARGETS };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[G_X];
-    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
-}
-
 /* If the residual's gradient is d itself, the second pass reads it instead of dy and y. */
 static bool reads_dresidual(const cleat_node *node) {
     return node->out[DRESIDUAL] && !cleat_accum(node, GRAD_IN, DRESIDUAL);
@@ -231,8 +220,7 @@ static int64_t workspace_grad(const cleat_node *node, const cleat_device_facts *
 static void bind_totals(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
     for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
+        CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), node->out[i]);
     }
 }
 
@@ -241,8 +229,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     const bool one_launch = cleat_has_counters(binder->facts, cut->chunks);
     launch(binder, node, "batch_norm_sum_part", cut);
     for (int i = G_DY; i <= G_SAMPLES; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DRESIDUAL));
-    cleat_launch_tensor(binder, node->out[DRESIDUAL]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DRESIDUAL), node->out[DRESIDUAL]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
@@ -263,14 +250,11 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
 static void bind_dx(const cleat_node *node, const cleat_channels *cut, cleat_binder *binder) {
     bool masked = reads_dresidual(node);
     launch(binder, node, "batch_norm_grad_apply", cut);
-    cleat_launch_tensor(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY]);
-    cleat_launch_tensor(binder, node->in[G_X]);
-    cleat_launch_tensor(binder, masked ? NULL : node->in[G_Y]);
+    CLEAT_LAUNCH_TENSORS(binder, masked ? node->out[DRESIDUAL] : node->in[G_DY], node->in[G_X],
+                         masked ? NULL : node->in[G_Y]);
     for (int i = G_SAVED; i <= G_BETA; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, partial_bytes(node->in[G_X], binder->facts), sizeof(float));
-    cleat_launch_tensor(binder, node->in[G_SAMPLES]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[G_SAMPLES], cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     rows_and_channels(binder, node, cut);
     cleat_launch_i32(binder, "stream", cleat_channels_stream(node->in[G_X], binder->facts));
     cleat_launch_f32(binder, "eps", attr_of(node)->eps);
@@ -364,7 +348,6 @@ static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = wor
 /* dx may overwrite dy, x, y, or its accum. */
 static const cleat_op batch_norm_grad = {.name = "batch_norm_grad",
                                          .discontinuous = true,
-                                         .infer = infer_grad,
                                          .cost = cost_grad,
                                          .variants = grad_variants,
                                          .define = define_grad,
@@ -439,10 +422,6 @@ static cleat_status infer_inference(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_cost cost_inference(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 5);
-}
-
 static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_long_of(node->in[X], binder->facts);
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
@@ -466,7 +445,7 @@ static const cleat_op batch_norm_inference = {.name = "batch_norm_inference",
                                               .optional_inputs = CLEAT_IN(RESIDUAL),
                                               .discontinuous = true,
                                               .infer = infer_inference,
-                                              .cost = cost_inference,
+                                              .flops = 5,
                                               .variants = inference_variants,
                                               .define = define_inference,
                                               .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),
@@ -482,8 +461,7 @@ cleat_tensor *cleat_batch_norm_inference(cleat_graph *graph, cleat_tensor *x, co
                           [RESIDUAL] = spec->residual,
                           [RUNNING_VAR] = running.var};
     batch_norm_attr attr = {.eps = spec->eps, .relu = spec->relu};
-    cleat_node *node = cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN);
-    return node ? node->out[Y] : NULL;
+    return cleat_first_output(cleat_emit(graph, &batch_norm_inference, &attr, sizeof attr, in, INFERENCE_IN));
 }
 
 /* --- running statistics --------------------------------------------------------------------------------------- */
@@ -516,17 +494,11 @@ static cleat_status infer_running(cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_cost cost_running(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 6); /* 3 per element of mean and of variance */
-}
-
 static void bind_running(const cleat_node *node, cleat_binder *binder) {
     cleat_channels cut = cleat_channels_long_of(node->in[F_STATISTICS], binder->facts);
     int64_t channels = cleat_tensor_elements(node->out[MEAN]);
     cleat_launch_channel_kernel(binder, node, "batch_norm.cl", "batch_norm_follow", CLEAT_F32, &cut);
-    cleat_launch_tensor(binder, node->in[F_STATISTICS]);
-    cleat_launch_tensor(binder, node->out[MEAN]);
-    cleat_launch_tensor(binder, node->out[VAR]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[F_STATISTICS], node->out[MEAN], node->out[VAR]);
     cleat_launch_f32(binder, "momentum", ((const running_attr *)node->attr)->momentum);
     cleat_launch_i32(binder, "channels", (int32_t)channels);
     cleat_launch_items(binder, 2 * channels);
@@ -551,7 +523,7 @@ static const cleat_variant running_variants[] = {{.name = "elements", .bind = bi
 static const cleat_op batch_norm_update_running_stats = {.name = "batch_norm_update_running_stats",
                                                          .discontinuous = true,
                                                          .infer = infer_running,
-                                                         .cost = cost_running,
+                                                         .flops = 6, /* 3 per element of mean and of variance */
                                                          .variants = running_variants,
                                                          .define = define_running};
 

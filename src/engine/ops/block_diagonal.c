@@ -28,10 +28,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, attr->storage, 2, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* `blocks`: the tensor with the shape of x; rows: of the result. */
 static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cleat_tensor *blocks,
                          const cleat_tensor *result) {
@@ -47,8 +43,7 @@ static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cle
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_spread", node->out[0]->dtype);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[0], node->out[0]);
     launch_sizes(binder, node, node->in[0], node->out[0]);
 }
 
@@ -73,17 +68,8 @@ enum { DY, GRAD_IN };
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "block_diagonal.cl", "block_diagonal_collect", node->in[DY]->dtype);
-    cleat_launch_tensor(binder, node->in[DY]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[DY], cleat_accum(node, GRAD_IN, 0), node->out[0]);
     launch_sizes(binder, node, node->out[0], node->out[0]);
-}
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const block_attr *attr = attr_of(node);
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[2] = {dx->shape[0] / attr->parts * attr->places, dx->shape[1] * attr->parts};
-    return cleat_expect(node, DY, "the incoming gradient", attr->storage, 2, shape, error);
 }
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
@@ -92,8 +78,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
     const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
     const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
     return sum;
 }
@@ -102,8 +87,7 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op block_diagonal_grad = {.name = "block_diagonal_grad",
-                                             .infer = infer_grad,
-                                             .cost = cost,
+                                             .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -121,7 +105,7 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(block_attr, factor,
 static const cleat_op block_diagonal = {.name = "block_diagonal",
                                         .infer = infer,
                                         .backward = backward,
-                                        .cost = cost,
+                                        .flops = 1,
                                         .variants = variants,
                                         .define = define,
                                         .attributes = attributes};

@@ -18,24 +18,13 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, dtype, x->rank, x->shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    if (cleat_same_shape(node->in[0], node->out[0])) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient has a different shape");
-}
-
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *accum = node->n_in > 1 ? node->in[1] : NULL, *y = node->out[0];
     int64_t elements = cleat_tensor_elements(y);
     bool narrow = x->dtype == CLEAT_F32;
     cleat_launch_vector_kernel(binder, node, "cast.cl", narrow ? "cast_narrow" : "cast_widen",
                                narrow ? y->dtype : x->dtype, 0);
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, x, accum, y);
     cleat_launch_i64(binder, "n", elements);
     cleat_launch_elementwise(binder, elements);
 }
@@ -50,8 +39,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 /* in = {dy, accum}, out = {dx} */
-const cleat_op cleat_cast_grad_op = {
-    .name = "cast_grad", .infer = infer_grad, .cost = cost, .variants = variants, .define = define};
+const cleat_op cleat_cast_grad_op = {.name = "cast_grad", .flops = 1, .variants = variants, .define = define};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_emit_grads_of(graph, node, &cleat_cast_grad_op, dout, 1, &node->in[0], 1);
@@ -60,7 +48,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 const cleat_op cleat_cast_op = {.name = "cast",
                                 .infer = infer,
                                 .backward = backward,
-                                .cost = cost,
+                                .flops = 1,
                                 .variants = variants,
                                 .define = define,
                                 .no_autocast = true};

@@ -13,7 +13,7 @@ _Static_assert(MAX_PARTS <= (int)CLEAT_MAX_IN, "every part is an input");
 
 /* --- concat --------------------------------------------------------------------------------------------------- */
 
-/* Attribute of the gradient of one part. */
+/* Attribute of the gradient of one part; 0 in the forward node. */
 typedef struct slice_attr {
     int64_t at; /* first column of the part */
 } slice_attr;
@@ -42,10 +42,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     memcpy(shape, first->shape, sizeof shape);
     shape[first->rank - 1] = width;
     return cleat_set_output(node, 0, first->dtype, first->rank, shape, error);
-}
-
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
 }
 
 /* Only one part of dy is read. */
@@ -85,19 +81,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
            cleat_columns_of(node->out[0], 0), cleat_width(node->out[0]));
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const slice_attr *attr = (const slice_attr *)node->attr;
-    if (fits_beside(node->in[DY], node->out[0]) && attr->at + cleat_width(node->out[0]) <= cleat_width(node->in[DY]))
-        return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
-}
-
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
     const slice_attr *attr = (const slice_attr *)node->attr;
     const int64_t width = cleat_width(node->out[0]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(
         &sum, cleat_host_value(values, DY, element / width * cleat_width(node->in[DY]) + attr->at + element % width));
     return sum;
@@ -107,29 +95,20 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op concat_grad = {.name = "concat_grad",
-                                     .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
                                      .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    int64_t at = 0;
-    for (int i = 0; i < node->n_in; at += cleat_width(node->in[i]), ++i)
-        if (cleat_requires_grad(node->in[i]))
-            cleat_emit_grads(graph, &(cleat_grads_spec){.op = &concat_grad,
-                                                        .attr = &(slice_attr){at},
-                                                        .attr_bytes = sizeof(slice_attr),
-                                                        .in = &dout[0],
-                                                        .n_in = GRAD_IN,
-                                                        .targets = &node->in[i],
-                                                        .n_targets = 1});
+    int64_t *at = &((slice_attr *)node->attr)->at;
+    for (int i = 0; i < node->n_in; *at += cleat_width(node->in[i]), ++i)
+        cleat_emit_grads_of(graph, node, &concat_grad, &dout[0], GRAD_IN, &node->in[i], 1);
 }
 
 static const cleat_op concat = {.name = "concat",
                                 .infer = infer,
                                 .backward = backward,
-                                .cost = cost,
                                 .variants = variants,
                                 .define = define,
                                 .autocast_inputs = CLEAT_EVERY_INPUT};
@@ -196,8 +175,7 @@ static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host
                                               int64_t element) {
     const int parts = (int)parts_of(node);
     const int64_t all = cleat_width(node->out[0]), width = all / parts, column = element % all;
-    cleat_expected_value sum = cleat_define_begin(values, parts, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, parts + output, element);
     cleat_define_add(&sum, cleat_host_value(values, (int)(column / width), element / all * width + column % width));
     return sum;
 }
@@ -205,18 +183,15 @@ static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host
 static const cleat_variant chunk_variants[] = {{.name = "runs", .bind = bind_chunk}, {0}};
 static const cleat_variant chunk_grad_variants[] = {{.name = "runs", .bind = bind_chunk_grad}, {0}};
 
-static const cleat_op chunk_grad = {
-    .name = "chunk_grad", .cost = cost, .variants = chunk_grad_variants, .define = define_chunk_grad};
+static const cleat_op chunk_grad = {.name = "chunk_grad", .variants = chunk_grad_variants, .define = define_chunk_grad};
 
 static void backward_chunk(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &chunk_grad, dout, (int)parts_of(node), &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &chunk_grad, dout, (int)parts_of(node), &node->in[0], 1);
 }
 
 static const cleat_op chunk = {.name = "chunk",
                                .infer = infer_chunk,
                                .backward = backward_chunk,
-                               .cost = cost,
                                .variants = chunk_variants,
                                .define = define_chunk,
                                .no_autocast = true};

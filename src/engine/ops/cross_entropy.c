@@ -47,11 +47,6 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 25);
 }
 
-static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
-}
-
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     cleat_launch_row_kernel(binder, node, "cross_entropy.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
 }
@@ -78,8 +73,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_grad");
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     end(binder, node);
 }
 
@@ -127,9 +121,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t width = cleat_width(node->in[X]), row = element / width, label = values->in[LABELS].i[row];
     const double smoothing = (double)smoothing_of(node);
     const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, row);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     double sum;
-    (void)output;
     if (label < 0 || label >= width) return dx;
     const double top = define_statistics(node, values, row, &sum), x = cleat_host_value(values, X, element);
     const double p = exp(x - top) / sum;
@@ -138,7 +131,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return dx;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .workspace = cleat_row_loss_workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op cross_entropy_grad = {.name = "cross_entropy_grad",

@@ -25,22 +25,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 /* [outer, a, b, width] -> [outer, b, a, width] */
 static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum, int64_t outer, int64_t a,
                    int64_t b) {
     int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
     cleat_launch_vector_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype, width);
-    cleat_launch_tensor(binder, node->in[0]);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[0], accum, node->out[0]);
     cleat_launch_i32(binder, "outer", (int32_t)outer);
     cleat_launch_i32(binder, "a", (int32_t)a);
     cleat_launch_i32(binder, "b", (int32_t)b);
@@ -59,13 +49,6 @@ enum { DY, GRAD_IN };
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dx = node->out[0];
     launch(binder, node, cleat_accum(node, GRAD_IN, 0), dx->shape[0] * dx->shape[1], patch_of(node), dx->shape[2]);
-}
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    int64_t patch = patch_of(node);
-    const int64_t shape[] = {dx->shape[0], dx->shape[1] * patch, dx->shape[2] * patch, dx->shape[3] / patch / patch};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
 }
 
 /* The element of x [B, H, W, patch patch C] that becomes element `element` of y [B, H patch, W patch, C]. */
@@ -88,8 +71,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t *x = node->out[0]->shape, patch = patch_of(node), channels = x[3] / patch / patch;
     const int64_t c = element % channels, s = element / channels % patch, r = element / channels / patch % patch,
                   pixel = element / x[3], w = pixel % x[2], line = pixel / x[2];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum,
                      cleat_host_value(values, DY, ((line * patch + r) * x[2] * patch + w * patch + s) * channels + c));
     return sum;
@@ -99,15 +81,13 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op depth_to_space_grad = {.name = "depth_to_space_grad",
-                                             .infer = infer_grad,
-                                             .cost = cost_grad,
+                                             .flops = 1,
                                              .variants = grad_variants,
                                              .define = define_grad,
                                              .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &depth_to_space_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &depth_to_space_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr, patch, CLEAT_ATTRIBUTE_I64),
@@ -116,7 +96,6 @@ static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(depth_to_space_attr
 static const cleat_op depth_to_space = {.name = "depth_to_space",
                                         .infer = infer,
                                         .backward = backward,
-                                        .cost = cost,
                                         .variants = variants,
                                         .define = define,
                                         .autocast_inputs = CLEAT_IN(0),

@@ -74,11 +74,7 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     int64_t width = x->shape[2], strip = gpu ? min(GPU_STRIP, width) : width;
     int64_t deep = gpu ? 1 : min(ceil_div(PIXELS_A_PASS, width), lines(x));
     begin(binder, node, "depthwise_conv2d_apply", weight, x->dtype);
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, weight);
-    cleat_launch_tensor(binder, bias);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, x, weight, bias, accum, y);
     launch_extents(binder, x);
     cleat_launch_i32(binder, "deep", (int32_t)deep);
     cleat_launch_i32(binder, "strip", (int32_t)strip);
@@ -151,8 +147,7 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
 static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
     const cleat_tensor *x = node->in[GRAD_X];
     begin(binder, node, "depthwise_conv2d_weight_parts", node->in[GRAD_WEIGHT], x->dtype);
-    cleat_launch_tensor(binder, node->in[DY]);
-    cleat_launch_tensor(binder, x);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[DY], x);
     cleat_launch_workspace(binder, 0, sizeof(float));
     launch_extents(binder, x);
     cleat_launch_i32(binder, "deep", (int32_t)part_lines(x, facts));
@@ -167,8 +162,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     if (facts->work_group < TOTAL_COLUMNS) columns = facts->work_group == 1 ? facts->vector_width : facts->work_group;
     begin(binder, node, "depthwise_conv2d_weight_total", node->in[GRAD_WEIGHT], out->dtype);
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-    cleat_launch_tensor(binder, out);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), out);
     cleat_launch_i32(binder, "parts", (int32_t)part_count(node->in[GRAD_X], facts));
     cleat_launch_i32(binder, "apart", (int32_t)part_elements(node));
     cleat_launch_i32(binder, "n", (int32_t)n);
@@ -218,18 +212,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[GRAD_X];
-    cleat_status status = cleat_expect(node, DY, "the incoming gradient", x->dtype, 4, x->shape, error);
-    return status ? status : cleat_expect_weight_grad(node, node->in[GRAD_WEIGHT], node->out[DWEIGHT], error);
-}
-
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* dx may overwrite its accum. */
 static const cleat_op depthwise_conv2d_grad = {.name = "depthwise_conv2d_grad",
-                                               .infer = infer_grad,
                                                .cost = cost_grad,
                                                .variants = grad_variants,
                                                .define = define_grad,

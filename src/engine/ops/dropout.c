@@ -34,19 +34,12 @@ static int64_t counters_per_sample(const cleat_tensor *x) {
     return (cleat_tensor_elements(x) / samples + 3) / 4;
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 100);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     int64_t elements = cleat_tensor_elements(node->out[0]), chunk = 4 * (int64_t)binder->facts->vector_width;
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_vector_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype, 0);
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[RNG]);
-    cleat_launch_tensor(binder, node->n_in > ACCUM ? node->in[ACCUM] : NULL);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[RNG], node->n_in > ACCUM ? node->in[ACCUM] : NULL, node->out[0]);
     cleat_launch_i32(binder, "stream", (int32_t)attr->stream);
     cleat_launch_i32(binder, "threshold", (int32_t)(uint32_t)threshold);
     cleat_launch_f32(binder, "scale", (float)(1.0 / (1.0 - (double)attr->rate)));
@@ -74,8 +67,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 
 static const cleat_op dropout_grad = {.name = "dropout_grad",
-                                      .infer = cleat_infer_same_as_dout,
-                                      .cost = cost,
+                                      .flops = 100,
                                       .variants = variants,
                                       .define = define,
                                       .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
@@ -86,7 +78,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 }
 
 static const cleat_op dropout_add = {.name = "dropout_add",
-                                     .cost = cost,
+                                     .flops = 100,
                                      .variants = variants,
                                      .define = define,
                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(ACCUM)};
@@ -104,7 +96,7 @@ static bool fuse(cleat_node *node, const cleat_node *consumer, bool sole_consume
 static const cleat_op dropout = {.name = "dropout",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
+                                 .flops = 100,
                                  .variants = variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(X),

@@ -53,11 +53,6 @@ static cleat_cost cost(const cleat_node *node) {
     return cost;
 }
 
-static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    return cleat_rows(node->in[X]) * (int64_t)sizeof(float);
-}
-
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, int n_in) {
     cleat_launch_row_kernel(binder, node, "element_loss.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
     cleat_launch_define(binder, "LOSS", attr_of(node)->loss);
@@ -80,8 +75,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "element_loss_grad", GRAD_IN);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     end(binder, node);
 }
 
@@ -128,14 +122,13 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
         define_slope(node, cleat_host_value(values, X, element), cleat_host_value(values, TARGET, element));
     const double weight =
         cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, element / width) / (double)width;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     dx.value += weight * slope.value;
     dx.size += fabs(weight) * slope.size;
     return dx;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .workspace = workspace, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .workspace = cleat_row_loss_workspace, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {

@@ -44,9 +44,7 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype, width);
     if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
-    cleat_launch_tensor(binder, tokens);
-    cleat_launch_tensor(binder, table);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, tokens, table, y);
     cleat_launch_i32(binder, "n", (int32_t)n);
     cleat_launch_i32(binder, "width", (int32_t)width);
     cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
@@ -157,8 +155,7 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     const bool one_launch = cleat_has_counters(binder->facts, 1) && workspace_few(node, binder->facts) <= ADDED_ALONE;
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_few_partial", node->in[G_DY]->dtype, s.width);
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
-    cleat_launch_tensor(binder, node->in[G_TOKENS]);
-    cleat_launch_tensor(binder, node->in[G_DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[G_TOKENS], node->in[G_DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "n", (int32_t)s.n);
     cleat_launch_i32(binder, "width", (int32_t)s.width);
@@ -206,8 +203,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_needs_values(binder); /* a list of zeros has no end */
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
-    cleat_launch_tensor(binder, node->in[G_DY]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[G_DY], node->out[0]);
     cleat_launch_i32(binder, "width", (int32_t)s.width);
     cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
     cleat_launch_items(binder, s.vocabulary * (ceil_div(s.vectors, EMBEDDING_STRIPE)));
@@ -216,9 +212,7 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
 static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[G_DY]->dtype, s.width);
-    cleat_launch_tensor(binder, node->in[G_TOKENS]);
-    cleat_launch_tensor(binder, node->in[G_DY]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[G_TOKENS], node->in[G_DY], node->out[0]);
     cleat_launch_i32(binder, "n", (int32_t)s.n);
     cleat_launch_i32(binder, "width", (int32_t)s.width);
     cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
@@ -236,8 +230,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const int64_t width = cleat_width(node->out[0]), token = element / width;
     const int64_t count = token == padding_of(node) ? 0 : cleat_tensor_elements(node->in[G_TOKENS]);
-    (void)output;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t i = 0; i < count; ++i)
         if (values->in[G_TOKENS].i[i] == token)
             cleat_define_add(&sum, cleat_host_value(values, G_DY, i * width + element % width));

@@ -92,8 +92,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_trace_launch_sample_weight(binder, node->in[X], node->in[SAMPLE_WEIGHT], term_of(node));
-    cleat_launch_tensor(binder, node->in[INVERSE]);
-    cleat_launch_tensor(binder, node->in[DTERM]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[INVERSE], node->in[DTERM]);
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
     cleat_launch_i32(binder, "L", (int32_t)node->in[X]->shape[1]);

@@ -8,8 +8,7 @@
 /* A function of one element: in = {x}, out = {y}; its gradient: in = {dy, y or x, accum}, out = {dx}. */
 typedef struct cleat_function {
     cleat_op op, grad;
-    bool keeps_y;          /* the slope is computed from y; else from x */
-    int flops, grad_flops; /* operations per element */
+    bool keeps_y; /* the slope is computed from y; else from x */
     double (*value)(double x);
     double (*slope_at)(double kept); /* x or y */
 } cleat_function;

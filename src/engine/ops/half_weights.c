@@ -16,10 +16,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return CLEAT_OK;
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *no_accum = NULL, *tensors[] = {node->in[0], no_accum, node->out[0]};
     cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
@@ -32,7 +28,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 static const cleat_op half_weights = {
-    .name = "half_weights", .infer = infer, .cost = cost, .variants = variants, .define = define};
+    .name = "half_weights", .infer = infer, .flops = 1, .variants = variants, .define = define};
 
 void cleat_refresh_half_weights(cleat_graph *graph) {
     cleat_store *store = graph->store;

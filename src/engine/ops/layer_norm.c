@@ -13,8 +13,6 @@ typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
-
 /* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
 enum { X, GAMMA, BETA, FORWARD_IN };
 enum { Y, MEAN, RSTD, FORWARD_OUT };
@@ -33,22 +31,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!status) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
     if (!status) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
     return status;
-}
-
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 30);
-}
-
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
-    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
-}
-
-static int64_t groups_for(int64_t rows, int64_t width, const cleat_device_facts *facts) {
-    int64_t at_once = cleat_rows_at_once(width, facts);
-    int64_t units = units_of(facts);
-    return min(ceil_div(rows, at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -89,7 +71,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return y;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .refuse = cleat_rows_refuse, .bind = bind}, {0}};
 
 /* --- gradient: in = {dy, x, mean, rstd, gamma, accums of x, gamma, beta}, out = {dx, dgamma, dbeta} ---------- */
 
@@ -97,8 +79,7 @@ enum { G_DY, G_X, G_MEAN, G_RSTD, G_GAMMA, GRAD_IN };
 enum { DX, DGAMMA, DBETA, TARGETS };
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    const int64_t rows = cleat_rows(node->in[0]), width = cleat_width(node->in[0]);
-    return groups_for(rows, width, facts) * 2 * width * (int64_t)sizeof(float);
+    return cleat_row_parts(node->in[0], facts) * 2 * cleat_width(node->in[0]) * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -110,8 +91,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 /* Adds the accums and gradients of gamma and beta. */
 static void add_parameters(const cleat_node *node, cleat_binder *binder) {
     for (int i = DGAMMA; i <= DBETA; ++i) {
-        cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
-        cleat_launch_tensor(binder, node->out[i]);
+        CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), node->out[i]);
     }
 }
 
@@ -122,26 +102,21 @@ static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
-    cleat_launch_i32(binder, "parts", (int32_t)groups_for(cleat_rows(node->in[0]), width, facts));
+    cleat_launch_i32(binder, "parts", (int32_t)cleat_row_parts(node->in[0], facts));
     cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
-    int64_t rows = cleat_rows(dy), width = cleat_width(dy);
     const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
-    const int64_t groups = groups_for(rows, width, binder->facts);
+    const int64_t groups = cleat_row_parts(dy, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, 1 + ceil_div(groups, LAYER_NORM_SET));
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, width);
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, cleat_width(x));
     if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
-    if (has_parameters)
-        cleat_launch_workspace(binder, 0, sizeof(float));
-    else
-        cleat_launch_tensor(binder, NULL);
-    cleat_launch_i32(binder, "rows", (int32_t)rows);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
+    cleat_launch_floats_or(binder, has_parameters, 0, NULL);
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     add_parameters(node, binder);
     cleat_launch_counters(binder, has_parameters && one_launch);
     cleat_launch_groups(binder, groups);
@@ -186,19 +161,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return dx;
 }
 
-static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
-    return refuse(node, facts);
-}
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[G_DY], *x = node->in[G_X];
-    if (cleat_same_shape(dy, x) && dy->dtype == x->dtype) return CLEAT_OK; /* f32 only by `fuse_producer` */
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of x");
-}
-
 static const cleat_variant grad_variants[] = {
-    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+    {.name = "rows", .refuse = cleat_rows_refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* As below, but dx cannot overwrite dy, which has another type. */
 static const cleat_op layer_norm_grad_f32 = {.name = "layer_norm_grad_f32",
@@ -220,7 +184,6 @@ static bool fuse_producer(cleat_node *node, const cleat_node *producer, bool wid
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
-                                         .infer = infer_grad,
                                          .cost = grad_cost,
                                          .variants = grad_variants,
                                          .define = define_grad,
@@ -247,7 +210,7 @@ static bool is_cheap(const cleat_node *node) {
 
 /* With an f32 result, which cannot overwrite x. */
 static const cleat_op layer_norm_f32 = {.name = "layer_norm_f32",
-                                        .cost = cost,
+                                        .flops = 30,
                                         .variants = variants,
                                         .define = define,
                                         .attributes = attributes,
@@ -263,7 +226,7 @@ static bool fuse_cast(cleat_node *node, const cleat_node *consumer, bool sole_co
 static const cleat_op layer_norm = {.name = "layer_norm",
                                     .infer = infer,
                                     .backward = backward,
-                                    .cost = cost,
+                                    .flops = 30,
                                     .variants = variants,
                                     .define = define,
                                     .inplace_inputs = CLEAT_IN(X),
@@ -276,6 +239,5 @@ cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
                                float eps) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
     layer_norm_attr attr = {eps};
-    cleat_node *node = cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN);
-    return node ? node->out[Y] : NULL;
+    return cleat_first_output(cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN));
 }

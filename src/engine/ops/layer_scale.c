@@ -6,8 +6,6 @@
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
-enum { MAX_WIDTH = 16384, GROUPS_PER_UNIT = 4 };
-
 /* in = {x, scale, residual} */
 enum { X, SCALE, RESIDUAL, FORWARD_IN };
 
@@ -19,16 +17,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     cleat_status status = cleat_expect(node, SCALE, "scale", CLEAT_F32, 1, width, error);
     if (!status && residual) status = cleat_expect(node, RESIDUAL, "residual", x->dtype, x->rank, x->shape, error);
     return status ? status : cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
-}
-
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 2);
-}
-
-static const char *refuse(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    if (cleat_width(node->in[0]) > MAX_WIDTH) return "rows wider than 16384 do not fit in registers";
-    return cleat_rows(node->in[0]) > CLEAT_MAX_ROWS ? "more than 2^30 rows" : NULL;
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -54,14 +42,9 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 enum { G_DY, G_X, G_SCALE, GRAD_IN };
 enum { DX, DSCALE, TARGETS };
 
-static int64_t groups_for(const cleat_node *node, const cleat_device_facts *facts) {
-    const int64_t at_once = cleat_rows_at_once(cleat_width(node->in[0]), facts), units = units_of(facts);
-    return min(ceil_div(cleat_rows(node->in[0]), at_once), units * (facts->work_group == 1 ? 8 : GROUPS_PER_UNIT));
-}
-
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
     if (!node->out[DSCALE]) return 0;
-    return groups_for(node, facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+    return cleat_row_parts(node->in[0], facts) * cleat_width(node->in[0]) * (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -75,10 +58,7 @@ static cleat_cost grad_cost(const cleat_node *node) {
 static void bind_dx(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
     cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype, cleat_width(dy));
-    cleat_launch_tensor(binder, dy);
-    cleat_launch_tensor(binder, node->in[G_SCALE]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, dy, node->in[G_SCALE], cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
     cleat_launch_i32(binder, "width", (int32_t)cleat_width(dy));
     cleat_launch_runs(binder, cleat_rows(dy), cleat_width(dy));
@@ -91,9 +71,8 @@ static void bind_total(const cleat_node *node, cleat_binder *binder) {
     const int64_t columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
     cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_total", node->in[0]->dtype, width);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DSCALE));
-    cleat_launch_tensor(binder, node->out[DSCALE]);
-    cleat_launch_i32(binder, "parts", (int32_t)groups_for(node, facts));
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DSCALE), node->out[DSCALE]);
+    cleat_launch_i32(binder, "parts", (int32_t)cleat_row_parts(node->in[0], facts));
     cleat_launch_groups(binder, ceil_div(width, columns));
 }
 
@@ -105,22 +84,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     }
     cleat_launch_row_kernel(binder, node, "layer_scale.cl", "layer_scale_backward", dy->dtype, cleat_width(dy));
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DX));
-    cleat_launch_tensor(binder, node->out[DX]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
-    cleat_launch_groups(binder, groups_for(node, binder->facts));
+    cleat_launch_groups(binder, cleat_row_parts(dy, binder->facts));
     bind_total(node, binder);
-}
-
-static const char *refuse_grad(const cleat_node *node, const cleat_device_facts *facts) {
-    if (facts->work_group > 1 && facts->work_group < TOTAL_COLUMNS) return "requires work-groups of at least 32";
-    return refuse(node, facts);
-}
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *x = node->in[G_X];
-    return cleat_expect(node, G_DY, "the incoming gradient", x->dtype, x->rank, x->shape, error);
 }
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
@@ -138,13 +106,12 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static const cleat_variant variants[] = {{.name = "rows", .refuse = refuse, .bind = bind}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .refuse = cleat_rows_refuse, .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {
-    {.name = "rows", .refuse = refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
+    {.name = "rows", .refuse = cleat_rows_refuse_grad, .workspace = workspace, .bind = bind_grad}, {0}};
 
 /* dx may overwrite dy, x, or its accum. */
 static const cleat_op layer_scale_grad = {.name = "layer_scale_grad",
-                                          .infer = infer_grad,
                                           .cost = grad_cost,
                                           .variants = grad_variants,
                                           .define = define_grad,
@@ -160,7 +127,7 @@ static const cleat_op layer_scale = {.name = "layer_scale",
                                      .optional_inputs = CLEAT_IN(RESIDUAL),
                                      .infer = infer,
                                      .backward = backward,
-                                     .cost = cost,
+                                     .flops = 2,
                                      .variants = variants,
                                      .define = define,
                                      .inplace_inputs = CLEAT_IN(X) | CLEAT_IN(RESIDUAL),

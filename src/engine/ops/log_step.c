@@ -7,10 +7,9 @@ typedef struct log_attr {
     int32_t interval; /* finite steps until the scale doubles */
 } log_attr;
 
-/* LOSS_SCALE may be NULL; out = {terms, ring}. With the last two the node also updates the loss scale, and out has
+/* out = {terms, ring}. With a loss scale and its counts, which may be NULL, the node also updates them, and out has
  * {loss_scale, clean_steps, updates} in addition. */
 enum { TERMS, NORM, LOSS_SCALE, SLOT, RING, CLEAN_STEPS, UPDATES, FORWARD_IN };
-enum { PLAIN_IN = CLEAN_STEPS };
 
 static cleat_status infer_scale(cleat_node *node, cleat_error *error) {
     const int64_t one = 1;
@@ -40,7 +39,7 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
                                 CLEAT_DESCRIBED(terms), CLEAT_DESCRIBED(ring), loss_scale ? 2 : 1);
     cleat_set_output_state(node, 0, terms);
     cleat_set_output_state(node, 1, ring);
-    return node->n_in == FORWARD_IN ? infer_scale(node, error) : CLEAT_OK;
+    return loss_scale ? infer_scale(node, error) : CLEAT_OK;
 }
 
 static cleat_cost cost(const cleat_node *node) {
@@ -49,7 +48,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
-    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, i < node->n_in ? node->in[i] : NULL);
+    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i32(binder, "n", (int32_t)node->in[TERMS]->shape[0]);
     cleat_launch_i32(binder, "rows", (int32_t)node->in[RING]->shape[0]);
     cleat_launch_i32(binder, "interval", ((const log_attr *)node->attr)->interval);
@@ -74,27 +73,20 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 
 static const cleat_variant variants[] = {{.name = "one item", .bind = bind}, {0}};
 static const cleat_op log_step = {.name = "log_step",
-                                  .optional_inputs = CLEAT_IN(LOSS_SCALE),
+                                  .optional_inputs = CLEAT_IN(LOSS_SCALE) | CLEAT_IN(CLEAN_STEPS) | CLEAT_IN(UPDATES),
                                   .infer = infer,
                                   .cost = cost,
                                   .variants = variants,
                                   .define = define};
 
-void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
-                    cleat_tensor *slot, cleat_tensor *ring) {
-    cleat_tensor *in[PLAIN_IN] = {
-        [TERMS] = terms, [NORM] = norm, [LOSS_SCALE] = loss_scale, [SLOT] = slot, [RING] = ring};
-    cleat_emit(graph, &log_step, &(log_attr){0}, sizeof(log_attr), in, PLAIN_IN);
-}
-
-void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
-                              const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring) {
+void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, const cleat_loss_scale *states,
+                    int interval, cleat_tensor *slot, cleat_tensor *ring) {
     cleat_tensor *in[FORWARD_IN] = {[TERMS] = terms,
                                     [NORM] = norm,
-                                    [LOSS_SCALE] = states->loss_scale,
+                                    [LOSS_SCALE] = states ? states->loss_scale : NULL,
                                     [SLOT] = slot,
                                     [RING] = ring,
-                                    [CLEAN_STEPS] = states->clean_steps,
-                                    [UPDATES] = states->updates};
+                                    [CLEAN_STEPS] = states ? states->clean_steps : NULL,
+                                    [UPDATES] = states ? states->updates : NULL};
     cleat_emit(graph, &log_step, &(log_attr){.interval = interval}, sizeof(log_attr), in, FORWARD_IN);
 }

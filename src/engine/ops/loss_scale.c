@@ -8,10 +8,6 @@
 #include "ops/lib/shared.h"
 #include "ops/update.h"
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     cleat_launch_kernel(binder, node, "loss_scale.cl", kernel, CLEAT_F32);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
@@ -64,7 +60,7 @@ static cleat_expected_value define_unscale(const cleat_node *node, cleat_host_va
 static const cleat_variant unscale_variants[] = {{.name = "one item", .bind = bind_unscale}, {0}};
 static const cleat_op unscale = {.name = "loss_scale_unscale",
                                  .infer = infer_unscale,
-                                 .cost = cost,
+                                 .flops = 1,
                                  .variants = unscale_variants,
                                  .define = define_unscale};
 
@@ -128,7 +124,7 @@ static cleat_expected_value define_update(const cleat_node *node, cleat_host_val
 static const cleat_variant update_variants[] = {{.name = "one item", .bind = bind_update}, {0}};
 static const cleat_op update = {.name = "loss_scale_update",
                                 .infer = infer_update,
-                                .cost = cost,
+                                .flops = 1,
                                 .variants = update_variants,
                                 .define = define_update};
 

@@ -52,8 +52,7 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* Number of parts per sample, whose sums are added in a fixed order. */
 static int64_t parts_of(const cleat_node *node) {
-    int64_t parts = (pixels_of(node) + PIXELS_A_PART - 1) / PIXELS_A_PART;
-    return parts < MAX_PARTS ? parts : MAX_PARTS;
+    return min(ceil_div(pixels_of(node), PIXELS_A_PART), MAX_PARTS);
 }
 
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
@@ -61,22 +60,16 @@ static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts
     return batch_of(node) * parts_of(node) * MASK_SUMS * (int64_t)sizeof(float);
 }
 
-/* Pixels per part, a multiple of the vector width. */
-static int64_t part_pixels(const cleat_node *node, const cleat_device_facts *facts) {
-    int64_t vector_width = facts->vector_width, part = (pixels_of(node) + parts_of(node) - 1) / parts_of(node);
-    return (part + vector_width - 1) / vector_width * vector_width;
-}
-
 static void launch_parts(cleat_binder *binder, const cleat_node *node, const cleat_device_facts *facts) {
     int64_t units = batch_of(node) * parts_of(node);
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_parts", node->in[X]->dtype, pixels_of(node));
-    cleat_launch_tensor(binder, node->in[X]);
-    cleat_launch_tensor(binder, node->in[MASK]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[MASK]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
     cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
-    cleat_launch_i32(binder, "each", (int32_t)part_pixels(node, facts));
+    /* pixels per part, a multiple of the vector width */
+    cleat_launch_i32(binder, "each", (int32_t)round_up(ceil_div(pixels_of(node), parts_of(node)), facts->vector_width));
     cleat_launch_f32(binder, "positive", spec_of(node)->positive_weight);
     cleat_launch_f32(binder, "gamma", spec_of(node)->focal_gamma);
     cleat_launch_items(binder, units * facts->work_group);
@@ -85,9 +78,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
 static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_total", node->in[X]->dtype, pixels_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, node->in[SAMPLE_WEIGHT]);
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[SAMPLE_WEIGHT], node->out[1], node->out[0]);
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
     cleat_launch_f32(binder, "dice_weight", spec_of(node)->dice_weight);
@@ -103,8 +94,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_mask_loss_spec *spec = spec_of(node);
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype, pixels_of(node));
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
     cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
     cleat_launch_f32(binder, "positive", spec->positive_weight);
@@ -176,9 +166,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
                  factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
     const float *sums = values->in[SAVED].f + b * MASK_SUMS;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     pixel at;
-    (void)output;
     if (!pixel_of(node, values, element, &at)) return dx;
     const double sign = at.target > 0 ? 1 : -1, either = (double)sums[EITHER] + 1, both = 2 * (double)sums[BOTH] + 1;
     const double slope = at.focus * (at.q + gamma * at.p * at.entropy); /* of the cross entropy, by -z */

@@ -98,7 +98,11 @@ static void launch_tiles(cleat_binder *binder, permutation p, int inner) {
     cleat_launch_items(binder, tiles * binder->facts->work_group);
 }
 
-static void launch(cleat_binder *binder, const cleat_node *node, const cleat_tensor *accum) {
+/* in = {x}, out = {y}; or in = {dy, accum}, out = {dx}, and the attribute is the inverse permutation. */
+enum { DY, GRAD_IN };
+
+static void bind(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *accum = node->n_in > GRAD_IN ? cleat_accum(node, GRAD_IN, 0) : NULL;
     const cleat_tensor *from = node->in[0], *to = node->out[0];
     const permutation p = permutation_of(from, to, attr_of(node));
     int inner = 0;
@@ -106,20 +110,14 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     const bool rows = inner == p.count - 1;
     cleat_launch_vector_kernel(binder, node, "permute.cl", rows ? "permute_rows" : "permute_tiles", to->dtype,
                                rows ? p.d[inner].extent : 0); /* tiles have no vectors on a GPU */
-    cleat_launch_tensor(binder, from);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, to);
+    CLEAT_LAUNCH_TENSORS(binder, from, accum, to);
     if (rows)
         launch_rows(binder, p);
     else
         launch_tiles(binder, p, inner);
 }
 
-static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, NULL);
-}
-
-/* --- the op: in = {x}, out = {y} ---------------------------------------------------------------------------------- */
+/* --- the op ------------------------------------------------------------------------------------------------------- */
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[0];
@@ -140,31 +138,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 0);
-}
-
-/* in = {dy, accum}, out = {dx}; the attribute is the inverse permutation. */
-enum { DY, GRAD_IN };
-
-static void bind_grad(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, cleat_accum(node, GRAD_IN, 0));
-}
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    int64_t shape[CLEAT_MAX_RANK];
-    for (int i = 0; i < dx->rank; ++i) shape[attr_of(node)->axes[i]] = dx->shape[i];
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
-}
-
 /* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
 static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
-    cleat_expected_value sum =
-        node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN, element) : (cleat_expected_value){.value = 0};
-    (void)output;
+    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + output, element)
+                                                    : (cleat_expected_value){.value = 0};
     for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
     for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])
         at += rest % to->shape[i] * strides[attr_of(node)->axes[i]];
@@ -173,25 +152,15 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 }
 
 static const cleat_variant variants[] = {{.name = "strides", .bind = bind}, {0}};
-static const cleat_variant grad_variants[] = {{.name = "strides", .bind = bind_grad}, {0}};
 
-static const cleat_op permute_grad = {.name = "permute_grad",
-                                      .infer = infer_grad,
-                                      .cost = cost,
-                                      .variants = grad_variants,
-                                      .define = define,
-                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
+static const cleat_op permute_grad = {
+    .name = "permute_grad", .variants = variants, .define = define, .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     permute_attr inverse = {{0}};
     for (int i = 0; i < node->in[0]->rank; ++i) inverse.axes[attr_of(node)->axes[i]] = i;
-    cleat_emit_grads(graph, &(cleat_grads_spec){.op = &permute_grad,
-                                                .attr = &inverse,
-                                                .attr_bytes = sizeof inverse,
-                                                .in = &dout[0],
-                                                .n_in = GRAD_IN,
-                                                .targets = &node->in[0],
-                                                .n_targets = 1});
+    *(permute_attr *)node->attr = inverse;
+    cleat_emit_grads_of(graph, node, &permute_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {
@@ -201,7 +170,6 @@ static const cleat_attribute attributes[] = {
 static const cleat_op permute = {.name = "permute",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
                                  .variants = variants,
                                  .define = define,
                                  .no_autocast = true,

@@ -23,14 +23,6 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, function_of(node)->flops);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, function_of(node)->grad_flops);
-}
-
 static void launch(cleat_binder *binder, const cleat_node *node, const char *kernel, int32_t number,
                    const cleat_tensor *const *tensors, int count) {
     const cleat_tensor *result = tensors[count - 1];
@@ -117,8 +109,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
-    (void)output;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     const double dy = cleat_host_value(values, DY, element);
     const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
     if (slope != 0) dx.value += dy * slope; /* dy may be infinite */
@@ -129,12 +120,12 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
 static const cleat_variant variants[] = {{.name = "elements", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_grad}, {0}};
 
-#define OPS(text, jumps)                                                                                               \
+#define OPS(text, jumps, operations, grad_operations)                                                                  \
     .op = {.name = text,                                                                                               \
            .discontinuous = jumps,                                                                                     \
            .infer = infer,                                                                                             \
            .backward = backward,                                                                                       \
-           .cost = cost,                                                                                               \
+           .flops = operations,                                                                                        \
            .variants = variants,                                                                                       \
            .define = define,                                                                                           \
            .inplace_inputs = CLEAT_IN(0),                                                                              \
@@ -142,19 +133,18 @@ static const cleat_variant grad_variants[] = {{.name = "elements", .bind = bind_
            .cheap = is_cheap},                                                                                         \
     .grad = {.name = text "_grad",                                                                                     \
              .discontinuous = jumps,                                                                                   \
-             .infer = cleat_infer_same_as_dout,                                                                        \
-             .cost = cost_grad,                                                                                        \
+             .flops = grad_operations,                                                                                 \
              .variants = grad_variants,                                                                                \
              .define = define_grad,                                                                                    \
              .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(KEPT) | CLEAT_IN(GRAD_IN)}
 
-/* keeps_y, operations per element of the value and of the gradient, value, slope */
+/* keeps_y, value, slope */
 const cleat_function cleat_functions[POINTWISE_END] = {
-    [POINTWISE_SIGMOID] = {OPS("sigmoid", false), true, 20, 4, sigmoid, sigmoid_slope},
-    [POINTWISE_TANH] = {OPS("tanh", false), true, 30, 4, tanh, tanh_slope},
-    [POINTWISE_SILU] = {OPS("silu", false), false, 21, 26, silu, silu_slope},
-    [POINTWISE_RELU] = {OPS("relu", true), true, 1, 1, relu, relu_slope},
-    [POINTWISE_GELU] = {OPS("gelu", false), false, 40, 70, cleat_define_gelu, cleat_define_gelu_slope},
+    [POINTWISE_SIGMOID] = {OPS("sigmoid", false, 20, 4), true, sigmoid, sigmoid_slope},
+    [POINTWISE_TANH] = {OPS("tanh", false, 30, 4), true, tanh, tanh_slope},
+    [POINTWISE_SILU] = {OPS("silu", false, 21, 26), false, silu, silu_slope},
+    [POINTWISE_RELU] = {OPS("relu", true, 1, 1), true, relu, relu_slope},
+    [POINTWISE_GELU] = {OPS("gelu", false, 40, 70), false, cleat_define_gelu, cleat_define_gelu_slope},
 };
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *x, int32_t number) {

@@ -30,22 +30,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, 0, x->dtype, 2, shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], dx->shape[2]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 2, shape, error);
-}
-
 /* Only one row is read if the first or the last is selected. */
 static cleat_cost cost(const cleat_node *node) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
     bool all = ((const pool_attr *)node->attr)->mode == MEAN;
     return (cleat_cost){.flops = (double)cleat_tensor_elements(all ? x : y),
                         .bytes = (double)(cleat_tensor_bytes(all ? x : y) + cleat_tensor_bytes(y))};
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
 }
 
 /* x is the tensor [B, L, D] or its gradient. */
@@ -84,8 +74,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, row / length, length, &begin, &end);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     if (row % length >= begin && row % length < end)
         cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
     return dx;
@@ -115,8 +104,7 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op pool_grad = {.name = "pool_grad",
-                                   .infer = infer_grad,
-                                   .cost = cost_grad,
+                                   .flops = 1,
                                    .variants = grad_variants,
                                    .define = define_grad,
                                    .inplace_inputs = CLEAT_IN(GRAD_IN)};

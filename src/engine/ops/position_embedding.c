@@ -179,8 +179,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const cleat_tensor *dy = node->in[G_DY];
     const int64_t sample = sample_of(dy), at = element - first_of(node) * cleat_width(dy);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t i = at; at >= 0 && at < sample && i < cleat_tensor_elements(dy); i += sample)
         cleat_define_add(&sum, cleat_host_value(values, G_DY, i));
     values->work += (double)(cleat_tensor_elements(dy) / sample);

@@ -49,8 +49,7 @@ static void finish(cleat_binder *binder, const cleat_tensor *lengths, const clea
     int64_t half_width = lengths ? width / 2 : width;
     double ratio = pow(10000.0, -2.0 / (double)half_width);
     float ratio_hi = (float)ratio;
-    cleat_launch_tensor(binder, lengths);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, lengths, y);
     cleat_launch_i32(binder, "batch", (int32_t)batch);
     cleat_launch_i32(binder, "length", (int32_t)length);
     cleat_launch_i32(binder, "width", (int32_t)width);
@@ -74,8 +73,7 @@ void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *nod
     start(binder, node);
     cleat_launch_define(binder, "EMBEDDED", 1);
     if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
-    cleat_launch_tensor(binder, tokens);
-    cleat_launch_tensor(binder, table);
+    CLEAT_LAUNCH_TENSORS(binder, tokens, table);
     cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
     finish(binder, lengths, node->out[0]);
 }

@@ -43,8 +43,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X], *y = node->out[0];
     cleat_launch_columns(binder, node, all_of(x), NULL, behind_token(y), x->shape[0], x->shape[1] * x->shape[2]);
     cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_write", y->dtype, y->shape[2]);
-    cleat_launch_tensor(binder, node->in[TOKEN]);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[TOKEN], y);
     launch_sizes(binder, y);
     cleat_launch_runs(binder, y->shape[0], y->shape[2]);
 }
@@ -63,14 +62,6 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 enum { DY, GRAD_IN };
 enum { DX, DTOKEN };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dy = node->in[DY], *dx = node->out[DX], *dtoken = node->out[DTOKEN];
-    const bool fits_x = !dx || (dx->dtype == dy->dtype && dx->shape[0] == dy->shape[0] &&
-                                dx->shape[1] + 1 == dy->shape[1] && dx->shape[2] == dy->shape[2]);
-    if (fits_x && (!dtoken || dtoken->shape[0] == dy->shape[2])) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient does not have the shape and type of the output");
-}
-
 static cleat_cost cost_grad(const cleat_node *node) {
     const double bytes = node->out[DX] ? (double)cleat_tensor_bytes(node->out[DX]) : 0;
     return (cleat_cost){.bytes = bytes * (cleat_accum(node, GRAD_IN, DX) ? 3 : 2)};
@@ -83,9 +74,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
                              dx->shape[1] * dx->shape[2]);
     if (!node->out[DTOKEN]) return;
     cleat_launch_vector_kernel(binder, node, "prepend_token.cl", "prepend_token_sum", dy->dtype, dy->shape[2]);
-    cleat_launch_tensor(binder, dy);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, DTOKEN));
-    cleat_launch_tensor(binder, node->out[DTOKEN]);
+    CLEAT_LAUNCH_TENSORS(binder, dy, cleat_accum(node, GRAD_IN, DTOKEN), node->out[DTOKEN]);
     launch_sizes(binder, dy);
     cleat_launch_runs(binder, 1, dy->shape[2]);
 }
@@ -110,7 +99,6 @@ static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad
 
 /* dx may overwrite its accum. */
 static const cleat_op prepend_token_grad = {.name = "prepend_token_grad",
-                                            .infer = infer_grad,
                                             .cost = cost_grad,
                                             .variants = grad_variants,
                                             .define = define_grad,

@@ -24,18 +24,12 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    (void)node;
-    return (cleat_cost){0};
-}
-
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *x = node->in[0];
     if (cleat_requires_grad(x)) cleat_pass_grad(graph, x, cleat_reshape(graph, dout[0], x->rank, x->shape));
 }
 
-static const cleat_op reshape = {
-    .name = "reshape", .infer = infer, .backward = backward, .cost = cost, .no_autocast = true};
+static const cleat_op reshape = {.name = "reshape", .infer = infer, .backward = backward, .no_autocast = true};
 
 cleat_tensor *cleat_reshape(cleat_graph *graph, cleat_tensor *x, int rank, const int64_t *shape) {
     if (rank < 1 || rank > CLEAT_MAX_RANK) {

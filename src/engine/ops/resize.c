@@ -31,15 +31,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, 4, shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 8);
-}
-
-static void launch_forward(cleat_binder *binder, const cleat_node *node) {
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
-    cleat_launch_tensor(binder, x);
-    cleat_launch_tensor(binder, y);
+    CLEAT_LAUNCH_TENSORS(binder, x, y);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
     cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
     cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
@@ -47,10 +42,6 @@ static void launch_forward(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_i32(binder, "Q", (int32_t)y->shape[2]);
     cleat_launch_i32(binder, "C", (int32_t)y->shape[3]);
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
-}
-
-static void bind(const cleat_node *node, cleat_binder *binder) {
-    launch_forward(binder, node);
 }
 
 /* The weight that row (or column) `p` of `out` gives to row `i` of `in`. */
@@ -122,8 +113,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_backward_columns", dx->dtype, channels);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, dx);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), dx);
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
 
@@ -132,8 +122,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t *x = node->out[0]->shape, *y = node->in[DY]->shape;
     const int64_t c = element % x[3], w = element / x[3] % x[2], h = element / x[3] / x[2] % x[1],
                   b = element / x[3] / x[2] / x[1];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t p = 0; p < y[1]; ++p) {
         const double weight = weight_of(p, y[1], h, x[1]);
         for (int64_t q = 0; weight > 0 && q < y[2]; ++q) {
@@ -146,32 +135,23 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const resize_attr *attr = (const resize_attr *)node->attr;
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], attr->height, attr->width, dx->shape[3]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
-}
-
 static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "gather", .workspace = workspace, .bind = bind_grad}, {0}};
 
 static const cleat_op resize_grad = {.name = "resize_grad",
-                                     .infer = infer_grad,
                                      .cost = cost_grad,
                                      .variants = grad_variants,
                                      .define = define_grad,
                                      .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &resize_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &resize_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_op resize = {.name = "resize",
                                 .infer = infer,
                                 .backward = backward,
-                                .cost = cost,
+                                .flops = 8,
                                 .variants = variants,
                                 .define = define,
                                 .autocast_inputs = CLEAT_IN(0)};

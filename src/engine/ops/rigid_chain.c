@@ -22,23 +22,14 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, FRAMES, CLEAT_F32, 3, rigid_frames, error);
 }
 
-/* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 50);
-}
-
 static void one_item_a_chain(cleat_binder *binder, int64_t batch) {
-    size_t global = (size_t)batch, local = 1;
-    cleat_launch_range(binder, 1, &global, &local);
+    cleat_launch_range(binder, 1, &(size_t){(size_t)batch}, &(size_t){1});
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[STEPS];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_forward", steps->dtype);
-    cleat_launch_tensor(binder, steps);
-    cleat_launch_tensor(binder, node->in[LENGTHS]);
-    cleat_launch_tensor(binder, node->out[COORDINATES]);
-    cleat_launch_tensor(binder, node->out[FRAMES]);
+    CLEAT_LAUNCH_TENSORS(binder, steps, node->in[LENGTHS], node->out[COORDINATES], node->out[FRAMES]);
     cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }
@@ -109,8 +100,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *steps = node->in[STEPS];
     cleat_launch_kernel(binder, node, "rigid_chain.cl", "rigid_chain_backward", steps->dtype);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
     cleat_launch_i32(binder, "L", (int32_t)steps->shape[1]);
     one_item_a_chain(binder, steps->shape[0]);
 }
@@ -147,9 +137,8 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t all = node->in[STEPS]->shape[1], b = element / STEP_WIDTH / all, i = element / STEP_WIDTH % all;
     const int part = (int)(element % STEP_WIDTH);
     const double move = 1e-4;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     double size = 0;
-    (void)output;
     if (i == 0 || i >= cleat_define_length(values, LENGTHS, b, all)) return sum;
     const double after = define_effect(node, values, b, i, part, move, &size);
     const double before = define_effect(node, values, b, i, part, -move, &size);
@@ -160,8 +149,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
 
 static const cleat_variant grad_variants[] = {{.name = "scan", .bind = bind_grad}, {0}};
 
+/* About 150 operations per residue: two matrix products and a rotation matrix from a quaternion. */
+enum { OPERATIONS = 50 /* per coordinate */ };
+
 static const cleat_op rigid_chain_grad = {.name = "rigid_chain_grad",
-                                          .cost = cost,
+                                          .flops = OPERATIONS,
                                           .variants = grad_variants,
                                           .define = define_grad,
                                           .inplace_inputs = CLEAT_IN(GRAD_IN)};
@@ -173,8 +165,12 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     cleat_emit_grads_of(graph, node, &rigid_chain_grad, in, GRAD_IN, &node->in[STEPS], 1);
 }
 
-static const cleat_op rigid_chain = {
-    .name = "rigid_chain", .infer = infer, .backward = backward, .cost = cost, .variants = variants, .define = define};
+static const cleat_op rigid_chain = {.name = "rigid_chain",
+                                     .infer = infer,
+                                     .backward = backward,
+                                     .flops = OPERATIONS,
+                                     .variants = variants,
+                                     .define = define};
 
 cleat_tensor *cleat_rigid_chain(cleat_graph *graph, cleat_tensor *steps, cleat_tensor *lengths,
                                 cleat_tensor **rigid_frames) {

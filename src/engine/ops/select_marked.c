@@ -31,20 +31,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status ? status : cleat_set_output(node, 1, CLEAT_I32, 2, shape, error);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const int64_t shape[] = {dx->shape[0], count_of(node), dx->shape[2]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 3, shape, error);
-}
-
 /* Only the marked rows are read. */
 static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.bytes =
                             2 * (double)cleat_tensor_bytes(node->out[0]) + (double)cleat_tensor_bytes(node->in[MARKS])};
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
 }
 
 /* x is the tensor [B, L, D] or its gradient. */
@@ -85,8 +75,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const int64_t length = node->out[0]->shape[1], width = node->out[0]->shape[2], row = element / width;
     const int64_t b = row / length;
     int64_t before = 0;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     for (int64_t l = b * length; l < row; ++l) before += values->in[MARKS].i[l] >= 0;
     if (values->in[MARKS].i[row] >= 0 && before < count_of(node))
         cleat_define_add(&dx, cleat_host_value(values, DY, (b * count_of(node) + before) * width + element % width));
@@ -98,8 +87,7 @@ static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "rows", .bind = bind_grad}, {0}};
 
 static const cleat_op select_marked_grad = {.name = "select_marked_grad",
-                                            .infer = infer_grad,
-                                            .cost = cost_grad,
+                                            .flops = 1,
                                             .variants = grad_variants,
                                             .define = define_grad,
                                             .inplace_inputs = CLEAT_IN(GRAD_IN)};

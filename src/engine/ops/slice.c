@@ -58,10 +58,6 @@ static cleat_cost cost(const cleat_node *node) {
     return (cleat_cost){.bytes = 2 * (double)cleat_tensor_bytes(node->out[0])};
 }
 
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 1);
-}
-
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = attr_of(node);
     const layout l = layout_of(node->in[0], attr->axis);
@@ -82,15 +78,6 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 /* in = {dy, accum}, out = {dx}: dx = accum, + dy within the range. */
 enum { DY, GRAD_IN };
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const slice_attr *attr = attr_of(node);
-    const cleat_tensor *dx = node->out[0];
-    int64_t shape[CLEAT_MAX_RANK];
-    memcpy(shape, dx->shape, sizeof shape);
-    shape[attr->axis] = attr->stop - attr->start;
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, dx->rank, shape, error);
-}
-
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const slice_attr *attr = attr_of(node);
     const cleat_tensor *dx = node->out[0], *accum = cleat_accum(node, GRAD_IN, 0);
@@ -109,8 +96,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     const layout l = layout_of(node->out[0], attr->axis);
     const int64_t width = (attr->stop - attr->start) * l.inner;
     const int64_t column = element % l.columns - attr->start * l.inner;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     if (column >= 0 && column < width)
         cleat_define_add(&sum, cleat_host_value(values, DY, element / l.columns * width + column));
     return sum;
@@ -120,15 +106,13 @@ static const cleat_variant variants[] = {{.name = "runs", .bind = bind}, {0}};
 static const cleat_variant grad_variants[] = {{.name = "runs", .bind = bind_grad}, {0}};
 
 static const cleat_op slice_grad = {.name = "slice_grad",
-                                    .infer = infer_grad,
-                                    .cost = cost_grad,
+                                    .flops = 1,
                                     .variants = grad_variants,
                                     .define = define_grad,
                                     .inplace_inputs = CLEAT_IN(GRAD_IN)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
-    if (cleat_requires_grad(node->in[0]))
-        cleat_emit_grads_of(graph, node, &slice_grad, &dout[0], GRAD_IN, &node->in[0], 1);
+    cleat_emit_grads_of(graph, node, &slice_grad, &dout[0], GRAD_IN, &node->in[0], 1);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(slice_attr, axis, CLEAT_ATTRIBUTE_I64),

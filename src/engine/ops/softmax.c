@@ -16,32 +16,17 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return cleat_set_output(node, 0, x->dtype, x->rank, x->shape, error);
 }
 
-static cleat_cost cost(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 25);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 6);
-}
-
 /* in = {x}, or {dy, y, accum}; out = {y}, or {dx} */
 enum { DY, Y, GRAD_IN };
 
-static void bind_rows(const cleat_node *node, cleat_binder *binder, const char *kernel) {
+static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *out = node->out[0];
+    const char *kernel = node->n_in > GRAD_IN ? "softmax_backward" : "softmax_forward";
     cleat_launch_row_kernel(binder, node, "softmax.cl", kernel, out->dtype, cleat_width(out));
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, out);
     cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(out));
     cleat_launch_rows(binder, cleat_rows(out), cleat_width(out));
-}
-
-static void bind_forward(const cleat_node *node, cleat_binder *binder) {
-    bind_rows(node, binder, "softmax_forward");
-}
-
-static void bind_backward(const cleat_node *node, cleat_binder *binder) {
-    bind_rows(node, binder, "softmax_backward");
 }
 
 /* The exponent is rounded in proportion to its size. */
@@ -60,8 +45,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
                                         int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     const double y = cleat_host_value(values, Y, element);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN, element);
-    (void)output;
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
     cleat_define_add(&sum, y * cleat_host_value(values, DY, element));
     for (int64_t i = first; i < first + width; ++i)
         cleat_define_add(&sum, -y * cleat_host_value(values, DY, i) * cleat_host_value(values, Y, i));
@@ -69,13 +53,11 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static const cleat_variant forward_variants[] = {{.name = "rows", .bind = bind_forward}, {0}};
-static const cleat_variant backward_variants[] = {{.name = "rows", .bind = bind_backward}, {0}};
+static const cleat_variant variants[] = {{.name = "rows", .bind = bind}, {0}};
 
 static const cleat_op softmax_grad = {.name = "softmax_grad",
-                                      .infer = cleat_infer_same_as_dout,
-                                      .cost = cost_grad,
-                                      .variants = backward_variants,
+                                      .flops = 6,
+                                      .variants = variants,
                                       .define = define_grad,
                                       .inplace_inputs = CLEAT_IN(DY) | CLEAT_IN(Y) | CLEAT_IN(GRAD_IN)};
 
@@ -87,8 +69,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 static const cleat_op softmax = {.name = "softmax",
                                  .infer = infer,
                                  .backward = backward,
-                                 .cost = cost,
-                                 .variants = forward_variants,
+                                 .flops = 25,
+                                 .variants = variants,
                                  .define = define,
                                  .inplace_inputs = CLEAT_IN(0),
                                  .autocast_inputs = CLEAT_IN(0)};

@@ -185,11 +185,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 static void launch_chain_grad(cleat_binder *binder, const cleat_node *node) {
     const cleat_tensor *x = node->in[STRUCTURE_X];
     begin_chain(binder, node, "structure_chain_grad");
-    cleat_launch_tensor(binder, node->in[STRUCTURE_SAMPLE_WEIGHT]);
-    cleat_launch_tensor(binder, node->in[STRUCTURE_INVERSE]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[STRUCTURE_SAMPLE_WEIGHT], node->in[STRUCTURE_INVERSE]);
     cleat_trace_launch_tensors(binder, &node->in[STRUCTURE_DTERM], CLEAT_TRACE_TERMS);
-    cleat_launch_tensor(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0), node->out[0]);
     cleat_launch_items(binder, x->shape[0] * x->shape[1]);
 }
 
@@ -205,10 +203,8 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[STRUCTURE_LENGTHS]);
     cleat_trace_launch_sample_weight(binder, x, node->in[STRUCTURE_SAMPLE_WEIGHT], term.row);
-    cleat_launch_tensor(binder, node->in[STRUCTURE_INVERSE]);
-    cleat_launch_tensor(binder, node->in[STRUCTURE_DTERM]);
-    cleat_launch_tensor(binder, cleat_accum(node, STRUCTURE_GRAD_IN, 0));
-    cleat_launch_tensor(binder, node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[STRUCTURE_INVERSE], node->in[STRUCTURE_DTERM],
+                         cleat_accum(node, STRUCTURE_GRAD_IN, 0), node->out[0]);
     cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
     cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(x));
     cleat_launch_i32(binder, "kind", term.kind);

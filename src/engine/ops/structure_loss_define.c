@@ -122,12 +122,6 @@ static void add_angle(const host_chain *c, int64_t i, items *sum) {
     add(sum, f, 4 / sqrt(fmin(dot(a, a), dot(b, b)) + eps), 1);
 }
 
-/* Every pair has an item at either end. */
-static void add_base_pair(const host_chain *c, int64_t i, items *sum) {
-    const int64_t j = c->partner[i];
-    if (j >= 0 && j < c->length) add(sum, huber(distance(c, i, j, 1e-4) - (double)c->a.p0, 1) / 2, 1, 0.5);
-}
-
 static void add_coordinate(const host_chain *c, int64_t i, items *sum) {
     double square = 0;
     if (c->mask[i] == 0) return;
@@ -142,7 +136,10 @@ static void add_anchored(const host_chain *c, int64_t i, int64_t step, items *su
     if (c->a.kind == CLEAT_LOSS_COORDINATE) add_coordinate(c, i, sum);
     if (c->a.kind == CLEAT_LOSS_ANGLE) add_angle(c, i, sum);
     if (c->a.kind == CLEAT_LOSS_CHIRALITY) add_chirality(c, i, step, sum);
-    if (c->a.kind == CLEAT_LOSS_BASE_PAIR) add_base_pair(c, i, sum);
+    if (c->a.kind == CLEAT_LOSS_BASE_PAIR) { /* every pair has an item at either end */
+        const int64_t j = c->partner[i];
+        if (j >= 0 && j < c->length) add(sum, huber(distance(c, i, j, 1e-4) - p0, 1) / 2, 1, 0.5);
+    }
     if (c->a.kind == CLEAT_LOSS_BOND && i + 1 < c->length) {
         const double d = distance(c, i, i + 1, (double)c->a.eps), f = over(d - p1) + over(p0 - d);
         add(sum, f, 2 * sqrt(f), 1);
@@ -193,10 +190,6 @@ static double extent(const host_chain *c) {
 
 /* --- the ops -------------------------------------------------------------------------------------------------- */
 
-static double size_of_loss(const host_chain *c, const items *all) {
-    return all->sum + fmin(all->size, all->count * 10) * extent(c);
-}
-
 static double weight_of(const cleat_host_values *values, const host_chain *chain, int64_t batch, int64_t b) {
     return cleat_host_value(values, STRUCTURE_SAMPLE_WEIGHT, chain->a.row * batch + b);
 }
@@ -219,7 +212,7 @@ cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_v
         const items all = add_all(&chain, values);
         if (all.count == 0) continue;
         loss.value += weight * all.sum / all.count;
-        loss.size += fabs(weight) * size_of_loss(&chain, &all) / all.count;
+        loss.size += fabs(weight) * (all.sum + fmin(all.size, all.count * 10) * extent(&chain)) / all.count;
     }
     return loss;
 }
@@ -239,8 +232,7 @@ cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_h
                                                  int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], all = node->in[STRUCTURE_X]->shape[1], b = element / 3 / all;
     const cleat_structure_terms terms = cleat_structure_terms_of(node);
-    cleat_expected_value gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN, element);
-    (void)output;
+    cleat_expected_value gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN + output, element);
     for (int t = 0; t < cleat_structure_term_count(&terms); ++t) {
         host_chain chain = chain_of(node, values, t, b);
         chain.residue = element / 3 % all;

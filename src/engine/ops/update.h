@@ -70,15 +70,11 @@ void cleat_loss_scale_unscale(cleat_graph *graph, const cleat_loss_scale *states
 void cleat_loss_scale_update(cleat_graph *graph, const cleat_loss_scale *states, cleat_tensor *norm, int interval);
 
 /* Copies the metrics of a step to row slot[0] % R of a ring buffer that the host reads every few steps, and
- * zeroes `terms`: ring[row] = (terms[0..n), norm[0]), followed by loss_scale[0] unless loss_scale is NULL.
- * terms f32 [n] (state), norm and loss_scale f32 [1], slot i32 [1], ring f32 [R, n + 1], or [R, n + 2] with a
- * loss scale (state). Not differentiable. */
-void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, cleat_tensor *loss_scale,
-                    cleat_tensor *slot, cleat_tensor *ring);
-
-/* cleat_log_step with the loss scale of `states`, followed by cleat_loss_scale_update, in one launch. */
-void cleat_log_step_and_scale(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
-                              const cleat_loss_scale *states, int interval, cleat_tensor *slot, cleat_tensor *ring);
+ * zeroes `terms`: ring[row] = (terms[0..n), norm[0]), followed by the loss scale unless `states` is NULL; the launch
+ * then also does the work of cleat_loss_scale_update. terms f32 [n] (state), norm f32 [1], slot i32 [1],
+ * ring f32 [R, n + 1], or [R, n + 2] with a loss scale (state). Not differentiable. */
+void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm, const cleat_loss_scale *states,
+                    int interval, cleat_tensor *slot, cleat_tensor *ring);
 
 /* Definitions (cleat_op.define) that two nodes share. Of {unscaled norm, corrected hyper} for a node whose
  * inputs are {..., loss_scale, hyper, updates}; norm: of the scaled gradient. */

@@ -162,15 +162,6 @@ static const cleat_variant max_variants[] = {{.name = "windows", .bind = bind_ma
 /* The gradient: in = {dy, winner, accum}, out = {dx} */
 enum { DY, WINNER, MAX_GRAD_IN };
 
-static cleat_status infer_max_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *winner = node->in[WINNER];
-    return cleat_expect(node, DY, "the incoming gradient", node->out[0]->dtype, winner->rank, winner->shape, error);
-}
-
-static cleat_cost cost_grad(const cleat_node *node) {
-    return cleat_elementwise_cost(node, 8);
-}
-
 static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, node->in[WINNER], cleat_accum(node, MAX_GRAD_IN, 0), dx};
@@ -182,9 +173,8 @@ static cleat_expected_value define_max_grad(const cleat_node *node, cleat_host_v
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(dx, element);
-    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN + output, element);
     place at;
-    (void)output;
     for (int64_t i = 0; i < size * size; ++i) {
         if (!window_of(node, dy, x, i / size, i % size, &at)) continue;
         const int64_t from = element_of(dy, at);
@@ -199,8 +189,7 @@ static const cleat_variant max_grad_variants[] = {{.name = "pixels", .bind = bin
 /* dx may overwrite the accum. */
 static const cleat_op max_pool_grad = {.name = "max_pool_grad",
                                        .discontinuous = true,
-                                       .infer = infer_max_grad,
-                                       .cost = cost_grad,
+                                       .flops = 8,
                                        .variants = max_grad_variants,
                                        .define = define_max_grad,
                                        .inplace_inputs = CLEAT_IN(MAX_GRAD_IN)};
@@ -242,13 +231,6 @@ static const cleat_variant average_variants[] = {{.name = "windows", .bind = bin
 /* The gradient: in = {dy, accum}, out = {dx} */
 enum { AVERAGE_GRAD_IN = DY + 1 };
 
-static cleat_status infer_average_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dx = node->out[0];
-    const window_attr *attr = attr_of(node);
-    const int64_t shape[] = {dx->shape[0], windows(dx->shape[1], attr), windows(dx->shape[2], attr), dx->shape[3]};
-    return cleat_expect(node, DY, "the incoming gradient", dx->dtype, 4, shape, error);
-}
-
 static void bind_average_grad(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const cleat_tensor *tensors[] = {dy, cleat_accum(node, AVERAGE_GRAD_IN, 0), dx};
@@ -260,9 +242,8 @@ static cleat_expected_value define_average_grad(const cleat_node *node, cleat_ho
     const cleat_tensor *dy = node->in[DY];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(node->out[0], element);
-    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN, element);
+    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN + output, element);
     place at;
-    (void)output;
     for (int64_t i = 0; i < size * size; ++i)
         if (window_of(node, dy, x, i / size, i % size, &at))
             cleat_define_add(&sum, cleat_host_value(values, DY, element_of(dy, at)) / (double)(size * size));
@@ -272,8 +253,7 @@ static cleat_expected_value define_average_grad(const cleat_node *node, cleat_ho
 static const cleat_variant average_grad_variants[] = {{.name = "pixels", .bind = bind_average_grad}, {0}};
 
 static const cleat_op average_pool_grad = {.name = "average_pool_grad",
-                                           .infer = infer_average_grad,
-                                           .cost = cost_grad,
+                                           .flops = 8,
                                            .variants = average_grad_variants,
                                            .define = define_average_grad,
                                            .inplace_inputs = CLEAT_IN(AVERAGE_GRAD_IN)};

@@ -57,7 +57,7 @@ static double multiplications_of(const cleat_variant *variant, const cleat_node 
 }
 
 static double weight_of(const subject *s) {
-    return s->times.uses * s->kind->node->op->cost(s->kind->node).flops;
+    return s->times.uses * cleat_node_cost(s->kind->node).flops;
 }
 
 static int by_weight(const void *a, const void *b) {
@@ -81,7 +81,7 @@ static bool init_subject(search *all, cleat_tune_kind *kind, subject *made) {
             other = request.variants[i];
         }
     }
-    if (!clblast || !other || !kind->node->op->cost) return false;
+    if (!clblast || !other) return false;
     request.variants[0] = clblast;
     request.variants[1] = other;
     request.count = 2;

@@ -7,19 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* --- cost ----------------------------------------------------------------------------------------------------- */
-
-/* An operation without a cost function is assumed to read its inputs and write its outputs once. */
-static cleat_cost cost_of(const cleat_node *node) {
-    cleat_cost cost = {0};
-    if (node->op->cost) return node->op->cost(node);
-    for (int i = 0; i < node->n_in; ++i)
-        if (node->in[i]) cost.bytes += (double)cleat_tensor_bytes(node->in[i]);
-    for (int i = 0; i < node->n_out; ++i)
-        if (node->out[i]) cost.bytes += (double)cleat_tensor_bytes(node->out[i]);
-    return cost;
-}
-
 /* --- occupancy ------------------------------------------------------------------------------------------------ */
 
 typedef struct extent {
@@ -97,7 +84,7 @@ static cleat_status estimate_node(const cleat_layout *layout, size_t index, cons
         for (size_t i = 0; i < binder->count; ++i) add_launch(&binder->launches[i], binder->facts, &e);
     }
     if (e.launches > 0) {
-        e.cost = cost_of(node);
+        e.cost = cleat_node_cost(node);
         const double share = matrix_share(rates, node, variant);
         e.on_matrix_unit = share > 0;
         e.flops_rate = e.on_matrix_unit ? share * rates->matrix_flops : rates->flops;

@@ -77,11 +77,8 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
     else if (!host_norm)
         norm = cleat_grad_norm(graph);
     cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
-    if (scaled)
-        cleat_log_step_and_scale(graph, work->terms, norm, &work->loss_scale,
-                                 (int)work->model->options.loss_scale_growth_interval, work->slot, work->ring);
-    else
-        cleat_log_step(graph, work->terms, norm, NULL, work->slot, work->ring);
+    cleat_log_step(graph, work->terms, norm, scaled ? &work->loss_scale : NULL,
+                   (int)work->model->options.loss_scale_growth_interval, work->slot, work->ring);
     return cleat_graph_status(graph, error);
 }
 

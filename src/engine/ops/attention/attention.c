@@ -44,10 +44,6 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     cleat_launch_define(binder, "DH", p.head);
 }
 
-static void add_queries(cleat_binder *binder, operands x) {
-    cleat_launch_tensor(binder, x.q);
-}
-
 /* Adds keys, values. */
 static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     const cleat_tensor *tensor = p->self ? x.q : x.kv;
@@ -56,25 +52,21 @@ static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     cleat_launch_tensor_at(binder, tensor, first + p->width);
 }
 
-/* Number of elements between consecutive rows. */
-static int32_t query_row(const problem *p) {
-    return (int32_t)((p->self ? 3 : 1) * p->width);
-}
+/* Number of elements between consecutive rows of keys. */
 static int32_t key_row(const problem *p) {
     return (int32_t)((p->self ? 3 : 2) * p->width);
 }
 
 /* Adds the lengths of the queries and the lengths of the keys. */
 static void add_lengths(cleat_binder *binder, const problem *p) {
-    cleat_launch_tensor(binder, p->lengths);
-    cleat_launch_tensor(binder, p->lengths);
+    CLEAT_LAUNCH_TENSORS(binder, p->lengths, p->lengths);
 }
 
 /* Adds q, k, v, q_row, kv_row, q_lengths, k_lengths. */
 static void add_operands(cleat_binder *binder, const problem *p) {
-    add_queries(binder, p->in);
+    cleat_launch_tensor(binder, p->in.q);
     add_keys(binder, p, p->in);
-    cleat_launch_i32(binder, "q_row", query_row(p));
+    cleat_launch_i32(binder, "q_row", (int32_t)((p->self ? 3 : 1) * p->width));
     cleat_launch_i32(binder, "kv_row", key_row(p));
     add_lengths(binder, p);
 }
@@ -83,8 +75,7 @@ void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node,
                                    const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
 }
 
 void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
@@ -152,10 +143,6 @@ static cpu_split split_for(const problem *p, const cleat_device_facts *facts, in
     return (cpu_split){.groups = ceil_div(all, blocks), .blocks = blocks};
 }
 
-static cpu_split split_forward(const problem *p, const cleat_device_facts *facts) {
-    return split_for(p, facts, build_for(p, facts).forward_groups);
-}
-
 static cpu_split split_backward(const problem *p, const cleat_device_facts *facts) {
     return split_for(p, facts, build_for(p, facts).backward_groups);
 }
@@ -172,7 +159,7 @@ static cpu_parts parts_for(const problem *p, const cleat_device_facts *facts) {
     return parts;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_attention_cpu_refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group != 1) return "requires work-groups of one work-item";
     if (facts->vector_width < 4) return "requires a vector width of at least 4";
@@ -181,7 +168,7 @@ static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     problem p = cleat_attention_problem_of(node);
-    cpu_split split = split_forward(&p, binder->facts);
+    cpu_split split = split_for(&p, binder->facts, build_for(&p, binder->facts).forward_groups);
     cleat_attention_begin_forward(binder, node, &p, "attention/attention_cpu.cl", "attention_cpu_forward");
     define_cpu(binder, &p);
     cleat_attention_sizes(binder, &p);
@@ -191,7 +178,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 
 /* --- GPU, and the generic form -------------------------------------------------------------------------------- */
 
-static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+const char *cleat_attention_gpu_refuse(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     if (facts->work_group < 64) return "requires work-groups of at least 64 work-items";
     if (facts->local_memory < GPU_LOCAL_MEMORY) return "requires 32 KiB of local memory";
@@ -249,9 +236,9 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .bind = bind_cpu},
     {.name = "mma", .refuse = cleat_attention_mma_refuse, .bind = cleat_attention_mma_bind},
-    {.name = "gpu", .refuse = refuse_gpu, .bind = bind_gpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .bind = bind_gpu},
     {.name = "plain", .bind = bind_plain},
     {0},
 };
@@ -286,11 +273,8 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "attention/attention_cpu.cl", "attention_cpu_backward");
     define_cpu(binder, &p);
     add_operands(binder, &p);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[DY]);
-    add_queries(binder, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[LSE], node->in[DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[ACCUM_Q], node->out[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_attention_sizes(binder, &p);
     cleat_launch_i32(binder, "parts", (int32_t)parts.count);
@@ -348,9 +332,7 @@ static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *f
 void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node, const problem *p) {
     if (cleat_attention_needs_dq(node)) return;
     begin(binder, node, "attention/attention.cl", "attention_delta");
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
-    cleat_launch_tensor(binder, p->lengths);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[DY], p->lengths);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)p->batch);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
@@ -362,12 +344,9 @@ void cleat_attention_begin_dq(cleat_binder *binder, const cleat_node *node, cons
                               const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    add_queries(binder, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    CLEAT_LAUNCH_TENSORS(binder, node->in[ACCUM_Q], node->out[0]);
 }
 
 void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
@@ -382,10 +361,7 @@ void cleat_attention_begin_keys(cleat_binder *binder, const cleat_node *node, co
 }
 
 void cleat_attention_shares(cleat_binder *binder, const cleat_node *node, const cleat_attention_parts *parts) {
-    if (parts->count > 1)
-        cleat_launch_workspace(binder, cleat_attention_delta_bytes(node, binder->facts), sizeof(float));
-    else
-        cleat_launch_tensor(binder, NULL);
+    cleat_launch_floats_or(binder, parts->count > 1, cleat_attention_delta_bytes(node, binder->facts), NULL);
 }
 
 void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, const problem *p, const char *file,
@@ -419,12 +395,10 @@ static void launch_gradients(cleat_binder *binder, const cleat_node *node, const
     const int64_t dq_groups = p->batch * p->heads * ceil_div(p->queries, tile.rows);
     begin(binder, node, gpu_backward, "attention_gpu_gradients");
     add_operands(binder, p);
-    cleat_launch_tensor(binder, node->in[LSE]);
-    cleat_launch_tensor(binder, node->in[Y]);
-    cleat_launch_tensor(binder, node->in[DY]);
-    add_queries(binder, accums_of(node));
+    CLEAT_LAUNCH_TENSORS(binder, node->in[LSE], node->in[Y], node->in[DY]);
+    cleat_launch_tensor(binder, node->in[ACCUM_Q]);
     add_keys(binder, p, accums_of(node));
-    add_queries(binder, gradients_of(node));
+    cleat_launch_tensor(binder, node->out[0]);
     add_keys(binder, p, gradients_of(node));
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
@@ -483,21 +457,15 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .workspace = workspace_cpu, .bind = bind_grad_cpu},
     {.name = "mma",
      .refuse = cleat_attention_mma_refuse,
      .workspace = cleat_attention_mma_grad_workspace,
      .bind = cleat_attention_mma_grad_bind},
-    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_grad_gpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .workspace = workspace_gpu, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
     {0},
 };
-
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    problem p = cleat_attention_problem_of(node);
-    const int64_t shape[] = {p.batch, p.queries, p.width};
-    return cleat_expect(node, DY, "dy", p.in.q->dtype, 3, shape, error);
-}
 
 /* Multiply-adds per pair of a query and a key and per element of a head: 2 forward; 5 backward, one of which
  * recomputes the scores. In addition, one exponential per pair and head. */
@@ -516,7 +484,6 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 static const cleat_op attention_grad = {.name = "attention_grad",
-                                        .infer = infer_grad,
                                         .cost = cost_grad,
                                         .variants = grad_variants,
                                         .define = cleat_attention_define_grad,

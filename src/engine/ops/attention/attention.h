@@ -69,6 +69,10 @@ int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_f
 bool cleat_attention_needs_dq(const cleat_node *node);
 bool cleat_attention_needs_dkv(const cleat_node *node);
 
+/* Refusals of the variants on CPUs and GPUs, also of disentangled attention. */
+const char *cleat_attention_cpu_refuse(const cleat_node *node, const cleat_device_facts *facts);
+const char *cleat_attention_gpu_refuse(const cleat_node *node, const cleat_device_facts *facts);
+
 /* The variant on matrix units (attention_mma.c), a row in each op's list of variants. */
 const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_device_facts *facts);
 void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder);

@@ -90,14 +90,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 12);
 }
 
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const problem p = cleat_disentangled_problem_of(node);
-    const int64_t shape[] = {p.batch, p.length, p.width};
-    return cleat_expect(node, CLEAT_DIS_DY, "dy", node->in[CLEAT_DIS_QKV]->dtype, 3, shape, error);
-}
-
 static const cleat_op disentangled_attention_grad = {.name = "disentangled_attention_grad",
-                                                     .infer = infer_grad,
                                                      .cost = cost_grad,
                                                      .variants = cleat_disentangled_grad_variants,
                                                      .define = cleat_disentangled_define_grad};

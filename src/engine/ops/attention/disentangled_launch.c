@@ -1,10 +1,9 @@
 /* Launches of disentangled attention: with tables of position keys and queries by distance (disentangled.clh). */
+#include "ops/attention/attention.h"
 #include "ops/attention/disentangled.h"
 #include "ops/lib/count.h"
 
 #include <math.h>
-
-enum { GPU_LOCAL_MEMORY = 32 * 1024 };
 
 typedef cleat_disentangled_problem problem;
 
@@ -77,8 +76,7 @@ static void add_buckets(cleat_binder *binder, const cleat_node *node, const prob
 static void launch_expand(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l,
                           double query_scale) {
     begin(binder, node, "attention/disentangled.cl", "disentangled_expand");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, l->by_distance, sizeof(float));
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
@@ -86,6 +84,10 @@ static void launch_expand(cleat_binder *binder, const cleat_node *node, const pr
     add_buckets(binder, node, p);
     cleat_launch_f32(binder, "query_scale", (float)query_scale);
     cleat_launch_items(binder, 2 * p->heads * l->tables.rows);
+}
+
+static bool is_gradient(const cleat_node *node) {
+    return node->n_in > CLEAT_DIS_DY;
 }
 
 static bool needs_positions(const cleat_node *node) {
@@ -99,10 +101,8 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
     const int64_t pieces = binder->facts->work_group == 1 ? 1 : ceil_div(p->head, 4);
     begin(binder, node, "attention/disentangled.cl", "disentangled_reduce");
     cleat_launch_workspace(binder, l->dtables, sizeof(float));
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1));
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 2));
-    cleat_launch_tensor(binder, node->out[1]);
-    cleat_launch_tensor(binder, node->out[2]);
+    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1), cleat_accum(node, CLEAT_DIS_ACCUMS, 2),
+                         node->out[1], node->out[2]);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
     add_tables(binder, l->tables);
@@ -117,9 +117,7 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
 /* Launches delta f32 [B, H, L] = sum of dy * y over the elements of a head. */
 static void launch_delta(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l) {
     begin(binder, node, "attention/attention.cl", "attention_delta");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_Y]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_LENGTHS]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_Y], node->in[CLEAT_DIS_DY], node->in[CLEAT_DIS_LENGTHS]);
     cleat_launch_workspace(binder, l->delta, sizeof(float));
     cleat_launch_i32(binder, "batch", (int32_t)p->batch);
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
@@ -129,11 +127,11 @@ static void launch_delta(cleat_binder *binder, const cleat_node *node, const pro
 
 /* Begins a launch with q, k, v, q_row, lengths, tables, and in a gradient lse, delta, dy. */
 static void begin_form(cleat_binder *binder, const cleat_node *node, const problem *p, const layout *l,
-                       const char *file, const char *kernel, bool is_gradient) {
+                       const char *file, const char *kernel) {
     begin(binder, node, file, kernel);
     add_operands(binder, node, p);
     cleat_launch_workspace(binder, l->by_distance, sizeof(float));
-    if (!is_gradient) return;
+    if (!is_gradient(node)) return;
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_LSE]);
     cleat_launch_workspace(binder, l->delta, sizeof(float));
     cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
@@ -157,10 +155,10 @@ static void add_gradients(cleat_binder *binder, const cleat_node *node, const pr
 /* --- generic form --------------------------------------------------------------------------------------------- */
 
 /* `margin`: rows of padding before the first distance, and after the last. */
-static layout layout_for(const problem *p, bool is_gradient, int64_t parts, int64_t margin) {
+static layout layout_for(const cleat_node *node, const problem *p, int64_t parts, int64_t margin) {
     layout l = {.tables = {.front = margin, .rows = 2 * p->length - 1 + 2 * margin, .pitch = round_up(p->head, 4)}};
     l.by_distance = reserve(&l, table_floats(p, l.tables));
-    if (!is_gradient) return l;
+    if (!is_gradient(node)) return l;
     l.delta = reserve(&l, p->batch * p->heads * p->length);
     l.dtables = reserve(&l, parts * table_floats(p, l.tables));
     return l;
@@ -169,44 +167,37 @@ static layout layout_for(const problem *p, bool is_gradient, int64_t parts, int6
 static int64_t workspace_plain(const cleat_node *node, const cleat_device_facts *facts) {
     (void)facts;
     const problem p = cleat_disentangled_problem_of(node);
-    return layout_for(&p, false, 0, 0).bytes;
+    return layout_for(node, &p, needs_positions(node), 0).bytes;
 }
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = layout_for(&p, false, 0, 0);
+    const layout l = layout_for(node, &p, 0, 0);
     launch_expand(binder, node, &p, &l, 1);
-    begin_form(binder, node, &p, &l, "attention/disentangled.cl", "disentangled_plain_forward", false);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    begin_form(binder, node, &p, &l, "attention/disentangled.cl", "disentangled_plain_forward");
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     add_sizes(binder, &p, &l);
     cleat_launch_items(binder, p.batch * p.heads * p.length);
-}
-
-static int64_t grad_workspace_plain(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)facts;
-    const problem p = cleat_disentangled_problem_of(node);
-    return layout_for(&p, true, needs_positions(node), 0).bytes;
 }
 
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     static const char file[] = "attention/disentangled.cl";
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = layout_for(&p, true, needs_positions(node), 0);
+    const layout l = layout_for(node, &p, needs_positions(node), 0);
     launch_expand(binder, node, &p, &l, 1);
     launch_delta(binder, node, &p, &l);
     if (node->out[0]) {
-        begin_form(binder, node, &p, &l, file, "disentangled_plain_dq", true);
+        begin_form(binder, node, &p, &l, file, "disentangled_plain_dq");
         add_gradients(binder, node, &p, 0, 0);
         add_sizes(binder, &p, &l);
         cleat_launch_items(binder, p.batch * p.heads * p.length);
-        begin_form(binder, node, &p, &l, file, "disentangled_plain_keys", true);
+        begin_form(binder, node, &p, &l, file, "disentangled_plain_keys");
         add_gradients(binder, node, &p, 1, 2);
         add_sizes(binder, &p, &l);
         cleat_launch_items(binder, p.batch * p.heads * p.length);
     }
     if (!needs_positions(node)) return;
-    begin_form(binder, node, &p, &l, file, "disentangled_plain_positions", true);
+    begin_form(binder, node, &p, &l, file, "disentangled_plain_positions");
     cleat_launch_workspace(binder, l.dtables, sizeof(float));
     add_sizes(binder, &p, &l);
     cleat_launch_items(binder, p.heads * (2 * p.length - 1));
@@ -220,49 +211,32 @@ typedef struct cpu_build {
     int64_t tile, pitch;
 } cpu_build;
 
-static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
-    const int64_t vector = facts->vector_width;
-    return (cpu_build){.tile = vector >= 16 ? 8 : 4,
-                       .pitch = p->head <= vector ? vector : round_up(p->head, 2 * vector)};
-}
-
-/* Samples of a head that one work-item of the gradient processes: all, or fewer if there would be too few
- * work-items. Each part has tables of gradients. */
-static int64_t part_samples_for(const problem *p, const cleat_device_facts *facts) {
-    const int64_t parts = min(p->batch, ceil_div(4 * units_of(facts), p->heads));
-    return ceil_div(p->batch, parts);
-}
-
 typedef struct cpu_layout {
     layout l;
     cpu_build build;
     int64_t column_pitch, key_rows, part_samples, parts;
 } cpu_layout;
 
-static cpu_layout cpu_layout_for(const problem *p, const cleat_device_facts *facts, bool is_gradient) {
+static cpu_layout cpu_layout_for(const cleat_node *node, const problem *p, const cleat_device_facts *facts) {
     const int64_t vector = facts->vector_width, queries = 2 * vector, front = 16;
-    cpu_layout c = {.build = build_for(p, facts)};
+    cpu_layout c = {
+        .build = {.tile = vector >= 16 ? 8 : 4, .pitch = p->head <= vector ? vector : round_up(p->head, 2 * vector)}};
     layout *l = &c.l;
     l->tables = (tables){.front = front, .rows = front + 2 * p->length + queries, .pitch = c.build.pitch};
     /* Rows of columns an odd number of cache lines apart, so that the caches hold the same part of all of them. */
     c.column_pitch = round_up(round_up(l->tables.rows, vector), 16);
     if (c.column_pitch / 16 % 2 == 0) c.column_pitch += 16;
     l->columns = reserve(l, 2 * p->width * c.column_pitch);
-    if (!is_gradient) return c;
+    if (!is_gradient(node)) return c;
     c.key_rows = round_up(p->length, c.build.tile);
-    c.part_samples = part_samples_for(p, facts);
+    /* Samples of a head that one work-item processes: all, or fewer if there would be too few work-items. Each part
+     * has tables of gradients. */
+    c.part_samples = ceil_div(p->batch, min(p->batch, ceil_div(4 * units_of(facts), p->heads)));
     c.parts = ceil_div(p->batch, c.part_samples);
     l->by_distance = reserve(l, table_floats(p, l->tables));
     l->dtables = reserve(l, c.parts * table_floats(p, l->tables));
     l->keys = reserve(l, c.parts * p->heads * 2 * c.key_rows * c.build.pitch);
     return c;
-}
-
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    if (facts->work_group != 1) return "requires work-groups of one work-item";
-    if (facts->vector_width < 4) return "requires a vector width of at least 4";
-    return NULL;
 }
 
 /* All kernels of the file get the same options and so form one program. */
@@ -276,8 +250,7 @@ static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_la
 static void launch_columns(cleat_binder *binder, const cleat_node *node, const problem *p, const cpu_layout *c) {
     const double log2_e = 1.4426950408889634;
     begin_cpu(binder, node, c, "disentangled_cpu_columns");
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_KEYS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_POS_QUERIES]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, c->l.columns, sizeof(float));
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->length);
@@ -290,18 +263,17 @@ static void launch_columns(cleat_binder *binder, const cleat_node *node, const p
 
 static int64_t workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
     const problem p = cleat_disentangled_problem_of(node);
-    return cpu_layout_for(&p, facts, false).l.bytes;
+    return cpu_layout_for(node, &p, facts).l.bytes;
 }
 
 static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     const problem p = cleat_disentangled_problem_of(node);
-    const cpu_layout c = cpu_layout_for(&p, binder->facts, false);
+    const cpu_layout c = cpu_layout_for(node, &p, binder->facts);
     launch_columns(binder, node, &p, &c);
     begin_cpu(binder, node, &c, "disentangled_cpu_forward");
     add_operands(binder, node, &p);
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     cleat_launch_i32(binder, "heads", (int32_t)p.heads);
     cleat_launch_i32(binder, "lq", (int32_t)p.length);
     cleat_launch_f32(binder, "softmax_scale", (float)p.softmax_scale);
@@ -310,23 +282,16 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, p.batch * p.heads * ceil_div(p.length, 2 * (int64_t)binder->facts->vector_width));
 }
 
-static int64_t grad_workspace_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    const problem p = cleat_disentangled_problem_of(node);
-    return cpu_layout_for(&p, facts, true).l.bytes;
-}
-
 static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     const problem p = cleat_disentangled_problem_of(node);
-    const cpu_layout c = cpu_layout_for(&p, binder->facts, true);
+    const cpu_layout c = cpu_layout_for(node, &p, binder->facts);
     launch_columns(binder, node, &p, &c);
     launch_expand(binder, node, &p, &c.l, p.softmax_scale);
     begin_cpu(binder, node, &c, "disentangled_cpu_backward");
     add_operands(binder, node, &p);
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
     cleat_launch_workspace(binder, c.l.by_distance, sizeof(float));
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_Y]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_LSE]);
-    cleat_launch_tensor(binder, node->in[CLEAT_DIS_DY]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_Y], node->in[CLEAT_DIS_LSE], node->in[CLEAT_DIS_DY]);
     add_gradients(binder, node, &p, 0, 0);
     add_gradients(binder, node, &p, 1, 2);
     cleat_launch_workspace(binder, c.l.dtables, sizeof(float));
@@ -362,16 +327,10 @@ static int64_t gpu_part_samples(const problem *p, const cleat_device_facts *fact
     return ceil_div(p->batch, parts);
 }
 
-static layout gpu_layout(const cleat_node *node, const problem *p, const cleat_device_facts *facts, bool is_gradient) {
-    const int64_t parts = is_gradient && needs_positions(node) ? ceil_div(p->batch, gpu_part_samples(p, facts)) : 0;
-    return layout_for(p, is_gradient, parts, 2 * gpu_rows(p));
-}
-
-static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    if (facts->work_group < GPU_GROUP) return "requires work-groups of at least 64 work-items";
-    if (facts->local_memory < GPU_LOCAL_MEMORY) return "requires 32 KiB of local memory";
-    return NULL;
+static layout gpu_layout(const cleat_node *node, const problem *p, const cleat_device_facts *facts) {
+    const int64_t parts =
+        is_gradient(node) && needs_positions(node) ? ceil_div(p->batch, gpu_part_samples(p, facts)) : 0;
+    return layout_for(node, p, parts, 2 * gpu_rows(p));
 }
 
 static void define_gpu(cleat_binder *binder, const problem *p) {
@@ -386,40 +345,34 @@ static void launch_tiles(cleat_binder *binder, int64_t groups) {
 
 static int64_t workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     const problem p = cleat_disentangled_problem_of(node);
-    return gpu_layout(node, &p, facts, false).bytes;
+    return gpu_layout(node, &p, facts).bytes;
 }
 
 static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = gpu_layout(node, &p, binder->facts, false);
+    const layout l = gpu_layout(node, &p, binder->facts);
     launch_expand(binder, node, &p, &l, 1);
-    begin_form(binder, node, &p, &l, "attention/disentangled_gpu.cl", "disentangled_gpu_forward", false);
+    begin_form(binder, node, &p, &l, "attention/disentangled_gpu.cl", "disentangled_gpu_forward");
     define_gpu(binder, &p);
-    cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
     add_sizes(binder, &p, &l);
     launch_tiles(binder, p.batch * p.heads * ceil_div(p.length, gpu_rows(&p)));
-}
-
-static int64_t grad_workspace_gpu(const cleat_node *node, const cleat_device_facts *facts) {
-    const problem p = cleat_disentangled_problem_of(node);
-    return gpu_layout(node, &p, facts, true).bytes;
 }
 
 static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     static const char file[] = "attention/disentangled_gpu.cl";
     const problem p = cleat_disentangled_problem_of(node);
-    const layout l = gpu_layout(node, &p, binder->facts, true);
+    const layout l = gpu_layout(node, &p, binder->facts);
     const int64_t tiles = p.batch * p.heads * ceil_div(p.length, gpu_rows(&p));
     launch_expand(binder, node, &p, &l, 1);
     launch_delta(binder, node, &p, &l);
     if (node->out[0]) {
-        begin_form(binder, node, &p, &l, file, "disentangled_gpu_dq", true);
+        begin_form(binder, node, &p, &l, file, "disentangled_gpu_dq");
         define_gpu(binder, &p);
         add_gradients(binder, node, &p, 0, 0);
         add_sizes(binder, &p, &l);
         launch_tiles(binder, tiles);
-        begin_form(binder, node, &p, &l, file, "disentangled_gpu_keys", true);
+        begin_form(binder, node, &p, &l, file, "disentangled_gpu_keys");
         define_gpu(binder, &p);
         add_gradients(binder, node, &p, 1, 2);
         add_sizes(binder, &p, &l);
@@ -427,7 +380,7 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     }
     if (!needs_positions(node)) return;
     const int64_t part_samples = gpu_part_samples(&p, binder->facts), parts = ceil_div(p.batch, part_samples);
-    begin_form(binder, node, &p, &l, file, "disentangled_gpu_positions", true);
+    begin_form(binder, node, &p, &l, file, "disentangled_gpu_positions");
     define_gpu(binder, &p);
     cleat_launch_workspace(binder, l.dtables, sizeof(float));
     add_sizes(binder, &p, &l);
@@ -437,15 +390,15 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
 }
 
 const cleat_variant cleat_disentangled_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = workspace_cpu, .bind = bind_cpu},
-    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_gpu},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .workspace = workspace_cpu, .bind = bind_cpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .workspace = workspace_gpu, .bind = bind_gpu},
     {.name = "plain", .workspace = workspace_plain, .bind = bind_plain},
     {0},
 };
 
 const cleat_variant cleat_disentangled_grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = grad_workspace_cpu, .bind = bind_grad_cpu},
-    {.name = "gpu", .refuse = refuse_gpu, .workspace = grad_workspace_gpu, .bind = bind_grad_gpu},
-    {.name = "plain", .workspace = grad_workspace_plain, .bind = bind_grad_plain},
+    {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .workspace = workspace_cpu, .bind = bind_grad_cpu},
+    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .workspace = workspace_gpu, .bind = bind_grad_gpu},
+    {.name = "plain", .workspace = workspace_plain, .bind = bind_grad_plain},
     {0},
 };

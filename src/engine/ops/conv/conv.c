@@ -65,31 +65,15 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
-/* The outputs have the shapes of their targets by construction, so the inputs are checked against them. */
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    cleat_conv c = cleat_conv_of(node);
-    const cleat_tensor *dy = c.y, *out = node->out[0];
-    bool types_fit = dy->dtype == out->dtype || (c.kind == CLEAT_CONV_DW && out->dtype == CLEAT_F32);
-    bool fits = dy->rank == 4 && types_fit && dy->shape[0] == c.batch &&
-                c.rows == (c.height + 2 * c.padding - c.kernel_rows) / c.stride + 1 &&
-                c.columns == (c.width + 2 * c.padding - c.kernel_columns) / c.stride + 1 &&
-                c.weight->shape[0] == c.features;
-    if (fits) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", CLEAT_DESCRIBED(dy),
-                            CLEAT_DESCRIBED(out));
-}
-
 /* dx and dW may overwrite their accum. */
 static const cleat_op conv_dw = {.name = "conv2d_dw",
                                  .tf32 = true,
-                                 .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
                                  .define = cleat_conv_define,
                                  .inplace_inputs = CLEAT_IN(GRAD_IN)};
 static const cleat_op conv_dx = {.name = "conv2d_dx",
                                  .tf32 = true,
-                                 .infer = infer_grad,
                                  .cost = cost,
                                  .variants = cleat_conv_variants,
                                  .define = cleat_conv_define,
@@ -97,29 +81,15 @@ static const cleat_op conv_dx = {.name = "conv2d_dx",
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
-    conv_attr attr = *(const conv_attr *)node->attr;
-    if (cleat_requires_grad(weight)) {
-        attr.kind = CLEAT_CONV_DW;
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dw,
-                                                    .attr = &attr,
-                                                    .attr_bytes = sizeof attr,
-                                                    .in = (cleat_tensor *[GRAD_IN]){dy, x},
-                                                    .n_in = GRAD_IN,
-                                                    .targets = (cleat_tensor *[]){weight, bias},
-                                                    .n_targets = 2});
-    } else if (cleat_requires_grad(bias)) {
+    conv_attr *attr = (conv_attr *)node->attr;
+    attr->kind = CLEAT_CONV_DW;
+    if (cleat_requires_grad(weight))
+        cleat_emit_grads_of(graph, node, &conv_dw, (cleat_tensor *[GRAD_IN]){dy, x}, GRAD_IN,
+                            (cleat_tensor *[]){weight, bias}, 2);
+    else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
-    }
-    if (cleat_requires_grad(x)) {
-        attr.kind = CLEAT_CONV_DX;
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &conv_dx,
-                                                    .attr = &attr,
-                                                    .attr_bytes = sizeof attr,
-                                                    .in = (cleat_tensor *[GRAD_IN]){dy, weight},
-                                                    .n_in = GRAD_IN,
-                                                    .targets = &x,
-                                                    .n_targets = 1});
-    }
+    attr->kind = CLEAT_CONV_DX;
+    cleat_emit_grads_of(graph, node, &conv_dx, (cleat_tensor *[GRAD_IN]){dy, weight}, GRAD_IN, &x, 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */

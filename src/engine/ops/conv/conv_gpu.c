@@ -52,20 +52,11 @@ int64_t cleat_conv_tiled_workspace(const cleat_node *node, cleat_tiling tiling) 
  * parts itself (`reduced`). */
 static void launch_tensors(cleat_binder *binder, const cleat_conv *c, cleat_tiling tiling, bool reduced) {
     const bool whole = tiling.k.count == 1 || reduced;
-    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y);
-    cleat_launch_tensor(binder, c->kind == CLEAT_CONV_DW ? c->x : c->weight);
-    cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, whole ? c->accum : NULL);
-    cleat_launch_tensor(binder, result_of(c));
-    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
-    if (whole || !c->sums)
-        cleat_launch_tensor(binder, c->sums);
-    else
-        cleat_launch_workspace(binder, parts_bytes(c, tiling), FLOAT_BYTES);
-    if (tiling.k.count == 1)
-        cleat_launch_tensor(binder, NULL);
-    else
-        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    CLEAT_LAUNCH_TENSORS(binder, c->kind == CLEAT_CONV_FORWARD ? c->x : c->y,
+                         c->kind == CLEAT_CONV_DW ? c->x : c->weight, c->bias, whole ? c->accum : NULL, result_of(c),
+                         whole ? c->sums_accum : NULL);
+    cleat_launch_floats_or(binder, !whole && c->sums, parts_bytes(c, tiling), c->sums);
+    cleat_launch_floats_or(binder, tiling.k.count > 1, 0, NULL);
 }
 
 void cleat_conv_gemm_begin(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, cleat_tiling tiling,

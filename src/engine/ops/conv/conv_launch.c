@@ -44,11 +44,6 @@ typedef struct cpu_shape {
     int64_t split_depth, splits; /* split of the pixels, for dw only */
 } cpu_shape;
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
                        const cpu_shape *s) {
     cleat_launch_kernel(binder, node, "conv/conv_cpu.cl", kernel, c->y->dtype);
@@ -56,7 +51,6 @@ static void launch_cpu(cleat_binder *binder, const cleat_node *node, const cleat
     cleat_launch_define(binder, "CONV_KIND", c->kind);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->rows_max, s->panels_max});
     if (s->by_position) cleat_launch_define(binder, "BY_POSITION", 1);
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 
 /* --- CPU: y and dx ---------------------------------------------------------------------------------------------- */
@@ -141,11 +135,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     cpu_shape s = shape_pixels(c, binder->facts);
     bool forward = c->kind == CLEAT_CONV_FORWARD;
     launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
-    cleat_launch_tensor(binder, forward ? c->x : c->y);
-    cleat_launch_tensor(binder, c->weight);
-    cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, c->accum);
-    cleat_launch_tensor(binder, forward ? c->y : c->x);
+    CLEAT_LAUNCH_TENSORS(binder, forward ? c->x : c->y, c->weight, c->bias, c->accum, forward ? c->y : c->x);
     cleat_conv_launch_geometry(binder, c);
     cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
     cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
@@ -194,19 +184,9 @@ int64_t cleat_conv_filters_workspace(const cleat_conv *c, int64_t splits) {
 
 void cleat_conv_launch_filters(cleat_binder *binder, const cleat_conv *c, int64_t splits) {
     bool whole = splits == 1;
-    cleat_launch_tensor(binder, c->y);
-    cleat_launch_tensor(binder, c->x);
-    cleat_launch_tensor(binder, whole ? c->accum : NULL);
-    cleat_launch_tensor(binder, c->weight);
-    cleat_launch_tensor(binder, whole ? c->sums_accum : NULL);
-    if (whole || !c->sums)
-        cleat_launch_tensor(binder, c->sums);
-    else
-        cleat_launch_workspace(binder, dw_bytes(c, splits), FLOAT_BYTES);
-    if (whole)
-        cleat_launch_tensor(binder, NULL);
-    else
-        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    CLEAT_LAUNCH_TENSORS(binder, c->y, c->x, whole ? c->accum : NULL, c->weight, whole ? c->sums_accum : NULL);
+    cleat_launch_floats_or(binder, !whole && c->sums, dw_bytes(c, splits), c->sums);
+    cleat_launch_floats_or(binder, !whole, 0, NULL);
 }
 
 void cleat_conv_launch_reduces(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, int64_t splits) {
@@ -277,6 +257,6 @@ const cleat_variant cleat_conv_variants[] = {
     CLEAT_VARIANT_ROW("tf32x3_medium", conv_tf32_medium),
     CLEAT_VARIANT_ROW("tf32x3_small", conv_tf32_small),
     CLEAT_VARIANT_ROW("winograd", conv_winograd),
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};

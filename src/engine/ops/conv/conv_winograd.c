@@ -125,7 +125,6 @@ static void begin_pixels(cleat_binder *binder, const cleat_node *node, const cle
     launch_transforms(binder, c);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s->tile_rows, s->tile_vecs, s->chunk, s->tiles_max, s->panels_max});
     cleat_launch_define(binder, "GLOBAL_PANELS", s->stored);
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }
 
 static void bind_weights(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const pixel_shape *s) {
@@ -146,15 +145,9 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     const bool forward = c->kind == CLEAT_CONV_FORWARD;
     if (s.stored) bind_weights(binder, node, c, &s);
     begin_pixels(binder, node, c, "conv_winograd_pixels", &s);
-    cleat_launch_tensor(binder, forward ? c->x : c->y);
-    cleat_launch_tensor(binder, c->weight);
-    if (s.stored)
-        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    else
-        cleat_launch_tensor(binder, NULL);
-    cleat_launch_tensor(binder, c->bias);
-    cleat_launch_tensor(binder, c->accum);
-    cleat_launch_tensor(binder, forward ? c->y : c->x);
+    CLEAT_LAUNCH_TENSORS(binder, forward ? c->x : c->y, c->weight);
+    cleat_launch_floats_or(binder, s.stored, 0, NULL);
+    CLEAT_LAUNCH_TENSORS(binder, c->bias, c->accum, forward ? c->y : c->x);
     cleat_launch_i32(binder, "images", (int32_t)c->batch);
     cleat_launch_i32(binder, "height", (int32_t)w.height);
     cleat_launch_i32(binder, "width", (int32_t)w.width);
@@ -202,7 +195,6 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     launch_transforms(binder, c);
     cleat_conv_launch_result(binder, c);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels});
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     cleat_conv_launch_filters(binder, c, s.splits);
     const tile_work w = work_of(c);
     cleat_conv_launch_extents(binder, c);

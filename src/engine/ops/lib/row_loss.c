@@ -19,6 +19,11 @@ cleat_status cleat_row_loss_expect(const cleat_node *node, int i, const char *wh
                             CLEAT_DESCRIBED(got), cleat_dtype_name(dtype), (long long)cleat_rows(x));
 }
 
+int64_t cleat_row_loss_workspace(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)facts;
+    return cleat_rows(node->in[0]) * (int64_t)sizeof(float);
+}
+
 void cleat_launch_row_loss_total(cleat_binder *binder, const cleat_node *node, int64_t rows) {
     cleat_launch_kernel(binder, node, "row_loss.cl", "row_loss_total", CLEAT_F32);
     cleat_launch_workspace(binder, 0, sizeof(float));

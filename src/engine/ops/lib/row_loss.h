@@ -14,6 +14,8 @@ cleat_status cleat_row_loss_infer(cleat_node *node, const cleat_tensor *x, int64
 /* in[i] must have one element per row of x, in any shape: [B, L] or [B L]. */
 cleat_status cleat_row_loss_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype,
                                    const cleat_tensor *x, cleat_error *error);
+/* cleat_variant.workspace of a loss over the rows of in[0]. */
+int64_t cleat_row_loss_workspace(const cleat_node *node, const cleat_device_facts *facts);
 /* Launches the final sum: out[0] = sum of the `rows` floats at the start of the workspace. */
 void cleat_launch_row_loss_total(cleat_binder *binder, const cleat_node *node, int64_t rows);
 

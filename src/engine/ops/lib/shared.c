@@ -4,17 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element) {
-    double bytes = 0;
-    for (int i = 0; i < node->n_in; ++i)
-        if (node->in[i]) bytes += (double)cleat_tensor_bytes(node->in[i]);
-    for (int i = 0; i < node->n_out; ++i)
-        if (node->out[i]) bytes += (double)cleat_tensor_bytes(node->out[i]);
-    /* out[0] is NULL if that gradient is not required. */
-    double elements = node->out[0] ? (double)cleat_tensor_elements(node->out[0]) : 0;
-    return (cleat_cost){.flops = flops_per_element * elements, .bytes = bytes};
-}
-
 void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
                          int n_in, cleat_tensor *const *targets, int n_targets) {
     cleat_emit_grads(graph, &(cleat_grads_spec){.op = op,
@@ -40,13 +29,6 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
     cleat_launch_elementwise(binder, cleat_tensor_elements(result));
 }
 
-cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *dout = node->in[0], *dx = node->out[0];
-    if (!dx || (cleat_same_shape(dout, dx) && dout->dtype == dx->dtype)) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the incoming gradient is %s, the outgoing one %s", CLEAT_DESCRIBED(dout),
-                            CLEAT_DESCRIBED(dx));
-}
-
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error) {
     cleat_tensor wanted = {.dtype = dtype, .rank = rank};
@@ -55,11 +37,4 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
     if (got && got->dtype == dtype && cleat_same_shape(got, &wanted)) return CLEAT_OK;
     return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, CLEAT_DESCRIBED(got),
                             CLEAT_DESCRIBED(&wanted));
-}
-
-cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
-                                      cleat_error *error) {
-    if (!gradient || gradient->dtype == CLEAT_F32 || gradient->dtype == weight->dtype) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "the gradient of the weight is %s, it must be f32 or %s as the weight",
-                            cleat_dtype_name(gradient->dtype), cleat_dtype_name(weight->dtype));
 }

@@ -4,11 +4,7 @@
 
 #include "graph/launch.h"
 
-/* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
- * per element of out[0]. */
-cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
-
-/* cleat_emit_grads by an op with the attributes of `node`. */
+/* cleat_emit_grads by an op with the attributes of `node`, the copy that cleat_op.backward gets and may change. */
 void cleat_emit_grads_of(cleat_graph *graph, const cleat_node *node, const cleat_op *op, cleat_tensor *const *in,
                          int n_in, cleat_tensor *const *targets, int n_targets);
 
@@ -20,17 +16,8 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
 /* Ends the launch of an elementwise kernel (FOR_VECTORS of common.clh) over `elements` elements. */
 void cleat_launch_elementwise(cleat_binder *binder, int64_t elements);
 
-/* For gradient nodes whose outputs have the shapes of their targets by construction: checks that dout, the
- * first input, has the shape and dtype of out[0]. */
-cleat_status cleat_infer_same_as_dout(cleat_node *node, cleat_error *error);
-
 /* Fails unless in[i] has this dtype and shape. `what` is its name in the message ("gamma"). */
 cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat_dtype dtype, int rank,
                           const int64_t *shape, cleat_error *error);
-
-/* Fails unless `gradient` (may be NULL), the gradient of `weight`, is f32, as for the half weights of a
- * parameter, or has the type of `weight`. */
-cleat_status cleat_expect_weight_grad(const cleat_node *node, const cleat_tensor *weight, const cleat_tensor *gradient,
-                                      cleat_error *error);
 
 #endif

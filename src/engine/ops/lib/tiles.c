@@ -333,10 +333,16 @@ void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype d
     cleat_launch_define(binder, "ITEMS_N", t.items_n);
 }
 
+const char *cleat_refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
+    (void)node;
+    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
+}
+
 void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile) {
     cleat_launch_define(binder, "TILE_ROWS", tile->tile_rows);
     cleat_launch_define(binder, "TILE_VECS", tile->tile_vecs);
     cleat_launch_define(binder, "CHUNK", tile->chunk);
     cleat_launch_define(binder, "BLOCK_ROWS", tile->block_rows);
     cleat_launch_define(binder, "BLOCK_PANELS", tile->block_panels);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }

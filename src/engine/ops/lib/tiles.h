@@ -82,6 +82,9 @@ int64_t cleat_tile_step(cleat_tile_kind kind, cleat_dtype dtype, const cleat_dev
 /* Adds the tile's defines to the most recent launch, whose operands are of this type. */
 void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype dtype);
 
+/* For cleat_variant.refuse: refuses devices with work-groups of several work-items. */
+const char *cleat_refuse_groups(const cleat_node *node, const cleat_device_facts *facts);
+
 /* Partition of a product on a CPU (cl/lib/gemm_cpu.clh): members are the -D of the kernels, by their names. */
 typedef struct cleat_cpu_tile {
     int64_t tile_rows, tile_vecs, chunk, block_rows, block_panels;

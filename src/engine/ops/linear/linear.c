@@ -122,11 +122,11 @@ static double flops_of(cleat_epilogue epilogue) {
     case CLEAT_EPILOGUE_NONE:
         return 0;
     case CLEAT_EPILOGUE_GELU:
-        return cleat_functions[POINTWISE_GELU].flops;
+        return cleat_functions[POINTWISE_GELU].op.flops;
     case CLEAT_EPILOGUE_GELU_GRAD:
-        return cleat_functions[POINTWISE_GELU].grad_flops;
+        return cleat_functions[POINTWISE_GELU].grad.flops;
     default:
-        return cleat_functions[POINTWISE_RELU].flops;
+        return cleat_functions[POINTWISE_RELU].op.flops;
     }
 }
 
@@ -141,31 +141,10 @@ static cleat_cost cost(const cleat_node *node) {
 
 /* --- gradients ------------------------------------------------------------------------------------------------ */
 
-/* C has the operands' type. The gradient of a weight may be f32 with half operands, as for the half weights
- * of a parameter. */
-static bool types_fit(const cleat_gemm *p) {
-    if (p->b && p->b->dtype != p->a->dtype) return false;
-    return !p->c || p->c->dtype == p->a->dtype || (p->trans_a && p->c->dtype == CLEAT_F32);
-}
-
-/* The outputs have the shapes of their targets by construction, so the inputs are checked against them. */
-static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    cleat_gemm p = cleat_linear_gemm(node);
-    const cleat_tensor *out = p.c ? p.c : p.sums;
-    int64_t elements = p.c ? p.m * p.n : p.m;
-    bool fits = out && cleat_tensor_elements(out) == elements && types_fit(&p) &&
-                (!p.sums || (p.sums->dtype == CLEAT_F32 && cleat_tensor_elements(p.sums) == p.m)) &&
-                (!p.b || cleat_tensor_elements(p.b) == p.k * p.n);
-    if (fits) return CLEAT_OK;
-    return cleat_infer_fail(node, error, "dy %s does not match the gradient %s", CLEAT_DESCRIBED(p.a),
-                            CLEAT_DESCRIBED(out));
-}
-
 /* dW and dx may overwrite their accum, y the residual. dx must not overwrite SLOPE_OF, because CLBlast writes
  * the sum before the slope is computed. */
 const cleat_op cleat_linear_dw_op = {.name = "linear_dw",
                                      .tf32 = true,
-                                     .infer = infer_grad,
                                      .cost = cost,
                                      .define = cleat_linear_define,
                                      .variants = cleat_linear_variants,
@@ -203,14 +182,12 @@ static bool fuse_slope(cleat_node *node, const cleat_node *consumer, bool sole_c
 
 const cleat_op cleat_linear_dx_op = {.name = "linear_dx",
                                      .tf32 = true,
-                                     .infer = infer_grad,
                                      .cost = cost,
                                      .define = cleat_linear_define,
                                      .variants = cleat_linear_variants,
                                      .inplace_inputs = CLEAT_IN(DX_ACCUM),
                                      .fusion = &(const cleat_fusion){.consumer = fuse_slope}};
 static const cleat_op linear_db = {.name = "linear_db",
-                                   .infer = infer_grad,
                                    .cost = cost,
                                    .define = cleat_linear_define,
                                    .variants = cleat_linear_sums_variants,
@@ -228,24 +205,15 @@ void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bi
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *dy = dout[0], *x = node->in[X], *weight = node->in[WEIGHT], *bias = node->in[BIAS];
+    linear_attr *attr = (linear_attr *)node->attr;
+    attr->kind = DW;
     if (cleat_requires_grad(weight))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dw_op,
-                                                    .attr = &(linear_attr){.kind = DW},
-                                                    .attr_bytes = sizeof(linear_attr),
-                                                    .in = (cleat_tensor *[DW_IN]){dy, x},
-                                                    .n_in = DW_IN,
-                                                    .targets = (cleat_tensor *[DW_OUT]){weight, bias},
-                                                    .n_targets = DW_OUT});
+        cleat_emit_grads_of(graph, node, &cleat_linear_dw_op, (cleat_tensor *[DW_IN]){dy, x}, DW_IN,
+                            (cleat_tensor *[DW_OUT]){weight, bias}, DW_OUT);
     else if (cleat_requires_grad(bias))
         cleat_emit_bias_grad(graph, dy, bias);
-    if (cleat_requires_grad(x))
-        cleat_emit_grads(graph, &(cleat_grads_spec){.op = &cleat_linear_dx_op,
-                                                    .attr = &(linear_attr){.kind = DX},
-                                                    .attr_bytes = sizeof(linear_attr),
-                                                    .in = (cleat_tensor *[DX_IN]){dy, weight},
-                                                    .n_in = DX_IN,
-                                                    .targets = &x,
-                                                    .n_targets = 1});
+    attr->kind = DX;
+    cleat_emit_grads_of(graph, node, &cleat_linear_dx_op, (cleat_tensor *[DX_IN]){dy, weight}, DX_IN, &x, 1);
     cleat_pass_grad(graph, node->in[RESIDUAL], dy);
 }
 

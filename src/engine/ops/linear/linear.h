@@ -17,7 +17,8 @@ typedef enum cleat_epilogue {
 
 /* C[m, n] = accum + bias[n] + sum over k of A[m, k] B[k, n], possibly with an epilogue, and sums[m] =
  * sums_accum[m] + sum over k of A[m, k]. A is stored as [k, m] if trans_a, B as [n, k] if trans_b. All
- * tensors but `a` may be NULL. Sums occur only with trans_a, epilogues only without it. */
+ * tensors but `a` may be NULL. Sums occur only with trans_a, epilogues only without it. C has the operands' type, but
+ * the gradient of a half weight is f32. */
 typedef struct cleat_gemm {
     const cleat_tensor *a, *b, *bias, *accum, *c, *saved, *sums_accum, *sums;
     int64_t m, n, k;

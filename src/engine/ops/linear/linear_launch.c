@@ -41,9 +41,7 @@ static void launch_parts(cleat_binder *binder, int64_t workspace_offset, const c
                          const cleat_tensor *saved, const cleat_tensor *out, int64_t count) {
     int64_t elements = cleat_tensor_elements(out);
     cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, saved);
-    cleat_launch_tensor(binder, out);
+    CLEAT_LAUNCH_TENSORS(binder, accum, saved, out);
     cleat_launch_i64(binder, "n", elements);
     cleat_launch_i32(binder, "splits", (int32_t)count);
     cleat_launch_items(binder, ceil_div(elements, binder->facts->vector_width));
@@ -60,21 +58,10 @@ void cleat_launch_reduce(cleat_binder *binder, const cleat_node *node, int64_t w
  * parts in the workspace if k is split, which the kernel itself adds up if `reduced`. */
 static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s, bool reduced) {
     const bool whole = s.count == 1 || reduced;
-    cleat_launch_tensor(binder, p->a);
-    cleat_launch_tensor(binder, p->b);
-    cleat_launch_tensor(binder, p->bias);
-    cleat_launch_tensor(binder, whole ? p->accum : NULL);
-    cleat_launch_tensor(binder, p->saved);
-    cleat_launch_tensor(binder, p->c);
-    cleat_launch_tensor(binder, whole ? p->sums_accum : NULL);
-    if (whole || !p->sums)
-        cleat_launch_tensor(binder, p->sums);
-    else
-        cleat_launch_workspace(binder, s.count * p->m * p->n * FLOAT_BYTES, FLOAT_BYTES);
-    if (s.count == 1)
-        cleat_launch_tensor(binder, NULL);
-    else
-        cleat_launch_workspace(binder, 0, FLOAT_BYTES);
+    CLEAT_LAUNCH_TENSORS(binder, p->a, p->b, p->bias, whole ? p->accum : NULL, p->saved, p->c,
+                         whole ? p->sums_accum : NULL);
+    cleat_launch_floats_or(binder, !whole && p->sums, s.count * p->m * p->n * FLOAT_BYTES, p->sums);
+    cleat_launch_floats_or(binder, s.count > 1, 0, NULL);
     cleat_launch_i32(binder, "M", (int32_t)p->m);
     cleat_launch_i32(binder, "N", (int32_t)p->n);
     cleat_launch_i32(binder, "K", (int32_t)p->k);
@@ -102,12 +89,8 @@ static cleat_k_split split_sums(const cleat_gemm *p) {
 static void launch_sums(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, int64_t workspace_offset) {
     cleat_k_split s = workspace_offset < 0 ? (cleat_k_split){p->k, 1} : split_sums(p);
     cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype, p->m);
-    cleat_launch_tensor(binder, p->a);
-    cleat_launch_tensor(binder, s.count > 1 ? NULL : p->sums_accum);
-    if (s.count > 1)
-        cleat_launch_workspace(binder, workspace_offset, FLOAT_BYTES);
-    else
-        cleat_launch_tensor(binder, p->sums);
+    CLEAT_LAUNCH_TENSORS(binder, p->a, s.count > 1 ? NULL : p->sums_accum);
+    cleat_launch_floats_or(binder, s.count > 1, workspace_offset, p->sums);
     cleat_launch_i32(binder, "rows", (int32_t)p->k);
     cleat_launch_i32(binder, "N", (int32_t)p->m);
     cleat_launch_i32(binder, "depth", (int32_t)s.depth);
@@ -228,9 +211,7 @@ static void bind_clblast(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (p.bias || (p.accum && p.accum != p.c)) {
         cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_prepare", p.c->dtype, p.n);
-        cleat_launch_tensor(binder, p.bias);
-        cleat_launch_tensor(binder, p.accum);
-        cleat_launch_tensor(binder, sum_of(&p));
+        CLEAT_LAUNCH_TENSORS(binder, p.bias, p.accum, sum_of(&p));
         cleat_launch_i64(binder, "M", p.m);
         cleat_launch_i32(binder, "N", (int32_t)p.n);
         cleat_launch_items(binder, p.m * ceil_div(p.n, binder->facts->vector_width));
@@ -366,11 +347,6 @@ static cpu_shape shape_cpu(const cleat_gemm *p, const cleat_device_facts *facts)
     return s;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     return split_bytes(&p, shape_cpu(&p, facts).k, p.m);
@@ -383,7 +359,6 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "TRANS_A", p.trans_a);
     cleat_launch_define(binder, "TRANS_B", p.trans_b);
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     operands(binder, &p, s.k, false);
     cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
     cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
@@ -405,11 +380,7 @@ static const char *refuse_narrow(const cleat_node *node, const cleat_device_fact
 static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_narrow", p.c->dtype);
-    cleat_launch_tensor(binder, p.a);
-    cleat_launch_tensor(binder, p.b);
-    cleat_launch_tensor(binder, p.bias);
-    cleat_launch_tensor(binder, p.accum);
-    cleat_launch_tensor(binder, p.c);
+    CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.c);
     cleat_launch_i32(binder, "M", (int32_t)p.m);
     cleat_launch_i32(binder, "N", (int32_t)p.n);
     cleat_launch_i32(binder, "K", (int32_t)p.k);
@@ -422,12 +393,7 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
-    cleat_launch_tensor(binder, p.a);
-    cleat_launch_tensor(binder, p.b);
-    cleat_launch_tensor(binder, p.bias);
-    cleat_launch_tensor(binder, p.accum);
-    cleat_launch_tensor(binder, p.saved);
-    cleat_launch_tensor(binder, p.c);
+    CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.saved, p.c);
     cleat_launch_i64(binder, "M", p.m);
     cleat_launch_i32(binder, "N", (int32_t)p.n);
     cleat_launch_i32(binder, "K", (int32_t)p.k);
@@ -453,7 +419,7 @@ const cleat_variant cleat_linear_variants[] = {
     CLEAT_VARIANT_ROW("tf32x3_small", linear_tf32_small),
     {.name = "clblast", .refuse = refuse_clblast_later, .workspace = clblast_workspace, .bind = bind_clblast},
     {.name = "narrow", .refuse = refuse_narrow, .bind = bind_narrow},
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "plain", .bind = bind_plain},
     {0}};
 

@@ -52,12 +52,8 @@ static cleat_cost cost_grad(const cleat_node *node) {
 }
 
 static cleat_status infer_grad(cleat_node *node, cleat_error *error) {
-    const cleat_tensor *h = node->in[CLEAT_LSTM_GRAD_H];
-    cleat_status status = cleat_expect(node, CLEAT_LSTM_GRAD_DH, "the gradient of h", h->dtype, 3, h->shape, error);
-    if (!status) status = cleat_expect_weight_grad(node, node->in[CLEAT_LSTM_GRAD_WEIGHT], node->out[1], error);
-    if (!status && cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0))
-        return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
-    return status;
+    if (!cleat_accum(node, CLEAT_LSTM_GRAD_IN, 0)) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "the matrix products have another consumer, whose gradient is not added");
 }
 
 static cleat_cost cost_layer_grad(const cleat_node *node) {
@@ -80,11 +76,6 @@ static void add_weight_grad(cleat_node *node, const cleat_node *dw) {
         node->out[CLEAT_LSTM_DWEIGHT_IH + i] = dw->out[CLEAT_LINEAR_DW_WEIGHT + i];
         node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_IH + i] = cleat_accum(dw, CLEAT_LINEAR_DW_IN, i);
     }
-}
-static void add_input_grad(cleat_node *node, const cleat_node *dx) {
-    node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] = dx->in[CLEAT_LINEAR_DX_WEIGHT];
-    node->out[CLEAT_LSTM_DX] = dx->out[0];
-    node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
 }
 
 /* Changes the order of gates and cells that a whole layer writes and only this node reads. */
@@ -115,7 +106,11 @@ static bool fuse_consumers(cleat_node *node, cleat_node *const *consumers, int c
     node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DWEIGHT_HH] = accum;
     node->out[CLEAT_LSTM_DX] = NULL;
     add_weight_grad(node, dw);
-    if (dx) add_input_grad(node, dx);
+    if (dx) {
+        node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] = dx->in[CLEAT_LINEAR_DX_WEIGHT];
+        node->out[CLEAT_LSTM_DX] = dx->out[0];
+        node->in[CLEAT_LSTM_LAYER_GRAD_IN + CLEAT_LSTM_DX] = cleat_accum(dx, CLEAT_LINEAR_DX_IN, 0);
+    }
     order_by_time(node);
     return true;
 }

@@ -36,8 +36,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_vector_kernel(binder, node, "lstm/lstm_weight.cl", "lstm_weight_total", node->out[i]->dtype,
                                p->part | p->pitch | p->width);
     cleat_launch_workspace(binder, p->offset, FLOAT_BYTES);
-    cleat_launch_tensor(binder, accum);
-    cleat_launch_tensor(binder, node->out[i]);
+    CLEAT_LAUNCH_TENSORS(binder, accum, node->out[i]);
     cleat_launch_i32(binder, "count", (int32_t)p->count);
     cleat_launch_i32(binder, "part", (int32_t)p->part);
     cleat_launch_i32(binder, "height", (int32_t)p->height);
@@ -121,11 +120,6 @@ static int64_t cpu_scratch(const cpu_shape *s, bool forward) {
     return s->items * (forward ? s->forward_part : s->part) * s->vector;
 }
 
-static const char *refuse_cpu(const cleat_node *node, const cleat_device_facts *facts) {
-    (void)node;
-    return facts->work_group == 1 ? NULL : "only for devices with work-groups of one work-item";
-}
-
 static int64_t cpu_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cpu_shape s = shape_cpu(node, facts);
     return cpu_packed(&s, true) + cpu_scratch(&s, true);
@@ -179,9 +173,8 @@ static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shap
 static void bind_layer(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
     begin_cpu(binder, node, &s, "lstm_cpu_pack_layer");
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_WEIGHT_IH]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_WEIGHT]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_BIAS]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_WEIGHT_IH], node->in[CLEAT_LSTM_WEIGHT],
+                         node->in[CLEAT_LSTM_BIAS]);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_items(binder, cpu_packed(&s, true) / s.vector);
     begin_cpu(binder, node, &s, "lstm_cpu_layer");
@@ -230,8 +223,8 @@ static void launch_cpu_totals(cleat_binder *binder, const cleat_node *node, cons
 static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cpu_shape s = shape_cpu(node, binder->facts);
     begin_cpu(binder, node, &s, "lstm_cpu_pack_rows");
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
-    cleat_launch_tensor(binder, s.inputs ? node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] : NULL);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT],
+                         s.inputs ? node->in[CLEAT_LSTM_GRAD_WEIGHT_IH] : NULL);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_items(binder, cpu_packed(&s, false) / s.vector);
     begin_cpu(binder, node, &s, "lstm_cpu_backward");
@@ -239,14 +232,10 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
     cleat_launch_tensor(binder, s.inputs ? NULL : node->out[0]);
     cleat_launch_workspace(binder, cpu_packed(&s, false), FLOAT_BYTES);
-    if (has_parts(node))
-        cleat_launch_workspace(binder, cpu_packed(&s, false) + cpu_scratch(&s, false), FLOAT_BYTES);
-    else
-        cleat_launch_tensor(binder, NULL);
+    cleat_launch_floats_or(binder, has_parts(node), cpu_packed(&s, false) + cpu_scratch(&s, false), NULL);
     if (s.inputs) {
-        cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_X]);
-        cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_LAYER_GRAD_IN, CLEAT_LSTM_DX));
-        cleat_launch_tensor(binder, node->out[CLEAT_LSTM_DX]);
+        CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_X],
+                             cleat_accum(node, CLEAT_LSTM_LAYER_GRAD_IN, CLEAT_LSTM_DX), node->out[CLEAT_LSTM_DX]);
     }
     end_cpu(binder, node, &s);
     if (has_parts(node)) launch_cpu_totals(binder, node, &s);
@@ -375,9 +364,8 @@ static void bind_grad_gpu(const cleat_node *node, cleat_binder *binder) {
     gpu_shape s = shape_gpu(node, binder->facts);
     launch_gpu_pack(binder, node, &s, false);
     begin_gpu(binder, node, &s, "lstm_gpu_backward");
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_DH], node->in[CLEAT_LSTM_GRAD_GATES],
+                         node->in[CLEAT_LSTM_GRAD_CELLS]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
     add_dproducts(binder, node);
     add_sizes(binder, &size);
@@ -438,10 +426,8 @@ static void bind_mma(const cleat_node *node, cleat_binder *binder) {
 static void bind_grad_mma(const cleat_node *node, cleat_binder *binder) {
     gpu_shape s = shape_mma(node, binder->facts);
     begin_mma(binder, node, "lstm_mma_backward");
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_DH], node->in[CLEAT_LSTM_GRAD_GATES],
+                         node->in[CLEAT_LSTM_GRAD_CELLS], node->in[CLEAT_LSTM_GRAD_WEIGHT]);
     add_dproducts(binder, node);
     end_mma(binder, node);
     if (!node->out[1]) return;
@@ -481,10 +467,8 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_lstm_size s = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_backward");
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_DH]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_GATES]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_CELLS]);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_WEIGHT]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_DH], node->in[CLEAT_LSTM_GRAD_GATES],
+                         node->in[CLEAT_LSTM_GRAD_CELLS], node->in[CLEAT_LSTM_GRAD_WEIGHT]);
     add_dproducts(binder, node);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
     end_plain(binder, &s, s.batch);
@@ -492,27 +476,25 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "lstm/lstm.cl", "lstm_plain_weight");
     if (node->out[1]->dtype != node->in[0]->dtype) cleat_launch_define(binder, "C_F32", 1);
     add_dproducts(binder, node);
-    cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
-    cleat_launch_tensor(binder, cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1));
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_LSTM_GRAD_H], cleat_accum(node, CLEAT_LSTM_GRAD_IN, 1), node->out[1]);
     end_plain(binder, &s, 4 * s.hidden * s.hidden);
 }
 
 const cleat_variant cleat_lstm_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_cpu},
     {.name = "mma", .refuse = refuse_mma, .bind = bind_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_workspace, .bind = bind_gpu},
     {.name = "plain", .workspace = plain_workspace, .bind = bind_plain},
     {0}};
 
 const cleat_variant cleat_lstm_layer_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_workspace, .bind = bind_layer}, {0}};
 
 const cleat_variant cleat_lstm_layer_grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu}, {0}};
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu}, {0}};
 
 const cleat_variant cleat_lstm_grad_variants[] = {
-    {.name = "cpu", .refuse = refuse_cpu, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
+    {.name = "cpu", .refuse = cleat_refuse_groups, .workspace = cpu_grad_workspace, .bind = bind_grad_cpu},
     {.name = "mma", .refuse = refuse_mma, .workspace = mma_grad_workspace, .bind = bind_grad_mma},
     {.name = "gpu", .refuse = refuse_gpu, .workspace = gpu_grad_workspace, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = plain_grad_workspace, .bind = bind_grad_plain},
