@@ -171,6 +171,9 @@ typedef struct launch_job {
     bool late;         /* not all ranks started in time, and the launcher was ended */
 } launch_job;
 
+/* From now on SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) are counted, those within a second as one. */
+void launch_catch_signals(void);
+int launch_stops(void);
 /* Runs the command line and waits for its end. Passes on SIGINT, SIGTERM and SIGHUP. */
 cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *job, cleat_error *error);
 
