@@ -1,5 +1,5 @@
 /* Common parts of the `cleat` subcommands: options, messages, exit codes. The program uses the public headers,
- * and of core the clock, files, texts and JSON. */
+ * and of core the clock, files, locks, texts and JSON. */
 #ifndef CLEAT_TOOLS_CLI_H
 #define CLEAT_TOOLS_CLI_H
 
@@ -27,7 +27,8 @@ typedef struct cli_list {
     size_t count;
 } cli_list;
 
-typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REPEATED, CLI_NUMBER } cli_kind;
+/* CLI_MAYBE: a number that may be left out; its target holds the negative default, which becomes positive then. */
+typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REPEATED, CLI_NUMBER, CLI_MAYBE } cli_kind;
 
 /* One option and the target of its value (bool, const char *, cli_list, double). */
 typedef struct cli_option {
@@ -47,7 +48,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_train, cli_eval, cli_predict, cli_export, cli_monitor, cli_report, cli_trace, cli_plan,
     cli_config, cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor,
-    cli_passport, cli_data, cli_completion, cli_man;
+    cli_passport, cli_data, cli_completion, cli_man, cli_runs, cli_sweep;
 
 /* All commands, in the order of `cleat --help` (main.c). */
 const cli_command *const *cli_commands(size_t *count);

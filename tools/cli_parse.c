@@ -145,8 +145,10 @@ static bool parse_value(const cli_command *command, const cli_option *option, co
         list->items[list->count++] = value;
         break;
     case CLI_NUMBER:
+    case CLI_MAYBE:
         *(double *)option->target = strtod(value, &end);
-        if (end == value || *end || !isfinite(*(double *)option->target)) {
+        if (end == value || *end || !isfinite(*(double *)option->target) ||
+            (option->kind == CLI_MAYBE && *value == '-')) {
             *exit_code = cli_usage(command, "%s %s: a number is expected", option->name, value);
             return false;
         }
@@ -180,6 +182,11 @@ static bool parse_option(const cli_command *command, const cli_option *options, 
             return false;
         }
         *(bool *)option->target = true;
+        return true;
+    }
+    if (option->kind == CLI_MAYBE && !equals &&
+        (*at + 1 == argc || argv[*at + 1][strspn(argv[*at + 1], "0123456789.")])) {
+        *(double *)option->target = fabs(*(double *)option->target);
         return true;
     }
     const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;

@@ -205,6 +205,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL, *resume_from = NULL;
     const char *schedule = NULL, *progress = NULL, *init = NULL;
     device_options several = {.restarts = 3};
+    double until = NAN;
     cli_list assignments = {.count = 0}, words = {.count = 0};
     bool resume = false, json = false, help_profile = false, check_finite = false;
     const cli_option options[] = {
@@ -225,6 +226,8 @@ static int run(const cli_command *command, int argc, char **argv) {
          "global batch size in samples per optimizer step: train.effective_batch_size"},
         {"--time-budget", CLI_TEXT, &time_budget, "TIME",
          "time limit of all processes of the run together, e.g. 30h, or 30h/12h: and of each of them: run.time_budget"},
+        {"--until-epoch", CLI_NUMBER, &until, "N",
+         "stop with a checkpoint after epoch N (exit code 75), with the schedule of all epochs; --resume continues"},
         {"--check-finite", CLI_FLAG, &check_finite, NULL,
          "check every tensor and stop at the first non-finite one, except overflows caused by f16's loss scale (slow): "
          "run.check_finite"},
@@ -244,6 +247,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (exit_code) return exit_code;
     if (!cli_is_count(several.restarts, 0, 64))
         return cli_usage(command, "--restarts %g: must be a whole number from 0 to 64", several.restarts);
+    if (!isnan(until) && !cli_is_count(until, 1, 1e6))
+        return cli_usage(command, "--until-epoch %g: must be a whole number from 1 to 1000000", until);
     if (resume && resume_from)
         return cli_usage(command,
                          "--resume continues in the run's own folder, --resume-from in a new one: give only one "
@@ -268,7 +273,8 @@ static int run(const cli_command *command, int argc, char **argv) {
                                          .profile_path = words.items[0],
                                          .compile_helpers = cli_compilers(),
                                          .resume = resume,
-                                         .resume_from = resume_from};
+                                         .resume_from = resume_from,
+                                         .until_epoch = isnan(until) ? 0 : (int64_t)until};
     exit_code = cli_progress(command, progress, &train_options);
     if (exit_code) return exit_code;
     several.progress = progress;
@@ -281,5 +287,6 @@ const cli_command cli_train = {
     "train",
     "PROFILE [--device SEL | --devices LIST [--hosts HOSTS]] [--out DIR] [--resume | --resume-from DIR] [--batch-size "
     "N] [--time-budget TIME] "
-    "[--check-finite] [--trace SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value ...] [--json]",
+    "[--until-epoch N] [--check-finite] [--trace SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value "
+    "...] [--json]",
     "train a model described by a profile", run};

@@ -43,7 +43,11 @@ static void on_signal(int number) {
     ++stops;
 }
 
-static void catch_signals(void) {
+int launch_stops(void) {
+    return stops;
+}
+
+void launch_catch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
         struct sigaction before, action = {.sa_handler = on_signal};
@@ -193,7 +197,7 @@ cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *j
     *job = (launch_job){.count = ranks};
     if (command->failed) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the command line of the launcher is too long");
     r.output = (launch_output){.write = write_text, .report = collect_report, .user = &r};
-    catch_signals();
+    launch_catch_signals();
     cleat_status status = start(&r, command, error);
     if (status) return status;
     r.started = cleat_seconds();

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-enum { CLEAT_REPORT_RUNS = 8 };
+/* Runs on a page; the plots and examples are those of the first CLEAT_REPORT_DRAWN. */
+enum { CLEAT_REPORT_RUNS = 64, CLEAT_REPORT_DRAWN = 8 };
 
 typedef struct cleat_report_options {
     const char *out; /* HTML file; NULL: report.html in the first folder */

@@ -59,6 +59,10 @@ typedef struct cleat_train_options {
     struct cleat_ranks *ranks;
     /* Processes that compile kernels before the first step; not used by ranks. Borrowed; NULL: none. */
     const cleat_compile_helpers *compile_helpers;
+    /* After this epoch, if the schedule has more, the run writes a checkpoint and returns CLEAT_ERR_TIME_UP. The
+     * schedule stays that of train.epochs: the run that is resumed has the bits of one that did not stop. Of ranks,
+     * all have the same value. 0: none. */
+    int64_t until_epoch;
 } cleat_train_options;
 
 /* Breakdown of the start-up time in seconds. The parts add up to cleat_train_report.seconds_first_step. */

@@ -199,6 +199,7 @@ def check_compare(cleat, folder):
     check("healthy has the best accuracy" in page.text, "compare: no winner")
     check("train.learning_rate0.0020.0040.002" in page.text.replace(" ", ""), "compare: the learning rates")
     check("train.effective_batch_size" not in page.text, "compare: a setting that does not differ")
+    check(re.search(r"Settings that differ.*best *accuracy *0.9158 *accuracy *0.799.*train.learning_rate", page.text), "compare: settings without results")
     check(len(page.data[0]["lines"]) == 6, f"compare: {len(page.data[0]['lines'])} lines of the loss")
     check(len({line["colour"] for line in page.data[0]["lines"]}) == 3, "compare: the runs have equal colours")
     report(cleat, folder, ["series", "worse_series"], "--out", str(folder / "two.html"))
@@ -206,6 +207,12 @@ def check_compare(cleat, folder):
     check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: a run below the baseline is hidden")
     names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
     check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")
+    many = ["healthy", "one_eval", "old", "empty", "beaten", "series", "worse_series", "evaluates", "rna", "masks"]
+    report(cleat, folder, many, "--out", str(folder / "many.html"))
+    page = read_page(folder / "many.html", "many")
+    check(all(name in page.text.split("Settings that differ")[1].split("Learning")[0] for name in many), "many: a run lacks a column")
+    drawn = {line["name"].split(",")[0] for line in page.data[0]["lines"]}
+    check("first 8 of the 10 runs" in page.text and "evaluates" in drawn and not drawn & {"rna", "masks"}, f"many: draws {drawn}")
 
 
 def check_commands(cleat, pages):

@@ -130,7 +130,9 @@ void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_str
     cleat_string_add(
         page, "</tbody></table></div><h3>Settings that differ</h3><div class=\"scroll\"><table class=\"compare\">");
     add_head(runs, count, page);
-    cleat_string_add(page, "<tbody>");
+    cleat_string_add(page, "<tbody><tr><th scope=\"row\">best</th>");
+    for (size_t r = 0; r < count; ++r) add_cell(&(struct row){.add = best_cell}, &runs[r], page);
+    cleat_string_add(page, "</tr>");
     for (size_t r = 0; r < count; ++r) found += add_differences_of(runs, count, r, page);
     cleat_string_add(page, "</tbody></table></div>");
     if (!found) cleat_string_add(page, "<p class=\"note\">None.</p>");

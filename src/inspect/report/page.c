@@ -99,10 +99,13 @@ static void build_page(const cleat_report_run *runs, size_t count, cleat_string 
         cleat_section_verdict(runs, page);
     else
         cleat_section_compare(runs, count, page);
-    cleat_section_learning(runs, count, page, &data);
-    cleat_section_examples(runs, count, page);
-    cleat_section_speed(runs, count, page, &data);
-    cleat_section_memory(runs, count, page, &data);
+    const size_t drawn = count < CLEAT_REPORT_DRAWN ? count : CLEAT_REPORT_DRAWN;
+    if (drawn < count)
+        cleat_string_add(page, "<p class=\"note\">Below are the first %zu of the %zu runs.</p>", drawn, count);
+    cleat_section_learning(runs, drawn, page, &data);
+    cleat_section_examples(runs, drawn, page);
+    cleat_section_speed(runs, drawn, page, &data);
+    cleat_section_memory(runs, drawn, page, &data);
     if (count == 1) cleat_section_details(runs, page);
     add_footer(runs, count, page);
     add_scripts(&data, page);

@@ -591,6 +591,12 @@ bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
            patience_is_out(trainer);
 }
 
+/* options->until_epoch is reached before the schedule ends; close_epoch has saved the run. */
+static bool is_until(const cleat_trainer *trainer) {
+    const int64_t until = trainer->run.options->until_epoch, epoch = trainer->state.epoch;
+    return until > 0 && epoch >= until && epoch < trainer->schedule.epochs;
+}
+
 /* A stop request does not wait for the end of an evaluation, which may take minutes: it is repeated on resume. */
 static cleat_status stop_within_evaluation(cleat_trainer *trainer, cleat_error *error) {
     cleat_status status = cleat_average_restore(&trainer->engine.average, trainer->engine.session, error);
@@ -611,7 +617,8 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     if (status) return status;
     trainer->state.evaluation_is_due = false;
     *early = patience_is_out(trainer);
-    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
+    if (best || *early || is_until(trainer) ||
+        due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
         status = cleat_trainer_save(trainer, best, error);
     return status;
 }
@@ -623,15 +630,18 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
         status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
                                               error);
     if (!status && !early && trainer->state.evaluation_is_due) status = close_epoch(trainer, &early, error);
-    while (!status && !early && trainer->state.epoch < trainer->schedule.epochs) {
+    while (!status && !early && trainer->state.epoch < trainer->schedule.epochs && !is_until(trainer)) {
         status = run_epoch(trainer, error);
         if (!status) status = close_epoch(trainer, &early, error);
         int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_PLAN] = plan_is_due(trainer, true)};
-        if (trainer->state.epoch >= trainer->schedule.epochs) break;
+        if (trainer->state.epoch >= trainer->schedule.epochs || is_until(trainer)) break;
         status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
         if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
     }
     trainer->run.report->stopped_early = early;
+    if (!status && !early && is_until(trainer))
+        return cleat_fail(error, CLEAT_ERR_TIME_UP, "epoch %lld is done (--until-epoch); --resume continues in %s",
+                          (long long)trainer->state.epoch, trainer->run.folder);
     return status;
 }
 

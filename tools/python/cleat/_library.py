@@ -88,6 +88,7 @@ class TrainOptions(ctypes.Structure):
         ("began", BeganCallback),
         ("ranks", ctypes.c_void_p),
         ("compile_helpers", ctypes.c_void_p),
+        ("until_epoch", ctypes.c_int64),
     ]
 
 
