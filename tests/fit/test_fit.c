@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "fit/fit.h"
-#include "graph/plan_check.h"
 #include "made_up_gpu.h"
+#include "plan_check.h"
 
 static const int64_t MIB = 1048576;
 

@@ -12,8 +12,8 @@
 
 #include "core/memory.h"
 #include "fake_ops.h"
-#include "graph/plan_check.h"
 #include "graph/store.h"
+#include "plan_check.h"
 
 static const cleat_device_facts facts = {.alignment = 256, .max_allocation = (int64_t)1 << 40};
 

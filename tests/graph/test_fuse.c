@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "graph/plan.h"
-#include "graph/plan_check.h"
 #include "graph/recompute.h"
+#include "plan_check.h"
 
 enum { E = 64 }; /* elements of every tensor */
 

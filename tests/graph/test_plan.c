@@ -15,7 +15,7 @@
 #include "core/philox.h"
 #include "fake_ops.h"
 #include "graph/arena.h"
-#include "graph/plan_check.h"
+#include "plan_check.h"
 
 static cleat_device_facts facts_with(int64_t max_allocation) {
     cleat_device_facts facts = {.alignment = 256, .max_allocation = max_allocation};

@@ -15,8 +15,8 @@
 #include "core/philox.h"
 #include "fake_ops.h"
 #include "graph/plan.h"
-#include "graph/plan_check.h"
 #include "graph/recompute.h"
+#include "plan_check.h"
 
 enum { E = 64, BLOCK = 4 * E, CHEAP = 1000 }; /* elements and bytes of a tensor; instead of segments: only cheap ops */
 

@@ -13,8 +13,8 @@
 #include "core/philox.h"
 #include "fake_ops.h"
 #include "graph/extract_node.h"
-#include "graph/plan_check.h"
 #include "graph/tuning.h"
+#include "plan_check.h"
 
 /* --- an op with variants -------------------------------------------------------------------------------------- */
 

@@ -16,11 +16,11 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/graph.h"
-#include "graph/plan_check.h"
 #include "graph/recompute.h"
 #include "graph/store.h"
 #include "models/model.h"
 #include "models/param_rules.h"
+#include "plan_check.h"
 
 enum { B = 3, STEPS = 12, COLUMNS = 2, HORIZON = 4, RANK = 3 };
 

@@ -16,9 +16,9 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/graph.h"
-#include "graph/plan_check.h"
 #include "graph/recompute.h"
 #include "graph/store.h"
+#include "plan_check.h"
 
 static cleat_device *open_device(void) {
     cleat_device *device = NULL;

@@ -11,9 +11,9 @@
 
 #include "graph/extract_node.h"
 #include "graph/graph.h"
-#include "graph/plan_check.h"
 #include "graph/tuning.h"
 #include "ops/update.h"
+#include "plan_check.h"
 
 enum { ROWS = 6, WIDTH = 24, OUT = 40, CLASSES = 5 };
 static const cleat_init zero = {CLEAT_INIT_ZERO, 0};

@@ -13,7 +13,7 @@
 
 #include "core/philox.h"
 #include "device/device.h"
-#include "graph/plan_check.h"
+#include "plan_check.h"
 #include "session/session.h"
 #include "train/tiny.h"
 

@@ -1,6 +1,6 @@
-/* An independent proof that a plan is sound, for tests. */
-#ifndef CLEAT_SRC_PLAN_CHECK_H
-#define CLEAT_SRC_PLAN_CHECK_H
+/* An independent proof that a plan is sound. */
+#ifndef CLEAT_TESTS_PLAN_CHECK_H
+#define CLEAT_TESTS_PLAN_CHECK_H
 
 #include "graph/plan.h"
 

@@ -1,5 +1,5 @@
 /* Checks a plan by simulating its graphs. Deliberately independent of the code that makes plans. */
-#include "graph/plan_check.h"
+#include "plan_check.h"
 
 #include <inttypes.h>
 
