@@ -112,7 +112,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     char known[128] = "";
     for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats; ++i) {
         if (strcmp(formats[i].name, name) == 0) chosen = &formats[i];
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].name);
     }
     if (!chosen) return cli_usage(command, "--format %s: no such format; the formats are %s", name, known);
     if (!asked.out) return cli_usage(command, "--out is required: the folder or file to write");

@@ -151,9 +151,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--devices", CLI_TEXT, &args.several.devices, "NAME,N*NAME,...",
          "several cards, data-parallel: shares, step, communication, which cards pay off; with --network"},
         {"--network", CLI_TEXT, &args.several.network, "RATE[,LATENCY]|NAME",
-         "network between them: 1Gb; 25Gb,5us; 2GB (per second); memory, pcie3, pcie4, pcie5: in one machine; `cleat "
-         "bench "
-         "allreduce` measures it"},
+         "network between the devices: 1Gb; 25Gb,5us; 2GB (per second); memory, pcie3, pcie4, pcie5: in one machine; "
+         "`cleat bench allreduce` measures it"},
         {"--price", CLI_TEXT, &args.several.price, "NAME=PRICE,...", "hourly price of each card of --devices"},
         {"--batch", CLI_NUMBER, &micro_batch_size, "N", "memory of a micro-batch of N samples, at the longest length"},
         CLI_INIT(&init),

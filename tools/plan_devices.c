@@ -123,8 +123,9 @@ static cleat_status read_request(const plan_devices_request *request, plan_devic
     if (!status && request->price) status = read_prices(request->price, plan, error);
     if (status) return status;
     if (!request->network && plan->count > 1)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "--devices needs --network, the network between them: memory, pcie3, 1Gb, 25Gb,5us, ...");
+        return cleat_fail(
+            error, CLEAT_ERR_ARGUMENT,
+            "--devices needs --network, the network between the devices: memory, pcie3, 1Gb, 25Gb,5us, ...");
     status = cleat_network_parse(request->network ? request->network : "memory", &plan->network, error);
     return status ? cleat_fail_in(error, status, "--network") : status;
 }
@@ -394,7 +395,7 @@ static void print_text(const plan_devices *plan) {
     print_run(plan);
     print_scaling(plan);
     printf("\n  share: samples of a global batch. compute: this share and the update; alone: the whole global batch on "
-           "this device.\n  Times are estimates from the rates in the card files and of the network, not "
+           "this device.\n  Times are estimates from the rates of cards and network, not "
            "measurements");
     if (largest_within(plan) > 1) printf(": the true times lie within a factor of %g", largest_within(plan));
     printf(".\n");

@@ -17,7 +17,7 @@
 /* The two tiles of a stage: keys (or queries), and values (or output gradients). */
 #define TILES(stage) (memory + (stage)*2 * TILE)
 
-/* Two tensors that are streamed together, row by row. */
+/* Two tensors whose same rows are streamed, a tile at a time. */
 typedef struct streams {
     __global const T *first, *second; /* the next tile */
     int first_row, second_row;        /* elements from row to row */

@@ -58,7 +58,7 @@ enum { CLEAT_NO_CLASS = -1 };
  * The fields are, in this order:
  *   image  f32 [L, L, C]  (value - mean) / std of the channel: options->mean and std, or those of the
  *                         training part
- *   label  i32 []         the class; CLEAT_NO_CLASS if unknown and in an empty slot
+ *   label  i32 []         the class; CLEAT_NO_CLASS if it is unknown, or if the slot is empty
  * cleat_dataset_length is S for every sample. `path` is one of
  *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*,
  *     t10k-labels* (or test-, val-); rank 3 (grey) or 4 (channels last)

@@ -134,7 +134,8 @@ typedef struct cleat_fusion {
 struct cleat_op {
     const char *name; /* in messages and tables: "layer_norm" */
     /* Checks the inputs and sets shape and dtype of every output (cleat_set_output). The outputs of a
-     * gradient op (emitted by cleat_emit_grads) already have theirs, so that infer only checks them. */
+     * gradient op (emitted by cleat_emit_grads) already have theirs, so infer only checks them. NULL: there is
+     * nothing to check, as in most gradient ops. */
     cleat_status (*infer)(cleat_node *node, cleat_error *error);
     /* Emits the nodes that compute the gradients of the inputs from dout [n_out]. Entries of dout are NULL if
      * no gradient arrives; at least one is not NULL. `node` is a copy, valid only during the call; its tensors

@@ -21,7 +21,8 @@ static void restrict_to_list(hwloc_cpuset_t set, const char *near) {
     if (wanted && hwloc_bitmap_list_sscanf(wanted, near) == 0 && hwloc_bitmap_intersects(wanted, set))
         hwloc_bitmap_and(set, set, wanted);
     else
-        cleat_log(CLEAT_LOG_WARNING, "loader: this process may not use the CPUs '%.64s'; using all allowed CPUs", near);
+        cleat_log(CLEAT_LOG_WARNING,
+                  "loader: none of the CPUs '%.64s' is allowed to this process; using all allowed CPUs", near);
     hwloc_bitmap_free(wanted);
 }
 

@@ -42,10 +42,11 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
     const cleat_param_options *options = &model->options.params;
     if (!needs_depths(options)) return CLEAT_OK;
     if (!model->type->layer_of || !model->type->layers)
-        return cleat_fail(error, CLEAT_ERR_PROFILE,
-                          "model.type %s has no backbone and head: remove train.freeze, train.layer_decay, "
-                          "train.backbone_learning_rate and train.lora_rank",
-                          model->type->name);
+        return cleat_fail(
+            error, CLEAT_ERR_PROFILE,
+            "model.type %s has no backbone that is separate from its head: remove train.freeze, train.layer_decay, "
+            "train.backbone_learning_rate and train.lora_rank",
+            model->type->name);
     const int64_t frozen = cleat_frozen_depths(options->freeze), blocks = frozen - 1, layers = layers_of(model);
     if (frozen != INT64_MAX && blocks > layers)
         return cleat_fail(error, CLEAT_ERR_PROFILE,

@@ -410,7 +410,17 @@ static void seed_has_the_shape_of_the_loss(void **state) {
     cleat_tensor *p = cleat_param(w.graph, "p", 1, (int64_t[]){1}, zero);
     cleat_tensor *seed = cleat_input(w.graph, "seed", CLEAT_F32, 1, (int64_t[]){2});
     cleat_backward(w.graph, multiply(w.graph, p, p), seed);
-    assert_failed(w.graph, CLEAT_ERR_SHAPE, WORDS("shape"));
+    assert_failed(w.graph, CLEAT_ERR_SHAPE, WORDS("does not have its shape and type", "f32 [2]", "f32 [1]"));
+    world_destroy(&w);
+}
+
+static void seed_has_the_type_of_the_loss(void **state) {
+    (void)state;
+    world w = world_create("g");
+    cleat_tensor *p = cleat_param(w.graph, "p", 1, (int64_t[]){1}, zero);
+    cleat_tensor *seed = cleat_input(w.graph, "seed", CLEAT_F16, 1, (int64_t[]){1});
+    cleat_backward(w.graph, multiply(w.graph, p, p), seed);
+    assert_failed(w.graph, CLEAT_ERR_SHAPE, WORDS("does not have its shape and type", "f16 [1]", "f32 [1]"));
     world_destroy(&w);
 }
 
@@ -567,6 +577,7 @@ int main(void) {
         cmocka_unit_test(gradient_nodes_are_named_like_their_node),
         cmocka_unit_test(graph_is_differentiated_once),
         cmocka_unit_test(seed_has_the_shape_of_the_loss),
+        cmocka_unit_test(seed_has_the_type_of_the_loss),
         cmocka_unit_test(one_node_gives_one_gradient_a_tensor),
         cmocka_unit_test(random_graphs_agree_with_differences),
         cmocka_unit_test(every_failed_allocation_is_reported),

@@ -9,7 +9,7 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 SHELL, PTX = TESTS / "virtual_card/test_mutants.sh", TESTS / "virtual_card/test_ptx_mutants.py"
 # What test_mutants.sh does with one card, its changes and the comments of its barriers printed instead of tested.
-CALLS = """passes() { :; }; fresh() { :; }; mutant() { printf '%s\\0' "$3" "$4"; }; unit() { printf '%s\\0' "$2" "$3"; }
+CALLS = """set -u; passes() { :; }; fresh() { :; }; mutant() { printf '%s\\0' "$3" "$4"; }; unit() { printf '%s\\0' "$2" "$3"; }
 barriers() { local word; for word in 'barrier(CLK_LOCAL_MEM_FENCE);' "${@:4}"; do printf '%s\\0' "$3" "$word"; done; }
 cleat=true died=1 survived=0 card=$1; eval "$(sed -n '/^linear=/,$p' "$2" | grep -v '^echo ')" """
 
@@ -21,10 +21,16 @@ def rows():  # place, file, text, names of tests
                 file, text, *more = line.split("\t")
                 tests = {"mutants.tsv": more[1:2], "files.tsv": text.split()}.get(name, [])
                 yield f"{name}:{number}", file, "" if name == "files.tsv" else text, tests
-    for card in sorted(set(re.findall(r"\$card [!=]= (\w+)", SHELL.read_text()))):
+    cards = sorted(set(re.findall(r"\$card [!=]= (\w+)", SHELL.read_text())))
+    for card in cards:
         words = subprocess.run(["bash", "-c", CALLS, "-", card, SHELL], capture_output=True, text=True, check=True).stdout.split("\0")
+        if len(words) < 3:
+            yield f"{SHELL.name} {card}", "none", "no change of this card is found", []
         yield from ((f"{SHELL.name} {card}", f"cl/{file}", text, []) for file, text in zip(words[::2], words[1::2]))
-    for stem, change in re.findall(r'^    "(\w+)": \[\n((?:        .*\n)*)', PTX.read_text(), re.M):
+    stems = re.findall(r'^    "(\w+)": \[\n((?:        .*\n)*)', PTX.read_text(), re.M)
+    if not cards or not stems or len(stems) != len(re.findall(r'": *\[', PTX.read_text())):
+        yield SHELL.parent.name, "none", f"only {len(cards)} cards and {len(stems)} sources are found", []
+    for stem, change in stems:
         yield from ((PTX.name, f"tests/virtual_card/{stem}.c", row[0], []) for row in ast.literal_eval(f"[{change}]"))
 
 

@@ -260,7 +260,7 @@ static void nothing_grows_in_hours(void **state) {
 
     const extent early = extent_of(day.minutes / 4, day.minutes / 2),
                  late = extent_of(3 * day.minutes / 4, day.minutes);
-    printf("%.1f simulated hours in %.0f s: %d evaluations, %d jumps of a clock, %d times a full disk\n"
+    printf("%.1f simulated hours in %.0f s: %d evaluations, %d clock jumps, %d full disks\n"
            "from the second quarter to the last: resident %.2f to %.2f MB, heap %.3f to %.3f MB, files %d to %d, "
            "threads %d to %d\n",
            day.passed / hour, __real_cleat_seconds() - began, evaluations(t, "day"), day.jumps, day.fillings,

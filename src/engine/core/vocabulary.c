@@ -82,7 +82,7 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
         return CLEAT_OK;
     }
     if (v->count >= MAX_PIECES)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a table of more than %d names", (int)MAX_PIECES);
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d tokens or names", (int)MAX_PIECES);
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
     while (!status && v->text_capacity <= v->text_size + size)

@@ -1,4 +1,5 @@
-/* The pieces of a vocabulary: ids in order of insertion, and the longest piece that is a prefix of a word. */
+/* The pieces of a vocabulary, or the names of a table: ids in order of insertion, and the longest piece that is a
+ * prefix of a word. */
 #ifndef CLEAT_SRC_VOCABULARY_H
 #define CLEAT_SRC_VOCABULARY_H
 

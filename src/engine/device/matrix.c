@@ -107,9 +107,9 @@ cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t si
     return cleat_path_join(folder, name, path, size, error);
 }
 
-/* The file contains "trying 1" while a test runs. It keeps this text if the test gives no result: because it
- * crashed the process, because the process was ended, or because the device failed. The testing process holds
- * the file's lock, so that the next holder recognises such an unfinished test. After ATTEMPTS of them no
+/* The file contains "trying 1" while a test runs. It keeps this text if the test gives no result because it
+ * crashed the process, the process was killed, or the device failed. The testing process holds
+ * the file's lock, so the next holder recognises such an unfinished test. After ATTEMPTS of them no
  * process tries again. */
 static const char trying[] = "trying";
 enum { ATTEMPTS = 2 };

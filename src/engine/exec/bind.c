@@ -142,10 +142,10 @@ static cleat_status set_place(const cleat_exec *exec, const cleat_bound_graph *b
     const cl_mem *slab = slab_of(exec, cleat_exec_find_argument(exec, bound, launch, arg, &element));
     const bool is_tensor = arg->kind == CLEAT_ARG_TENSOR;
     if (!slab && !(is_tensor && !arg->tensor))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for '%s'",
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "the plan has no memory for %s",
                           is_tensor                          ? arg->tensor->name
-                          : arg->kind == CLEAT_ARG_WORKSPACE ? "workspace"
-                                                             : "counters");
+                          : arg->kind == CLEAT_ARG_WORKSPACE ? "the workspace of this node"
+                                                             : "the counters");
     const cl_ulong offset = (cl_ulong)element;
     *code = clSetKernelArg(kernel, (*index)++, sizeof *slab, slab);
     if (*code == CL_SUCCESS) *code = clSetKernelArg(kernel, (*index)++, sizeof offset, &offset);

@@ -14,6 +14,7 @@ static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
     cleat_store *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
+    _Static_assert(CLEAT_ROLE_HALF_WEIGHT - CLEAT_ROLE_PARAMETER + 1 == CLEAT_FLATS, "a role for each flat buffer");
     for (int i = 0; i < CLEAT_FLATS; ++i) {
         made->flat[i] =
             (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = (cleat_role)(CLEAT_ROLE_PARAMETER + i), .index = -1};

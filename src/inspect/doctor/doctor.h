@@ -124,7 +124,7 @@ void cleat_drivers_look(cleat_doctor *doctor);
 void cleat_devices_read(cleat_doctor *doctor);
 
 /* Seconds that one child may take: 0.7 of the time given, times the number of cards (drivers start one after
- * the other, some in seconds each), times the load of the machine. */
+ * the other, and some take seconds), times the load of the machine. */
 double cleat_doctor_patience(const cleat_doctor *doctor);
 
 /* In a child: sends the driver's own output to /dev/null, and writes no core file. */

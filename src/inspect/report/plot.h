@@ -24,7 +24,7 @@ typedef struct cleat_plot {
     const char *unit;  /* of y; "" if none. "share": 0..1 shown as percent; "bytes" */
     bool x_is_seconds; /* else steps */
     bool starts_at_zero;
-    bool is_log; /* y begins in a logarithmic scale, chosen by cleat_plot_add_line */
+    bool is_log; /* y begins in a logarithmic scale, chosen by cleat_plot_add */
     bool can_log;
     bool is_small; /* drawn at half the width */
     size_t limit;  /* points a line at most */

@@ -262,8 +262,7 @@ cleat_status cleat_checkpoint_find_profile(const char *path, char file[CLEAT_CHE
                       folder);
 }
 
-/* --- contents
- * ------------------------------------------------------------------------------------------------- */
+/* --- contents -------------------------------------------------------------------------------------------------- */
 
 cleat_status cleat_checkpoint_expect_settings(const cleat_checkpoint *checkpoint, const cleat_model_setting *settings,
                                               size_t count, cleat_error *error) {

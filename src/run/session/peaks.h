@@ -18,8 +18,7 @@ cleat_tensor *cleat_peak_node(cleat_graph *graph, cleat_peak_kernel kernel, clea
 /* Operations in a round of one work-group on this device; a multiply-add counts as two. */
 double cleat_peak_flops(const cleat_device_facts *facts, cleat_peak_kernel kernel);
 
-/* --- sizes of timed work
- * --------------------------------------------------------------------------------------- */
+/* --- sizes of timed work --------------------------------------------------------------------------------------- */
 
 /* Work that can be timed in several sizes. */
 typedef struct cleat_sized_work {

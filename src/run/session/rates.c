@@ -558,8 +558,8 @@ static cleat_status measure_and_save(cleat_device *device, const measurement *wh
     return CLEAT_OK;
 }
 
-/* `again`: measures even if the file has the rates. Without a cache folder nothing is kept; only lack of host memory
- * is an error. Two processes that measure at the same time would halve each other's rates; so the second waits for
+/* `again`: measures even if the file has the rates. Without a cache folder nothing is kept, which is not an
+ * error. Two processes that measure at the same time would halve each other's rates; the second waits for
  * the first, but no longer than a measurement should take. */
 static cleat_status find_rates(cleat_device *device, const measurement *what, bool again, cleat_rates *rates,
                                cleat_error *error) {

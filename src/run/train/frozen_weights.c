@@ -36,8 +36,7 @@ static bool agree(int rounding, const float *values, const float *rounded, int64
     return true;
 }
 
-/* --- the checkpoint
- * ------------------------------------------------------------------------------------------- */
+/* --- the checkpoint -------------------------------------------------------------------------------------------- */
 
 static bool is_frozen(const cleat_model *model, const cleat_tensor *param) {
     cleat_param_rule rule = {0};
@@ -77,8 +76,7 @@ static cleat_status find_halves(const cleat_model *model, const cleat_store *sto
     return status;
 }
 
-/* --- the weights
- * ---------------------------------------------------------------------------------------------- */
+/* --- the weights ----------------------------------------------------------------------------------------------- */
 
 typedef struct comparison {
     cleat_frozen_weights *frozen;
