@@ -15,10 +15,10 @@ typedef struct cleat_segformer {
     int64_t reduction[CLEAT_SEGFORMER_STAGES];
     int64_t depth[CLEAT_SEGFORMER_STAGES];     /* number of blocks */
     int64_t expansion[CLEAT_SEGFORMER_STAGES]; /* width of the hidden layer of a block, in units of D; published: 4 */
-    int64_t patch[CLEAT_SEGFORMER_STAGES];     /* side of a patch, in pixels of the previous stage; published: 7, 3, 3, 3 */
-    int64_t stride[CLEAT_SEGFORMER_STAGES];    /* distance of the patches; published: 4, 2, 2, 2 */
-    int64_t decoder;                           /* width of the decoder */
-    int64_t classes;                           /* outputs per pixel */
+    int64_t patch[CLEAT_SEGFORMER_STAGES]; /* side of a patch, in pixels of the previous stage; published: 7, 3, 3, 3 */
+    int64_t stride[CLEAT_SEGFORMER_STAGES]; /* distance of the patches; published: 4, 2, 2, 2 */
+    int64_t decoder;                        /* width of the decoder */
+    int64_t classes;                        /* outputs per pixel */
     /* The parts of fuse.weight are for the stages from the last to the first, as in published files. */
     bool descending;
     float dropout; /* dropout rate before the last layer */
