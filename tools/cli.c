@@ -55,7 +55,7 @@ static bool is_table(const char *word) {
 }
 
 /* Takes words[1] as the data of the profile words[0]: the setting data.path. Returns 0 or an exit code. */
-static int take_data(const cli_command *command, const cli_list *words, cli_list *assignments) {
+static int read_data_word(const cli_command *command, const cli_list *words, cli_list *assignments) {
     static char text[CLEAT_PATH + 16]; /* as long as the assignments */
     const char *profile = words->items[0], *data = words->items[1], *dot = strrchr(data, '.');
     const bool is_data = is_table(data) || strchr(data, '/') || access(data, F_OK) == 0;
@@ -80,7 +80,7 @@ bool cli_is_one_profile(const cli_command *command, const cli_list *words, cli_l
             cli_usage(command, "'%s' is not a profile; one is expected before it, as in `cleat %s tweets_sentiment %s`",
                       words->items[0], command->name, words->items[0]);
     else if (words->count > 1)
-        *exit_code = take_data(command, words, assignments);
+        *exit_code = read_data_word(command, words, assignments);
     if (words->count > 0) return *exit_code == 0;
     if (cleat_profile_list(&known, &count, NULL) == CLEAT_OK)
         for (size_t i = 0; i < count && used < sizeof names; ++i)

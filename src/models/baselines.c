@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_WEIGHTS = 1 << 24 };
-static const double MOST_COST = 1e10;
+enum { MAX_WEIGHTS = 1 << 24 };
+static const double MAX_COST = 1e10;
 
 cleat_status cleat_baseline_samples(const cleat_evaluation *evaluated, int64_t cost, uint32_t **samples, size_t *count,
                                     cleat_error *error) {
-    const double most = MOST_COST / (double)cost;
+    const double most = MAX_COST / (double)cost;
     size_t all = 0;
     *samples = NULL;
     *count = 0;
@@ -37,8 +37,8 @@ void cleat_scorer_add(cleat_scorer *scorer, int64_t at, double value) {
     for (int64_t c = 0; c < scorer->classes && scorer->label < 0; ++c) scorer->scores[c] += value * weights[c];
 }
 
-/* From sums to weights: log((n + 1) / (sum of n + features)) and the logarithm of the number of samples; or the mean
- * m and -|m|^2 / 2, since |x - m|^2 is least where m x - |m|^2 / 2 is largest. A class without samples is not chosen. */
+/* From sums to weights: log((n + 1) / (sum of n + features)) and the logarithm of the number of samples; or the mean m
+ * and -|m|^2 / 2, since |x - m|^2 is least where m x - |m|^2 / 2 is largest. A class without samples is not chosen. */
 static void fit(cleat_scorer *s, bool counts) {
     for (int64_t c = 0; c < s->classes; ++c) {
         const double n = s->bias[c];
@@ -82,7 +82,7 @@ cleat_status cleat_scorer_baseline(const cleat_model *model, const cleat_evaluat
     cleat_scorer s = {.classes = model->sizes.classes, .features = source->features};
     uint32_t *samples = NULL;
     size_t count = 0;
-    if (!features || features > MOST_WEIGHTS / classes) return CLEAT_OK;
+    if (!features || features > MAX_WEIGHTS / classes) return CLEAT_OK;
     cleat_status status = cleat_baseline_samples(evaluated, source->cost, &samples, &count, error);
     if (status || !count) goto done;
     s.weights = cleat_alloc((features + 3) * classes, sizeof *s.weights);

@@ -13,9 +13,9 @@ typedef struct cleat_scorer cleat_scorer;
 /* Adds `value` to feature `at` of the sample that is read. */
 void cleat_scorer_add(cleat_scorer *scorer, int64_t at, double value);
 
-/* A classifier that is linear in features of the samples. If they are counts, it is multinomial naive Bayes with Laplace
- * smoothing 1 (Manning, Raghavan, Schuetze, "Introduction to Information Retrieval", 2008, section 13.2); else it chooses
- * the class with the nearest mean. */
+/* A classifier that is linear in features of the samples. If they are counts, it is multinomial naive Bayes with
+ * Laplace smoothing 1 (Manning, Raghavan, Schuetze, "Introduction to Information Retrieval", 2008, section 13.2);
+ * else it chooses the class with the nearest mean. */
 typedef struct cleat_scorer_source {
     const char *text; /* description of the baseline */
     bool counts;

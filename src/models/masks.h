@@ -145,8 +145,8 @@ void cleat_masks_confusion(const cleat_model *model, const double *metric_state,
 cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                   char *text, cleat_error *error);
 
-/* cleat_model_examples.fitted of masks of black and white: what is brighter, or what is darker, than Otsu's threshold of
- * each image, whichever has the larger intersection over union with the training masks. */
+/* cleat_model_examples.fitted of masks of black and white: what is brighter, or what is darker, than Otsu's
+ * threshold of each image, whichever has the larger intersection over union with the training masks. */
 cleat_status cleat_masks_otsu(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                               char *text, cleat_error *error);
 
