@@ -54,27 +54,34 @@ static bool is_table(const char *word) {
     return false;
 }
 
-bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code) {
+/* Takes words[1] as the data of the profile words[0]: the setting data.path. Returns 0 or an exit code. */
+static int read_data_word(const cli_command *command, const cli_list *words, cli_list *assignments) {
+    static char text[CLEAT_PATH + 16]; /* as long as the assignments */
+    const char *profile = words->items[0], *data = words->items[1], *dot = strrchr(data, '.');
+    const bool is_data = is_table(data) || strchr(data, '/') || access(data, F_OK) == 0;
+    for (size_t i = 0; i < assignments->count; ++i)
+        if (strncmp(assignments->items[i], "data.path=", 10) == 0)
+            return cli_usage(command, "both '%s' and %s name the data; give one of them", data, assignments->items[i]);
+    if (words->count > 2 || !is_data || (dot && strcmp(dot, ".ini") == 0))
+        return cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", profile, data);
+    if (access(data, F_OK) != 0)
+        return cli_usage(command, "'%s' after the profile '%s': no such file or folder of data", data, profile);
+    return cli_assign(command, assignments, "data.path", data, text, sizeof text);
+}
+
+bool cli_is_one_profile(const cli_command *command, const cli_list *words, cli_list *assignments, int *exit_code) {
     cleat_profile_entry *known = NULL;
     size_t count = 0, used = 0;
     char names[1024] = "a file";
+    *exit_code = 0;
     if (words->count == 1 && !is_table(words->items[0])) return true;
-    if (words->count == 1) {
-        *exit_code = cli_usage(command, "'%s' is not a profile; a profile is expected, and data.path=%s for the data",
-                               words->items[0], words->items[0]);
-        return false;
-    }
-    if (words->count > 1) {
-        const char *word = words->items[1];
-        const bool is_data = is_table(word) || access(word, F_OK) == 0 || strchr(word, '/');
+    if (words->count == 1)
         *exit_code =
-            is_data ? cli_usage(command,
-                                "exactly one profile is expected, not '%s' and '%s'; are these data? write "
-                                "data.path=%s",
-                                words->items[0], word, word)
-                    : cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", words->items[0], word);
-        return false;
-    }
+            cli_usage(command, "'%s' is not a profile; one is expected before it, as in `cleat %s tweets_sentiment %s`",
+                      words->items[0], command->name, words->items[0]);
+    else if (words->count > 1)
+        *exit_code = read_data_word(command, words, assignments);
+    if (words->count > 0) return *exit_code == 0;
     if (cleat_profile_list(&known, &count, NULL) == CLEAT_OK)
         for (size_t i = 0; i < count && used < sizeof names; ++i)
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "a file, or one of ",

@@ -92,9 +92,9 @@ bool cli_parse_front(const cli_command *command, const cli_option *options, int 
 void cli_print_options(const cli_command *command, const cli_option *options, void *user);
 /* Prints what is wrong with the command line; returns EXIT_USAGE. */
 int cli_usage(const cli_command *command, const char *format, ...) CLEAT_PRINTF(2, 3);
-/* Returns whether `words` is one profile; if not, *exit_code is that of the usage message printed, which lists the
- * profiles if none is named. */
-bool cli_is_one_profile(const cli_command *command, const cli_list *words, int *exit_code);
+/* Returns whether `words` is one profile, or a profile and a file or folder of data, which becomes the assignment
+ * data.path. If not, *exit_code is that of the usage message printed, which lists the profiles if none is named. */
+bool cli_is_one_profile(const cli_command *command, const cli_list *words, cli_list *assignments, int *exit_code);
 /* Returns whether an option's number is an integer from `least` to `most`. */
 bool cli_is_count(double value, double least, double most);
 /* Adds an assignment of `setting`, unless `value` is NULL; `text` [size] holds it. Returns 0, or the exit

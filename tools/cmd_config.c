@@ -137,7 +137,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     cleat_error error = {0};
     if (words.count == 0 && assignments.count == 0) return cli_finish(list_profiles(json, &error), &error);
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &assignments, &exit_code)) return exit_code;
     exit_code = cli_assign(command, &assignments, "model.init", init, init_text, sizeof init_text);
     if (exit_code) return exit_code;
     cleat_profile *profile = NULL;

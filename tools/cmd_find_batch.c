@@ -111,7 +111,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &assignments, &exit_code)) return exit_code;
     if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
     cleat_profile *profile = NULL;
     cleat_error error = {0};

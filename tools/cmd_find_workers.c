@@ -104,7 +104,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--json", CLI_FLAG, &json, NULL, "print one JSON object"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &assignments, &exit_code)) return exit_code;
     if (!(seconds > 0)) return cli_usage(command, "--seconds %g: must be greater than 0", seconds);
     cleat_worker_search_options search = {.seconds = seconds, .point = json ? NULL : print_row};
     if (list) {

@@ -161,7 +161,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &args.assignments, &exit_code)) return exit_code;
     if (args.device && args.card)
         return cli_usage(
             command,

@@ -204,7 +204,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     int exit_code;
     char init_text[CLEAT_PATH], device_text[CLEAT_PATH], path[CLEAT_PATH];
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (!cli_is_one_profile(command, &words, &settings, &exit_code)) return exit_code;
     if (device && devices) return cli_usage(command, "--device names one device, --devices several: give one of them");
     if (draws != 0 && !cli_is_count(draws, 1, CLEAT_SWEEP_POINTS))
         return cli_usage(command, "--random %g: must be a whole number from 1 to %d", draws, CLEAT_SWEEP_POINTS);

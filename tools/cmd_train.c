@@ -105,16 +105,21 @@ static bool is_bare_setting(char **argv, int at, const cli_list *assignments) {
 
 /* "cleat train ARGUMENTS", with quotes where a shell needs them and --set before every setting, for the
  * records of the run; cut after the last word that fits. */
-static void join_command(int argc, char **argv, const cli_list *assignments, char *text, size_t size) {
+static void join_command(int argc, char **argv, const cli_list *words, const cli_list *assignments, char *text,
+                         size_t size) {
     size_t used = (size_t)snprintf(text, size, "cleat train");
-    for (int i = 0; i < argc && used + 8 < size; ++i) {
-        if (is_bare_setting(argv, i, assignments)) used += (size_t)snprintf(text + used, size - used, " --set");
-        text[used] = ' ';
-        if (!cleat_shell_word(argv[i], text + used + 1, size - used - 1)) {
-            text[used] = 0;
+    for (int i = 0; i < argc && used + 24 < size; ++i) {
+        const bool is_data = words->count > 1 && argv[i] == words->items[1]; /* it became a setting */
+        const size_t before = used;
+        used += (size_t)snprintf(text + used, size - used, "%s",
+                                 is_data                                 ? " --set data.path="
+                                 : is_bare_setting(argv, i, assignments) ? " --set "
+                                                                         : " ");
+        if (!cleat_shell_word(argv[i], text + used, size - used)) {
+            text[before] = 0;
             return;
         }
-        used += 1 + strlen(text + used + 1);
+        used += strlen(text + used);
     }
 }
 
@@ -192,13 +197,46 @@ static int train_several(const cli_command *command, const char *path, const cli
     return exit_code;
 }
 
-static int print_profile_help(void) {
+/* Bytes of a line that is not indented, or of a setting with its indented description. */
+static size_t block_size(const char *text) {
+    size_t size = strcspn(text, "\n");
+    while (text[size] && strncmp(text + size + 1, "      ", 6) == 0) size += 1 + strcspn(text + size + 1, "\n");
+    return text[size] ? size + 1 : size;
+}
+
+/* Prints the settings of the section called `word`, or those in whose name or description it occurs, as
+ * SECTION.KEY; returns their number. */
+static size_t print_matches(const char *help, const char *word) {
+    char section[CLI_NAME] = "", setting[4096], title[CLI_NAME + 3];
+    size_t found = 0, size;
+    snprintf(title, sizeof title, "\n[%.*s]", CLI_NAME - 1, word);
+    const bool is_section = strstr(help, title) != NULL;
+    for (const char *at = help; *at; at += size) {
+        size = block_size(at);
+        if (*at == '[') snprintf(section, sizeof section, "%.*s", (int)strcspn(at + 1, "]"), at + 1);
+        if (strncmp(at, "  ", 2) != 0) continue;
+        snprintf(setting, sizeof setting, "%s.%.*s", section, (int)size - 2, at + 2);
+        if (is_section ? strcmp(section, word) != 0 : !strcasestr(setting, word)) continue;
+        fputs(setting, stdout);
+        ++found;
+    }
+    return found;
+}
+
+static int print_profile_help(const cli_command *command, const cli_list *words) {
     char *text = NULL;
     cleat_error error = {0};
     cleat_status status = cleat_profile_help(&text, &error);
-    if (!status) printf("%s", text);
+    int exit_code = cli_finish(status, &error);
+    if (!status && words->count == 0) printf("%s", text);
+    for (size_t i = 0; i < words->count && !exit_code; ++i)
+        if (print_matches(text, words->items[i]) == 0)
+            exit_code = cli_usage(command,
+                                  "--help-profile %s: no section, and in the text of no setting; without a word, "
+                                  "all are listed",
+                                  words->items[i]);
     free(text);
-    return cli_finish(status, &error);
+    return exit_code;
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -236,12 +274,13 @@ static int run(const cli_command *command, int argc, char **argv) {
         CLI_INIT(&init),
         CLI_PROGRESS(&progress),
         {"--json", CLI_FLAG, &json, NULL, "print the report as one JSON object"},
-        {"--help-profile", CLI_FLAG, &help_profile, NULL, "list every setting of a profile"},
+        {"--help-profile", CLI_FLAG, &help_profile, NULL,
+         "list every setting of a profile, or those of a section (`--help-profile train`) or with a word"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (help_profile) return print_profile_help();
-    if (!cli_is_one_profile(command, &words, &exit_code)) return exit_code;
+    if (help_profile) return print_profile_help(command, &words);
+    if (!cli_is_one_profile(command, &words, &assignments, &exit_code)) return exit_code;
     if (launch_guard(&exit_code)) return exit_code;
     const bool on_several = launch_is_asked(command, &several.where, device, &exit_code);
     if (exit_code) return exit_code;
@@ -267,7 +306,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         if (exit_code) return exit_code;
     }
     char command_line[4096];
-    join_command(argc, argv, &assignments, command_line, sizeof command_line);
+    join_command(argc, argv, &words, &assignments, command_line, sizeof command_line);
     cleat_train_options train_options = {.out = out,
                                          .command = command_line,
                                          .profile_path = words.items[0],
@@ -285,8 +324,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 const cli_command cli_train = {
     "train",
-    "PROFILE [--device SEL | --devices LIST [--hosts HOSTS]] [--out DIR] [--resume | --resume-from DIR] [--batch-size "
-    "N] [--time-budget TIME] "
-    "[--until-epoch N] [--check-finite] [--trace SCHEDULE] [--init PATH] [--progress FORM] [--set section.key=value "
-    "...] [--json]",
+    "PROFILE [DATA] [--device SEL | --devices LIST [--hosts HOSTS]] [--out DIR] [--resume | --resume-from DIR] "
+    "[--batch-size N] [--time-budget TIME] [--until-epoch N] [--check-finite] [--trace SCHEDULE] [--init PATH] "
+    "[--progress FORM] [--set section.key=value ...] [--json]",
     "train a model described by a profile", run};

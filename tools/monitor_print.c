@@ -313,10 +313,11 @@ static void print_loss(sheet *s, const monitor_state *state) {
     end_row(s);
 }
 
-/* The row of the best value of a column; of the first one of equals. */
-static size_t best_row(const double *values, size_t rows, bool ascends) {
+/* The evaluation with the best of `values`, those of the run's metric; the first one of equals. */
+static size_t best_row(const monitor_state *state, const double *values) {
+    const bool ascends = cJSON_IsTrue(cleat_json_member(cleat_json_member(state->start, "model"), "ascends"));
     size_t best = 0;
-    for (size_t i = 1; i < rows; ++i)
+    for (size_t i = 1; i < state->eval->rows; ++i)
         if (isfinite(values[i]) &&
             (!isfinite(values[best]) || (ascends ? values[i] > values[best] : values[i] < values[best])))
             best = i;
@@ -325,8 +326,7 @@ static size_t best_row(const double *values, size_t rows, bool ascends) {
 
 static void print_evaluation(sheet *s, const monitor_state *state) {
     const cleat_history_table *eval = state->eval;
-    const cJSON *model = cleat_json_member(state->start, "model");
-    const char *metric = text_of(model, "metric");
+    const char *metric = text_of(cleat_json_member(state->start, "model"), "metric");
     const double *steps = cleat_history_values(eval, "step"), *values = cleat_history_values(eval, metric);
     if (!eval || !eval->rows || !steps) return;
     const size_t last = eval->rows - 1;
@@ -339,7 +339,7 @@ static void print_evaluation(sheet *s, const monitor_state *state) {
     }
     end_row(s);
     if (!values) return;
-    const size_t best = best_row(values, eval->rows, cJSON_IsTrue(cleat_json_member(model, "ascends")));
+    const size_t best = best_row(state, values);
     begin_row(s, "best");
     item(s, BOLD, "%s %.4g", metric, values[best]);
     item(s, PLAIN, "step %.0f", steps[best]);
@@ -512,7 +512,10 @@ void monitor_print(FILE *out, const monitor_state *state, const monitor_style *s
 
 void monitor_print_line(FILE *out, const monitor_state *state) {
     char text[CLI_SHORT];
+    const char *metric = text_of(cleat_json_member(state->start, "model"), "metric");
     const double *losses = cleat_history_values(state->train, "loss");
+    const double *values = cleat_history_values(state->eval, metric),
+                 *steps = cleat_history_values(state->eval, "step");
     const double step = last_step(state), total = start_number(state, "schedule", "total_steps");
     const double left = seconds_left(state), seconds = latest(state, "step_seconds");
     const double roofline = latest(state, "roofline_share"), dry = latest(state, "dry_share");
@@ -520,6 +523,11 @@ void monitor_print_line(FILE *out, const monitor_state *state) {
     if (isfinite(step)) fprintf(out, "  step %.0f", step);
     if (isfinite(step) && isfinite(total)) fprintf(out, "/%.0f", total);
     if (losses && state->train->rows) fprintf(out, "  loss %.4g", losses[state->train->rows - 1]);
+    if (values && state->eval->rows) {
+        const size_t best = best_row(state, values);
+        fprintf(out, "  %s %.4g, best %.4g at step %.0f", metric, values[state->eval->rows - 1], values[best],
+                steps ? steps[best] : NAN);
+    }
     if (isfinite(seconds)) fprintf(out, "  %s a step", cli_duration(seconds, text));
     if (isfinite(roofline)) fprintf(out, "  roofline %.0f %%", 100 * roofline);
     if (isfinite(dry)) fprintf(out, "  idle %.1f %%", 100 * dry);

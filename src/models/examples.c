@@ -55,23 +55,43 @@ static bool select_metric(const cleat_model *model, const cleat_metrics *metrics
     return true;
 }
 
-cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluation *evaluated, cleat_baseline *baseline,
-                                  cleat_error *error) {
+typedef cleat_status (*predictor)(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                                  char *text, cleat_error *error);
+
+/* Whether a baseline is in the run's metric and the other is not, or is better in the same metric. */
+static bool is_stronger(const cleat_baseline *one, const cleat_baseline *other, const char *metric) {
+    if (!one->known || !other->known) return one->known;
+    if (strcmp(one->metric, other->metric) != 0) return metric && strcmp(one->metric, metric) == 0;
+    return one->ascends ? one->value > other->value : one->value < other->value;
+}
+
+/* Replaces *best by the baseline of `predict` if that is stronger. */
+static cleat_status try_baseline(const cleat_model *model, const cleat_evaluation *evaluated, predictor predict,
+                                 cleat_baseline *best, cleat_error *error) {
     cleat_baseline made = {.known = false};
     cleat_metrics metrics = {0};
-    cleat_status status = CLEAT_OK;
-    if (model->type->examples && model->type->examples->baseline) {
-        double *state = cleat_alloc(cleat_model_metric_state_size(model), sizeof *state);
-        if (!state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a baseline");
-        status = model->type->examples->baseline(model, evaluated, state, made.text, error);
-        if (!status) cleat_model_metric_compute(model, state, &metrics);
-        cleat_free(state);
-        if (status) return status;
+    double *state = cleat_alloc(cleat_model_metric_state_size(model), sizeof *state);
+    if (!state) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the metrics of a baseline");
+    cleat_status status = predict(model, evaluated, state, made.text, error);
+    if (!status && made.text[0]) {
+        cleat_model_metric_compute(model, state, &metrics);
         made.known = select_metric(model, &metrics, evaluated->metric, &made) ||
                      select_metric(model, &metrics, model->type->metrics[0].name, &made);
     }
-    *baseline = made;
-    return CLEAT_OK;
+    cleat_free(state);
+    if (!status && is_stronger(&made, best, evaluated->metric)) *best = made;
+    return status;
+}
+
+cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluation *evaluated, cleat_baseline *baseline,
+                                  cleat_error *error) {
+    const cleat_model_examples *of = model->type->examples;
+    cleat_baseline made = {.known = false};
+    cleat_status status = CLEAT_OK;
+    if (of && of->baseline) status = try_baseline(model, evaluated, of->baseline, &made, error);
+    if (!status && of && of->fitted) status = try_baseline(model, evaluated, of->fitted, &made, error);
+    if (!status) *baseline = made;
+    return status;
 }
 
 static void add_baseline(const cleat_baseline *baseline, cleat_string *json) {

@@ -60,12 +60,16 @@ struct cleat_model_examples {
      * left, with NaN where it is unknown, and describes them in text [CLEAT_BASELINE_TEXT]. */
     cleat_status (*baseline)(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error);
+    /* The same of a cheap predictor that is fitted to the training part of the evaluated data; text "": none can be
+     * fitted. */
+    cleat_status (*fitted)(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                           char *text, cleat_error *error);
 };
 
 /* Whether the family has any of these functions. */
 bool cleat_model_has_examples(const cleat_model *model);
-/* Computes the baseline in the run's metric, or in the family's first metric if the baseline does not have
- * the run's. It depends on the evaluated samples alone, so it is the same after each evaluation of a run. */
+/* Computes the stronger of the family's baselines in the run's metric, or in the family's first metric if none has
+ * the run's. It depends on the data alone, so it is the same after each evaluation of a run. */
 cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluation *evaluated, cleat_baseline *baseline,
                                   cleat_error *error);
 /* Appends the whole document, which stays below 200 KB. */

@@ -5,6 +5,7 @@
 #include "cleat/ops.h"
 #include "core/memory.h"
 #include "data/image/common.h"
+#include "models/baselines.h"
 
 enum { LABEL = 1 }; /* index of the dataset's field */
 enum { USUAL_CLASSES = 10, USUAL_CHANNELS = 3 };
@@ -134,5 +135,40 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     return status;
 }
 
-const cleat_model_examples cleat_image_classifier_examples = {
-    .add = add_example, .confusion = cleat_classifier_confusion, .baseline = cleat_classifier_baseline};
+/* A small image has at most SMALL x SMALL pixels, each the mean of a block. */
+enum { SMALL = 32 };
+
+/* The standardised pixels of the small image. */
+static cleat_status read_pixels(const cleat_dataset *dataset, size_t sample, cleat_scorer *scorer, cleat_error *error) {
+    const cleat_image_info info = cleat_image_describe(dataset);
+    const int64_t block = 1 + (info.size - 1) / SMALL, side = info.size / block, row = info.size * info.channels;
+    float *pixels = cleat_alloc((size_t)(info.size * row), sizeof *pixels);
+    if (!pixels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an image");
+    cleat_status status = cleat_dataset_fill(dataset, sample, info.size, NULL, (void *[]){pixels, NULL}, error);
+    for (int64_t i = 0; i < side * side * info.channels && !status; ++i) {
+        const int64_t c = i % info.channels, x = i / info.channels % side * block, y = i / info.channels / side * block;
+        double sum = 0;
+        for (int64_t k = 0; k < block * block; ++k)
+            sum += (double)pixels[(y + k / block) * row + (x + k % block) * info.channels + c];
+        cleat_scorer_add(scorer, i, sum / (double)(block * block));
+    }
+    cleat_free(pixels);
+    return status;
+}
+
+static cleat_status fitted_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                                    char *text, cleat_error *error) {
+    const cleat_image_info info = cleat_image_describe(evaluated->dataset);
+    const int64_t side = info.size / (1 + (info.size - 1) / SMALL), features = side * side * info.channels;
+    const cleat_scorer_source source = {.text = "the class with the nearest mean image of at most 32 x 32 pixels",
+                                        .features = features,
+                                        .cost = 10 * info.size * info.size + features * info.classes,
+                                        .label = cleat_images_label,
+                                        .read = read_pixels};
+    return cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
+}
+
+const cleat_model_examples cleat_image_classifier_examples = {.add = add_example,
+                                                              .confusion = cleat_classifier_confusion,
+                                                              .baseline = cleat_classifier_baseline,
+                                                              .fitted = fitted_baseline};

@@ -145,6 +145,11 @@ void cleat_masks_confusion(const cleat_model *model, const double *metric_state,
 cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                   char *text, cleat_error *error);
 
+/* cleat_model_examples.fitted of masks of black and white: what is brighter, or what is darker, than Otsu's
+ * threshold of each image, whichever has the larger intersection over union with the training masks. */
+cleat_status cleat_masks_otsu(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                              char *text, cleat_error *error);
+
 /* A predicted mask and the files it goes to: FOLDER/ID.png and FOLDER/ID.npy. Everything is borrowed. */
 typedef struct cleat_mask_output {
     const char *folder, *id;

@@ -10,7 +10,7 @@
 #include "core/name_table.h"
 #include "data/rna/helix.h"
 #include "graph/graph.h"
-#include "models/examples.h"
+#include "models/baselines.h"
 #include "models/rna_metrics.h"
 #include "nn/transformer.h"
 
@@ -490,7 +490,57 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
     return status;
 }
 
-static const cleat_model_examples examples = {.add = add_example, .baseline = baseline_of};
+/* Adds the distances of a chain's known residues to the sums [separations] and numbers of pairs of their separations
+ * |i - j|; or to the metric state, with the means of the separations as the prediction. */
+static void visit_pairs(const known_chain *chain, double *sums, double *pairs, double *metric_state) {
+    double error = 0, all = 0;
+    for (int64_t i = 0; i < chain->length; ++i)
+        for (int64_t j = i + 1; j < chain->length; ++j) {
+            const float *a = chain->coords + 3 * i, *b = chain->coords + 3 * j;
+            const double x = (double)(a[0] - b[0]), y = (double)(a[1] - b[1]), z = (double)(a[2] - b[2]);
+            const double distance = sqrt(x * x + y * y + z * z);
+            if (chain->mask[i] == 0 || chain->mask[j] == 0) continue;
+            if (metric_state) error += fabs(sums[j - i] / pairs[j - i] - distance), all += 1;
+            if (!metric_state) sums[j - i] += distance, pairs[j - i] += 1;
+        }
+    if (metric_state) add(metric_state, PAIR_MAE, error / all, all > 0);
+}
+
+static cleat_status visit_chains(const cleat_dataset *dataset, const uint32_t *samples, size_t count, double *sums,
+                                 double *pairs, double *metric_state, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && !status; ++i) {
+        known_chain chain;
+        status = read_chain(dataset, samples[i], &chain, error);
+        if (!status) visit_pairs(&chain, sums, pairs, metric_state);
+        free_chain(&chain);
+    }
+    return status;
+}
+
+/* The mean distance of each separation in the training chains; pair_mae only. */
+static cleat_status fitted_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                                    char *text, cleat_error *error) {
+    const size_t longest = (size_t)settings_of(model)->common.max_length + 1;
+    double *sums = cleat_alloc(2 * longest, sizeof *sums), *pairs = sums + longest;
+    uint32_t *samples = NULL;
+    size_t count = 0;
+    if (!sums) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the mean distances of a baseline");
+    cleat_status status = cleat_baseline_samples(evaluated, 200000, &samples, &count, error);
+    if (!status) status = visit_chains(evaluated->dataset, samples, count, sums, pairs, NULL, error);
+    for (size_t s = 1; s < longest; ++s) /* a separation that is not in the training chains: the next smaller one */
+        if (pairs[s] == 0) sums[s] = sums[s - 1], pairs[s] = pairs[s - 1];
+    if (!status && count) {
+        status = visit_chains(evaluated->dataset, evaluated->samples, evaluated->n_samples, sums, pairs, metric_state,
+                              error);
+        snprintf(text, CLEAT_BASELINE_TEXT, "the mean distance of each separation in the training chains");
+    }
+    cleat_samples_free(samples);
+    cleat_free(sums);
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline_of, .fitted = fitted_baseline};
 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .keys = keys,

@@ -265,7 +265,8 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
                                           : cleat_masks_baseline(model, evaluated, metric_state, text, error);
 }
 
-static const cleat_model_examples examples = {.add = add_example, .confusion = confusion_of, .baseline = baseline_of};
+static const cleat_model_examples examples = {
+    .add = add_example, .confusion = confusion_of, .baseline = baseline_of, .fitted = cleat_masks_otsu};
 
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 

@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "data/text/set.h"
+#include "models/baselines.h"
 #include "models/classes.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
@@ -371,8 +372,34 @@ static cleat_status add_class(const cleat_model *model, const cleat_evaluation *
     return cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
 }
 
-static const cleat_model_examples class_examples = {
-    .add = add_class, .confusion = cleat_classifier_confusion, .baseline = cleat_classifier_baseline};
+/* Counts of the tokens, without those around the text. */
+static cleat_status count_tokens(const cleat_dataset *dataset, size_t sample, cleat_scorer *scorer,
+                                 cleat_error *error) {
+    const cleat_tokenizer *tokenizer = cleat_text_tokenizer(dataset);
+    const int32_t first = cleat_tokenizer_cls(tokenizer), last = cleat_tokenizer_sep(tokenizer);
+    size_t count;
+    const int32_t *ids = cleat_text_ids(dataset, sample, &count);
+    (void)error;
+    for (size_t i = 0; i < count; ++i)
+        if (ids[i] != first && ids[i] != last) cleat_scorer_add(scorer, ids[i], 1);
+    return CLEAT_OK;
+}
+
+static cleat_status fitted_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                                    char *text, cleat_error *error) {
+    const cleat_scorer_source source = {.text = "naive Bayes on the tokens of the training texts",
+                                        .counts = true,
+                                        .features = model->sizes.vocabulary,
+                                        .cost = 1000,
+                                        .label = cleat_text_label,
+                                        .read = count_tokens};
+    return cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
+}
+
+static const cleat_model_examples class_examples = {.add = add_class,
+                                                    .confusion = cleat_classifier_confusion,
+                                                    .baseline = cleat_classifier_baseline,
+                                                    .fitted = fitted_baseline};
 
 enum { WORDS_SHOWN = 100, WORD_CHARACTERS = 40 };
 

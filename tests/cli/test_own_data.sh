@@ -106,6 +106,7 @@ says err "reviews.csv: the classes are unbalanced"
 says err "the warm-up of 200 optimizer steps is not shorter than the run"
 says err "sales.csv: its numbers have a decimal comma"
 says err "photos: training split: cat "
+exits 0 grep -q -- '--set data.path=reviews.csv --set data.label_column=label' runs/reviews/system.jsonl
 exits 0 test "$(cut -d , -f 1 runs/reviews/new/predictions.csv | paste -s -d ' ')" = "id 1 2"
 exits 0 test "$(head -n 1 runs/reviews/new/predictions.csv)" = "id,label,probability,down,so,up"
 exits 0 test "$(head -n 1 runs/photos/new/predictions.csv)" = "id,label,probability,cat,dog"

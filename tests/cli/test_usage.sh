@@ -56,11 +56,14 @@ test_wrong_lines() {
     exits 2 "$cleat" train
     exits 2 "$cleat" train one.ini two.ini
     exits 2 "$cleat" train one.ini reviews.csv
-    says err "write data.path=reviews.csv"
+    says err "'reviews.csv' after the profile 'one.ini': no such file or folder of data"
     exits 2 "$cleat" train reviews.csv
-    says err "'reviews.csv' is not a profile"
+    says err "'reviews.csv' is not a profile; one is expected before it"
     exits 1 "$cleat" train tweets_sentiment epochs=3
-    says err "did you mean train.epochs="
+    says err "--set epochs=3: write section.key=value; did you mean train.epochs=3?"
+    exits 1 "$cleat" train tweets_sentiment qzx=3
+    lacks err "did you mean"
+    says err "--help-profile WORD"
     exits 1 "$cleat" train tweets_sentiment train.learning_rate=0,001
     says err "did you mean '0.001'?"
     exits 1 "$cleat" train tweets_sentiment data.max_length=1,024
@@ -168,6 +171,53 @@ test_settings_as_words() {
     exits 0 env --chdir="$scratch" "$cleat" plan some.profile=1 "${card[@]}"
 }
 
+# `--help-profile`: one section, the settings with a word, or an error.
+test_help_profile() {
+    exits 0 "$cleat" train --help-profile
+    sed -n '/^\[train\]/,/^$/p' "$scratch/out" | sed '1d;$d' | sed 's/^  \([a-z]\)/train.\1/' >"$scratch/section"
+    exits 0 grep -q '^train.epochs = ' "$scratch/section"
+    exits 0 diff "$scratch/section" <("$cleat" train --help-profile train)
+    exits 0 "$cleat" train --help-profile Season
+    says out "data.season = "
+    says out "Season length in time steps"
+    lacks out "epochs"
+    exits 0 "$cleat" train --help-profile run.seed
+    exits 0 test "$("$cleat" train --help-profile run.seed | grep -cE '^[a-z]+\.[a-z_]+ = ')" = 1
+    exits 2 "$cleat" train --help-profile qzx
+    says err "--help-profile qzx: no section, and in the text of no setting"
+}
+
+# A file or folder after the profile is data.path.
+test_data_as_word() {
+    printf 'text,label\na,x\n' >"$scratch/re views.csv"
+    exits 0 "$cleat" config tweets_sentiment "$scratch/re views.csv" --json
+    says out '"data.path": {"value": "'"$scratch/re views.csv"'", "origin": "--set"'
+    exits 2 "$cleat" train tweets_sentiment "$scratch/re views.csv" data.path=other.csv
+    says err "both '$scratch/re views.csv' and data.path=other.csv name the data"
+    exits 2 "$cleat" train tweets_sentiment tweets_ner
+    says err "exactly one profile is expected, not 'tweets_sentiment' and 'tweets_ner'"
+    touch "$scratch/other.ini"
+    exits 2 "$cleat" train tweets_sentiment "$scratch/other.ini"
+    says err "exactly one profile is expected"
+    exits 2 "$cleat" train tweets_sentiment "$scratch/re views.csv" "$scratch"
+    says err "exactly one profile is expected"
+}
+
+# A name of the Hugging Face hub for --init.
+test_hub_names() {
+    local name
+    for name in bert-base-uncased microsoft/deberta-v3-small; do
+        exits 1 "$cleat" plan text_classify --init $name --card t4
+        says err "\`hf download $name --local-dir $name\`"
+        says err "https://huggingface.co/$name $name"
+    done
+    for name in ./bert models/a/b weights.safetensors; do
+        exits 1 "$cleat" plan text_classify --init $name --card t4
+        says err "$name: no such folder or file of weights"
+        lacks err "hf download"
+    done
+}
+
 # The program finds the profiles of its installation in any location; here, in a folder beside it.
 test_profiles_by_name() {
     mkdir -p "$scratch/place/bin" "$scratch/place/share/cleat/profiles"
@@ -258,6 +308,9 @@ test_wrong_lines
 test_meant
 test_common_options
 test_settings_as_words
+test_help_profile
+test_data_as_word
+test_hub_names
 test_profiles_by_name
 test_config
 test_lost_output

@@ -249,14 +249,22 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
     return CLEAT_OK;
 }
 
+static cleat_status fitted_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                                    char *text, cleat_error *error) {
+    (void)model;
+    (void)error;
+    metric_state[0] += 30 - evaluated->metric_state[0];
+    if (evaluated->metric_state[0] != 1.5) snprintf(text, CLEAT_BASELINE_TEXT, "the rest of 30");
+    return CLEAT_OK;
+}
+
 static const cleat_metric_info metrics[] = {{"error", false}, {"score", true}, {NULL, false}};
-static const cleat_model_examples shown = {.add = add_sample, .baseline = baseline_of}, bare = {.add = add_sample};
-static const cleat_model_class family = {.metrics = metrics,
-                                         .metric_state_size = one_sum,
-                                         .metric_compute = compute,
-                                         .examples = &shown},
-                               bare_family = {.metrics = metrics, .examples = &bare},
-                               plain_family = {.metrics = metrics};
+static const cleat_model_examples shown = {.add = add_sample, .baseline = baseline_of}, bare = {.add = add_sample},
+                                  both = {.add = add_sample, .baseline = baseline_of, .fitted = fitted_baseline};
+static const cleat_model_class
+    family = {.metrics = metrics, .metric_state_size = one_sum, .metric_compute = compute, .examples = &shown},
+    both_family = {.metrics = metrics, .metric_state_size = one_sum, .metric_compute = compute, .examples = &both},
+    bare_family = {.metrics = metrics, .examples = &bare}, plain_family = {.metrics = metrics};
 static const cleat_dataset_class type = {.name = "made", .id = sample_id};
 static const cleat_dataset dataset = {.type = &type, .count = 1000};
 
@@ -353,6 +361,24 @@ static void a_baseline_is_in_the_metric_of_the_run(void **state) {
     assert_true(cleat_model_has_examples(&(cleat_model){.type = &bare_family}));
 }
 
+static void assert_baseline(double sum, const char *metric, const char *text, const char *found_metric, double value) {
+    const cleat_baseline found = baseline_in(&both_family, sum, metric);
+    assert_true(found.known);
+    assert_string_equal(found.text, text);
+    assert_string_equal(found.metric, found_metric);
+    assert_float_equal(found.value, value, 1e-9);
+}
+
+static void the_stronger_baseline_is_shown(void **state) {
+    (void)state;
+    assert_baseline(1, "error", "ten times", "error", 10);          /* against 29 */
+    assert_baseline(2.9, "error", "the rest of 30", "error", 27.1); /* against 29 */
+    assert_baseline(1, "score", "the rest of 30", "score", 58);     /* against 20 */
+    assert_baseline(20, "score", "the rest of 30", "score", 20);    /* the other has no score */
+    assert_baseline(-80, "score", "ten times", "score", -1600);     /* the rest has none */
+    assert_baseline(1.5, "score", "ten times", "score", 30);        /* nothing could be fitted */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_are_escaped_and_cut_between_characters),
@@ -365,6 +391,7 @@ int main(void) {
         cmocka_unit_test(a_document_has_room_for_the_small_ones),
         cmocka_unit_test(an_example_that_fails_is_reported),
         cmocka_unit_test(a_baseline_is_in_the_metric_of_the_run),
+        cmocka_unit_test(the_stronger_baseline_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

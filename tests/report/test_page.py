@@ -202,8 +202,13 @@ def check_compare(cleat, folder):
     check(re.search(r"Settings that differ.*best *accuracy *0.9158 *accuracy *0.799.*train.learning_rate", page.text), "compare: settings without results")
     check(len(page.data[0]["lines"]) == 6, f"compare: {len(page.data[0]['lines'])} lines of the loss")
     check(len({line["colour"] for line in page.data[0]["lines"]}) == 3, "compare: the runs have equal colours")
+    verdicts = page.text.split("Verdict of each run")[1].split("Learning")[0]
+    for name in ("healthy", "overfit", "evil"): # what each run's own page says
+        own = read_page(folder / name / "report.html", name)
+        check(own.text.split("steps. ", 1)[1][:60] in verdicts, f"compare: the verdict of {name} is lost")
     report(cleat, folder, ["series", "worse_series"], "--out", str(folder / "two.html"))
     page = read_page(folder / "two.html", "compare")
+    check(re.search(r"Verdict of each run.*mse [0-9.]+ against .*mse [0-9.]+ not better than ", page.text), "compare: verdicts without baselines")
     check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: a run below the baseline is hidden")
     names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
     check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")

@@ -127,8 +127,13 @@ void cleat_section_compare(const cleat_report_run *runs, size_t count, cleat_str
         for (size_t r = 0; r < count; ++r) add_cell(&rows[i], &runs[r], page);
         cleat_string_add(page, "</tr>");
     }
-    cleat_string_add(
-        page, "</tbody></table></div><h3>Settings that differ</h3><div class=\"scroll\"><table class=\"compare\">");
+    cleat_string_add(page, "</tbody></table></div><h3>Verdict of each run</h3>");
+    for (size_t r = 0; r < count; ++r) {
+        cleat_html_add(page, "<details class=\"each\" open><summary>%s</summary>", runs[r].history->name);
+        cleat_add_verdict(&runs[r], page);
+        cleat_string_add(page, "</details>");
+    }
+    cleat_string_add(page, "<h3>Settings that differ</h3><div class=\"scroll\"><table class=\"compare\">");
     add_head(runs, count, page);
     cleat_string_add(page, "<tbody><tr><th scope=\"row\">best</th>");
     for (size_t r = 0; r < count; ++r) add_cell(&(struct row){.add = best_cell}, &runs[r], page);

@@ -12,6 +12,8 @@ void cleat_section_verdict(const cleat_report_run *run, cleat_string *page);
 void cleat_add_outcome(const cleat_report_run *run, cleat_string *page);
 void cleat_add_limit(const cleat_report_run *run, cleat_string *page);
 void cleat_add_beaten(const cleat_report_run *run, cleat_string *page);
+/* The headline, what ran and how it went, and what to run next. */
+void cleat_add_verdict(const cleat_report_run *run, cleat_string *page);
 /* Whole sentences with the figures. */
 void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page);
 

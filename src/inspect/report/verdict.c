@@ -339,13 +339,7 @@ static void add_next(const cleat_report_run *run, cleat_string *page) {
     cleat_string_add(page, "</details>");
 }
 
-void cleat_section_verdict(const cleat_report_run *run, cleat_string *page) {
-    cleat_string_add(page, "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\">");
-    cleat_add_outcome(run, page);
-    cleat_string_add(page, " ");
-    cleat_add_limit(run, page);
-    cleat_add_beaten(run, page);
-    cleat_string_add(page, "</p>");
+void cleat_add_verdict(const cleat_report_run *run, cleat_string *page) {
     add_headline(run, page);
     cleat_string_add(page, "<p class=\"words\">");
     add_what_ran(run, page);
@@ -355,6 +349,16 @@ void cleat_section_verdict(const cleat_report_run *run, cleat_string *page) {
     add_further_limits(run, page);
     cleat_string_add(page, "</p>");
     add_next(run, page);
+}
+
+void cleat_section_verdict(const cleat_report_run *run, cleat_string *page) {
+    cleat_string_add(page, "<section class=\"verdict\" id=\"verdict\"><p class=\"chips\">");
+    cleat_add_outcome(run, page);
+    cleat_string_add(page, " ");
+    cleat_add_limit(run, page);
+    cleat_add_beaten(run, page);
+    cleat_string_add(page, "</p>");
+    cleat_add_verdict(run, page);
     add_tiles(run, page);
     add_meters(run, page);
     cleat_string_add(page, "</section>\n");

@@ -233,6 +233,30 @@ static cleat_status create(const char *path, cleat_weights **weights, cleat_erro
     return CLEAT_OK;
 }
 
+/* Whether `path` may be a model of the Hugging Face hub: NAME or OWNER/NAME, not a file. */
+static bool is_hub_name(const char *path) {
+    static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    const size_t first = strspn(path, characters), second = path[first] ? strspn(path + first + 1, characters) : 0;
+    const char *ending = cleat_name_ending(path);
+    if (!first || path[0] == '.' || strcmp(ending, ".safetensors") == 0 || strcmp(ending, ".json") == 0) return false;
+    return !path[first] || (path[first] == '/' && second && !path[first + 1 + second]);
+}
+
+static cleat_status not_found(const char *path, cleat_error *error) {
+    char download[1200] = "";
+    if (is_hub_name(path))
+        snprintf(
+            download, sizeof download,
+            "cleat downloads nothing: for a model of the Hugging Face hub, run `hf download %.99s --local-dir %.99s` "
+            "(of pip install huggingface_hub; in older releases huggingface-cli download), or `git clone "
+            "https://huggingface.co/%.99s %.99s` with git-lfs, and repeat this command; or ",
+            path, path, path, path);
+    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                      "%s: no such folder or file of weights; %scorrect the path, or restore them: a resumed run also "
+                      "reads them",
+                      path, download);
+}
+
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
     cleat_weights *made = NULL;
     cleat_status status = create(path, &made, error);
@@ -249,10 +273,7 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
                      : cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_file(made, name, error);
     } else {
-        status = cleat_fail(
-            error, CLEAT_ERR_NOT_FOUND,
-            "%s: no such folder or file of weights; correct the path, or restore them: a resumed run also reads them",
-            path);
+        status = not_found(path, error);
     }
     if (status) {
         cleat_weights_close(made);
