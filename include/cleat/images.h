@@ -47,6 +47,9 @@ typedef struct cleat_image_options {
      * 1: "0.485 0.456 0.406". Both or neither; NULL or "": those of the training part. Ignored if `fitted`
      * has them. */
     const char *mean, *std;
+    /* Tables of images with classes. The columns of file names (NULL or "": the one whose first rows name files) and of
+     * classes (NULL or "": "label"); the folder of the images (NULL or "": that of the table). */
+    const char *image_column, *label_column, *image_folder;
 } cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -66,6 +69,9 @@ enum { CLEAT_NO_CLASS = -1 };
  *     batches.meta.txt if present
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders that each contain
  *     the class folders
+ *   a table (.csv, .tsv), or a folder of tables train, val, test without class folders: each row has the name of a
+ *     file, with or without its ending, and its class. Rows of the training table are divided as images of folders
+ *     are. An image that is missing or named twice is an error. For prediction the column of classes may be missing.
  *   for prediction also a single image, or a folder of images
  * t10k and test_batch are CLEAT_SPLIT_TEST if a validation part also exists or val_fraction > 0; otherwise
  * they are CLEAT_SPLIT_VAL. A class that occurs in the validation or test data but not in the training part
