@@ -46,6 +46,14 @@ cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error
                       (long long)image->height);
 }
 
+void cleat_image_narrow(const uint16_t *wide, bool ids, cleat_image *image) {
+    for (int64_t i = 0; i < image->height * image->width * image->channels; ++i) {
+        if (wide[i] > image->peak) image->peak_at = i;
+        if (wide[i] > image->peak) image->peak = wide[i];
+        image->pixels[i] = (uint8_t)(ids ? wide[i] : (wide[i] * 255u + 32895) >> 16);
+    }
+}
+
 typedef enum image_format { PNG, JPEG, OTHER } image_format;
 
 typedef struct signature {

@@ -9,8 +9,9 @@ typedef struct cleat_image {
     /* 1 grey, 3 colour (RGB); images that do not come from files may have others */
     int64_t height, width, channels;
     uint8_t *pixels; /* [H, W, C] */
-    int bits;        /* bits per channel of a PNG file; 0 for other formats */
     bool alpha;      /* the file has transparency, which is dropped */
+    int peak;        /* of 16 bits per channel: the largest value in the file, which pixels[peak_at] had; else 0 */
+    int64_t peak_at;
 } cleat_image;
 
 enum { CLEAT_IMAGE_MAX_PIXELS = 1 << 28 }; /* maximum of height x width */
@@ -26,8 +27,8 @@ cleat_status cleat_image_read(const char *path, int64_t channels, cleat_image *i
  * pixels: much faster, and antialiased. */
 cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64_t min_side, cleat_image *image,
                                        cleat_error *error);
-/* Reads a PNG file whose values are ids: greys of any depth up to 8 bits and indices of a palette stay as they are
- * stored. *image has 1 channel, or 3 if the file has colours. Otherwise as cleat_image_read. */
+/* Reads a PNG file whose values are ids: greys and indices of a palette stay as they are stored; of 16 bits the lower
+ * byte, so that they are valid if image->peak is below 256. *image has 1 channel, or 3 if the file has colours. Otherwise as cleat_image_read. */
 cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_error *error);
 /* Convert from [pixels, 3] to [pixels, 1], and from [pixels, 1] to [pixels, 3]. */
 void cleat_image_to_grey(const uint8_t *from, int64_t pixels, uint8_t *to);
