@@ -214,11 +214,31 @@ static void black_and_white_of_16_bits(void **state) {
     expect_refused(folder, &options, "masks/cat.png: the brightest pixel of the mask is 1, but white is 65535");
 }
 
+/* A camera of 12 bits in files of 16: a warning, since few of the 256 levels are left. */
+static void dark_pictures_of_16_bits_are_named(void **state) {
+    (void)state;
+    const char *folder = make_two("dark");
+    uint16_t values[PIXELS];
+    const cleat_image_options options = small_options();
+    cleat_dataset *dataset = NULL;
+    write_samples(folder, "images/%s.png", "masks/%s.png");
+    for (int bright = 0; bright < 2; ++bright) {
+        for (int i = 0; i < PIXELS; ++i) values[i] = (uint16_t)(i * (bright ? 1000 : 65));
+        write_wide(in(folder, "images/bee.png"), values);
+        test_keep_log();
+        assert_int_equal(cleat_masks_open(folder, &options, &dataset, NULL), CLEAT_OK);
+        const char *log = test_logged();
+        assert_true(bright == !strstr(log, "warning: "));
+        assert_true(bright || strstr(log, "values up to 4095, which leaves 16 levels"));
+        cleat_dataset_destroy(dataset);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suffixes_are_found),          cmocka_unit_test(odd_names_are_refused),
         cmocka_unit_test(predictions_leave_masks_out), cmocka_unit_test(ids_of_16_bits_stay_as_they_are),
-        cmocka_unit_test(black_and_white_of_16_bits),
+        cmocka_unit_test(black_and_white_of_16_bits),  cmocka_unit_test(dark_pictures_of_16_bits_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

@@ -32,11 +32,6 @@ typedef struct walk {
     cleat_faults faults;       /* class folders without images */
 } walk;
 
-bool cleat_image_is_name(const char *name) {
-    const char *ending = cleat_name_ending(name);
-    return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
-}
-
 cleat_split cleat_image_part_called(const char *name) {
     static const char *const words[CLEAT_SPLITS][4] = {
         {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
@@ -112,11 +107,10 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
-        (void)cleat_fail(
-            &why, CLEAT_ERR_FORMAT,
-            "%s: no images in this class folder; add PNG or JPEG files (convert others: ImageMagick: mogrify -format "
-            "png FILES), or remove the folder",
-            path);
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s: no images in this class folder; add PNG, JPEG or TIFF files (convert others: "
+                         "ImageMagick: mogrify -format png FILES), or remove the folder",
+                         path);
         return cleat_faults_add(&w->faults, &why, error);
     }
     cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);
@@ -201,9 +195,10 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
 static cleat_status no_images(const char *root, cleat_error *error) {
     return cleat_fail(
         error, CLEAT_ERR_NOT_FOUND,
-        "%s: no images with classes in this folder. Supported layouts: CLASS/NAME.png (or .jpg, .jpeg); "
-        "train/CLASS/NAME.png with optional val/ and test/; train.csv with the names and classes of images; "
-        "IDX files train-images*, train-labels*; data_batch_*.bin of CIFAR-10",
+        "%s: no images with classes in this folder. Supported layouts: CLASS/NAME.png (or .jpg, .tif); "
+        "train/CLASS/NAME.png "
+        "with optional val/ and test/; train.csv with names and classes; IDX files train-images*, train-labels*; "
+        "data_batch_*.bin of CIFAR-10",
         root);
 }
 
@@ -222,8 +217,8 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
     if (w->skipped)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", w->set->root,
-                  w->skipped, w->first);
+                  "%s: %zu files without the extension .png, .jpg, .jpeg, .tif or .tiff are ignored, the first is %s",
+                  w->set->root, w->skipped, w->first);
     if (w->outside)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu images outside of class folders are ignored, the first is %s",
                   w->set->root, w->outside, w->outsider);
@@ -287,8 +282,7 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
     if (!set->options->predict)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
-            "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it, "
-            "or to a table of their names and classes (.csv, .tsv)",
+            "%s: is a file; set data.path to the folder that contains it, or to a table of names and classes (.csv)",
             path);
     cleat_status status = add_one(set, error);
     if (!status) status = cleat_parallel(set->n_rows, probe, set, error);

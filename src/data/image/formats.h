@@ -19,6 +19,9 @@ cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t si
 cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
 
+/* Reads a file that may be large; size 0: only its header, else the bytes of the file. */
+cleat_status cleat_tiff_read(const char *path, size_t size, bool ids, cleat_image *image, cleat_error *error);
+
 /* Rejects images without pixels and those of more than CLEAT_IMAGE_MAX_PIXELS. */
 cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error);
 /* Rejects a small file that would take much memory. Files of up to CLEAT_IMAGE_FREE_BYTES of decoded pixels

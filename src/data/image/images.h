@@ -55,17 +55,13 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
 /* The readers. If the folder has another layout, *found is false and the set is unchanged. */
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
+cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error);
 /* Class folders; for prediction any folder of images, or one image. */
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error);
 
-/* Images named by tables (table.h), with one class each. */
-cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error);
-/* Reads the headers of the files: channels, transparency; faults of `faults` and of the files are reported. */
+/* Reads the headers of the files and reports the faults. */
 cleat_status cleat_image_set_probe(cleat_image_set *set, cleat_faults *faults, cleat_error *error);
-/* The split with this folder name, or CLEAT_SPLITS. */
-cleat_split cleat_image_part_called(const char *name);
-/* Whether the name has the ending of an image file. */
-bool cleat_image_is_name(const char *name);
+cleat_split cleat_image_part_called(const char *name); /* the split of a folder, or CLEAT_SPLITS */
 
 /* For a dataset of cleat_images_open whose images are files; otherwise all zeros. */
 cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset);

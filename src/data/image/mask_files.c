@@ -77,22 +77,10 @@ cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *e
     return status;
 }
 
-static bool is_png(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".png") == 0;
-}
-
-static bool is_jpeg(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".jpg") == 0 || strcasecmp(cleat_name_ending(name), ".jpeg") == 0;
-}
-
 /* Length of the name without the suffix and the extension; 0: it has another suffix. */
 static size_t stem_size(const char *name, const char *suffix) {
     const size_t size = strlen(name) - strlen(cleat_name_ending(name)), cut = strlen(suffix);
     return size > cut && strncmp(name + size - cut, suffix, cut) == 0 ? size - cut : 0;
-}
-
-static bool is_gif(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".gif") == 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -128,7 +116,7 @@ static cleat_status add_images(const char *folder, const char *suffix, cleat_mas
     for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
         if (*suffix && stem_size(name, suffix)) continue;
-        if (!is_png(name) && !is_jpeg(name)) {
+        if (!cleat_image_is_name(name)) {
             if (!skipped++) first = name;
             continue;
         }
@@ -137,15 +125,14 @@ static cleat_status add_images(const char *folder, const char *suffix, cleat_mas
     }
     if (!status && skipped)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", folder,
-                  skipped, first);
+                  "%s: %zu files without the extension .png, .jpg, .jpeg, .tif or .tiff are ignored, the first is %s",
+                  folder, skipped, first);
     cleat_listing_free(&listing);
     if (!status && !set->count)
-        status = cleat_fail(
-            error, CLEAT_ERR_NOT_FOUND,
-            "%s: no images (.png, .jpg, .jpeg) in this folder; convert others (ImageMagick: mogrify -format png "
-            "FILES)",
-            folder);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                            "%s: no images (.png, .jpg, .jpeg, .tif, .tiff) in this folder; convert others "
+                            "(ImageMagick: mogrify -format png FILES)",
+                            folder);
     return status;
 }
 
@@ -173,10 +160,10 @@ static cleat_status add_mask(const char *folder, const char *suffix, const char 
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status) return status;
-    if (is_jpeg(name))
+    if (strncasecmp(cleat_name_ending(name), ".jp", 3) == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
-    if (is_gif(name))
+                          "%s: a JPEG mask has blurred edges; export it again as PNG or TIFF, or convert it", path);
+    if (strcasecmp(cleat_name_ending(name), ".gif") == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: GIF masks are not read; convert them (ImageMagick: mogrify -format png *.gif)", path);
     cleat_mask_sample *sample = find(set, name, stem_size(name, suffix));
@@ -216,14 +203,15 @@ static cleat_status add_masks(const char *folder, const char *suffix, bool mixed
     for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
         if (mixed && !stem_size(name, suffix)) continue;
-        if (!is_png(name) && !is_jpeg(name) && !is_gif(name))
+        if (!cleat_image_is_name(name) && strcasecmp(cleat_name_ending(name), ".gif") != 0)
             ++skipped;
         else if (add_mask(folder, suffix, name, set, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);
     }
     cleat_listing_free(&listing);
     if (!status && skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png are ignored", folder, skipped);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png, .tif or .tiff are ignored", folder,
+                  skipped);
     for (size_t i = 0; i < set->count && !status; ++i) {
         if (set->samples[i].mask) continue;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
@@ -283,36 +271,28 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     return status;
 }
 
-static bool has_suffix(const char *folder, const char *suffix) {
-    cleat_listing listing = {0};
-    bool has = false;
-    (void)!cleat_listing_read(folder, NULL, &listing, NULL);
-    for (size_t i = 0; i < listing.count; ++i) has |= stem_size(listing.names[i], suffix) > 0;
-    cleat_listing_free(&listing);
-    return has;
-}
-
-static cleat_status find_pairs(const char *path, const cleat_image_options *options, cleat_mask_set *set,
-                               cleat_faults *faults, cleat_error *error) {
+static cleat_status find_pairs(const char *path, const char *suffix, const cleat_image_options *options,
+                               cleat_mask_set *set, cleat_faults *faults, cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
     if (!status) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
     if (status) return status;
-    const char *suffix = options->mask_suffix ? options->mask_suffix : "";
-    const bool mixed = !cleat_folder_exists(masks);
+    const bool mixed = !cleat_folder_exists(masks), has_images = cleat_folder_exists(images);
+    bool masked = false;
     if (mixed && !*suffix) suffix = "_mask";
-    if (mixed) strcpy(masks, cleat_folder_exists(images) ? images : path);
+    if (mixed) strcpy(masks, has_images ? images : path);
     if (mixed) strcpy(images, masks);
-    if (!cleat_folder_exists(images) || (mixed && !has_suffix(masks, suffix)))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg) and "
-                          "masks/NAME.png, masks/NAME_mask.png or images/NAME_mask.png (data.path, data.mask_suffix)",
-                          path, mixed ? "masks/" : "images/");
-    status = add_images(images, mixed ? suffix : "", set, error);
+    if (mixed || has_images) status = add_images(images, mixed ? suffix : "", set, error);
     if (!status) status = sort_images(set, error);
     if (!status) status = add_masks(masks, suffix, mixed, set, faults, error);
+    for (size_t i = 0; i < set->count; ++i) masked |= set->samples[i].mask != NULL;
+    if ((!status || status == CLEAT_ERR_NOT_FOUND) && !masked && (mixed || !has_images))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg, .tif) and "
+                          "masks/NAME.png, masks/NAME_mask.png or images/NAME_mask.png (data.path, data.mask_suffix)",
+                          path, has_images ? "masks/" : "images/");
     return status ? status : set_splits(path, options, set, faults, error);
 }
 
@@ -332,9 +312,9 @@ cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *op
                                  cleat_error *error) {
     cleat_mask_set found = {0};
     cleat_faults faults = {0};
-    cleat_status status = options->predict
-                              ? find_images(path, options->mask_suffix ? options->mask_suffix : "", &found, error)
-                              : find_pairs(path, options, &found, &faults, error);
+    const char *suffix = options->mask_suffix ? options->mask_suffix : "";
+    cleat_status status = options->predict ? find_images(path, suffix, &found, error)
+                                           : find_pairs(path, suffix, options, &found, &faults, error);
     if (!status)
         status = cleat_parallel_collect(found.count, options->predict ? probe_or_skip : probe, &found, &faults, error);
     if (!status) status = cleat_faults_report(&faults, error);

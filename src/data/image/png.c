@@ -117,7 +117,7 @@ static bool set_conversions(reader *r) {
     return true;
 }
 
-static bool alloc_rows(reader *r) {
+static bool reserve(reader *r) {
     const size_t values = (size_t)(r->image.width * r->image.channels);
     if (fails(cleat_image_alloc(r->name, &r->image, r->error), r)) return false;
     const bool wide = png_get_bit_depth(r->png, r->info) == 16;
@@ -140,8 +140,7 @@ static bool read_rows(reader *r) {
 static cleat_status decode(const char *name, const uint8_t *bytes, size_t size, bool ids, cleat_image *image,
                            cleat_error *error) {
     reader r = {.name = name, .bytes = bytes, .size = size, .ids = ids, .error = error};
-    bool done =
-        start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) && alloc_rows(&r) && read_rows(&r);
+    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) && reserve(&r) && read_rows(&r);
     end(&r);
     if (done)
         *image = r.image;

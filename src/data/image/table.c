@@ -40,25 +40,23 @@ static cleat_split split_of(const char *path) {
     return cleat_image_part_called(stem);
 }
 
-/* Whether there is a folder train/CLASS, or two that are not called like stores of images: train, png, test_images. */
+/* Two folders that are not called like stores of images (train, png, test_images), or a folder in a store. */
 static bool has_class_folders(const char *root) {
     static const char *const stores[] = {"train", "val", "test", "image", "img", "jpg", "jpeg", "png", "tif"};
-    cleat_listing folders = {0}, below = {0};
+    cleat_listing folders = {0};
     char path[PATH_BYTES];
     size_t classes = 0;
     (void)!list_folders(root, &folders, NULL);
-    for (size_t i = 0; i < folders.count && !below.count; ++i) {
+    for (size_t i = 0; i < folders.count; ++i) {
+        cleat_listing below = {0};
         bool store = false;
-        for (size_t k = 0; k < sizeof stores / sizeof *stores; ++k)
-            store |= strcasestr(folders.names[i], stores[k]) != 0;
-        classes += !store;
-        if (cleat_image_part_called(folders.names[i]) != CLEAT_SPLITS &&
-            cleat_path_join(root, folders.names[i], path, sizeof path, NULL) == CLEAT_OK)
+        for (size_t k = 0; k < sizeof stores / sizeof *stores; ++k) store |= !!strcasestr(folders.names[i], stores[k]);
+        if (store && cleat_path_join(root, folders.names[i], path, sizeof path, NULL) == CLEAT_OK)
             (void)!list_folders(path, &below, NULL);
+        classes += store ? 2 * below.count : 1;
+        cleat_listing_free(&below);
     }
-    classes += 2 * below.count;
     cleat_listing_free(&folders);
-    cleat_listing_free(&below);
     return classes >= 2;
 }
 
@@ -71,10 +69,8 @@ cleat_status cleat_image_tables_find(const char *path, cleat_image_tables *table
         const cleat_split split = split_of(listing.names[i]);
         if (split == CLEAT_SPLITS) continue;
         if (*tables->paths[split])
-            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                                "%s: both it and %s may be the table of the %s split; remove "
-                                "one",
-                                tables->paths[split], listing.names[i], cleat_split_name(split));
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s and %s: two %s tables; remove one", tables->paths[split],
+                                listing.names[i], cleat_split_name(split));
         else
             status = cleat_path_join(path, listing.names[i], tables->paths[split], PATH_BYTES, error);
     }
@@ -89,16 +85,20 @@ cleat_status cleat_image_tables_find(const char *path, cleat_image_tables *table
 }
 
 typedef struct table {
-    const char *path, *root, *wanted; /* the column that the options name, or "" */
+    const char *path, *root;
+    const cleat_image_options *options;
     const cleat_image_table_reader *reader;
     cleat_split split;
-    bool predict;
     cleat_csv csv;
     cleat_listing folders;   /* of root; the first name is "" */
     size_t folder;           /* in which most images are */
     int column;              /* which names them */
     cleat_name_table *named; /* the files of all tables, with their lines */
 } table;
+
+static const char *class_column(const cleat_image_options *options) {
+    return options->label_column && *options->label_column ? options->label_column : "label";
+}
 
 /* Writes the path below the root of the image called `name` in a folder. */
 static bool find_file(const table *t, size_t folder, const char *name, char file[PATH_BYTES]) {
@@ -112,34 +112,49 @@ static bool find_file(const table *t, size_t folder, const char *name, char file
     return false;
 }
 
-/* The table's own folder comes before one with the name of its split, and that before others: of test.csv, test_images
- * before train_images. */
+/* The table's own folder comes first, then one with the name of its split: of test.csv, test_images. */
 static int rank_of(const table *t, size_t folder) {
     const cleat_split called = split_of(t->path);
     const char *word = cleat_split_name(called == CLEAT_SPLITS ? t->split : called);
     return folder == 0 ? 2 : strncasecmp(t->folders.names[folder], word, strlen(word)) == 0;
 }
 
-/* counts [folders, columns]: the first rows that name a file. */
-static cleat_status choose(table *t, const uint8_t *counts, size_t columns, cleat_error *error) {
-    int best = 0;
+/* By the first row that names a file; the column of classes may hold numbers that are names of files. */
+static cleat_status find_column(table *t, cleat_error *error) {
+    const char *wanted = t->options->image_column ? t->options->image_column : "";
+    char file[PATH_BYTES];
+    cleat_csv_stream stream;
+    int only = -1, best = -1;
     size_t rival = 0;
-    for (size_t i = 0; i < t->folders.count * columns; ++i) {
-        const int score = counts[i] ? 4 * counts[i] + rank_of(t, i / columns) : 0;
-        if (score == best && i / columns != t->folder) rival = i / columns;
-        if (score <= best) continue;
-        best = score;
-        rival = 0;
-        t->folder = i / columns;
-        t->column = (int)(i % columns);
+    cleat_status status = cleat_csv_stream_open(t->path, &stream, error);
+    if (status) return status;
+    const size_t columns = stream.csv.expected;
+    const int label = cleat_csv_column(&stream.csv, class_column(t->options));
+    if (*wanted) status = cleat_csv_need_column(&stream.csv, wanted, &only, error);
+    if (status) (void)cleat_fail_in(error, status, "data.image_column");
+    bool more = !status;
+    for (int row = 0; row < FIRST_ROWS && more && best < 0; ++row) { /* the second pass reports bad rows */
+        more = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK && more;
+        for (size_t i = 0; more && i < t->folders.count * columns; ++i) {
+            const size_t folder = i / columns;
+            const int column = (int)(i % columns), rank = rank_of(t, folder);
+            if ((only < 0 ? column == label : column != only) || rank < best ||
+                !find_file(t, folder, stream.csv.fields[column], file))
+                continue;
+            if (rank > best) rival = 0, t->folder = folder, t->column = column;
+            if (folder != t->folder) rival = folder;
+            best = rank;
+        }
     }
-    if (!best)
+    cleat_csv_stream_close(&stream);
+    if (status) return status;
+    if (best < 0)
         return cleat_fail(
             error, CLEAT_ERR_NOT_FOUND,
             "%s: no %s of its first %d rows names files in %s or its folders (also with .jpg, .jpeg, .png, "
             ".tif, .tiff); set data.image_column to the column of file names, and data.image_folder to the "
             "folder of the images",
-            t->path, *t->wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
+            t->path, *wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
     if (!rival) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "%s: %s/%s and %s/%s both have the images that its first rows name; set data.image_folder to the "
@@ -147,63 +162,31 @@ static cleat_status choose(table *t, const uint8_t *counts, size_t columns, clea
                       t->path, t->root, t->folders.names[t->folder], t->root, t->folders.names[rival]);
 }
 
-/* Reads the first rows; the second pass reports bad ones. */
-static cleat_status find_column(table *t, cleat_error *error) {
-    cleat_csv_stream stream;
-    char file[PATH_BYTES];
-    int only = -1;
-    cleat_status status = cleat_csv_stream_open(t->path, &stream, error);
-    if (status) return status;
-    const size_t columns = stream.csv.expected;
-    uint8_t *counts = cleat_alloc(t->folders.count * columns, 1);
-    if (!counts) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for its columns", t->path);
-    if (!status && *t->wanted) status = cleat_csv_need_column(&stream.csv, t->wanted, &only, error);
-    if (status && counts) status = cleat_fail_in(error, status, "data.image_column");
-    bool more = !status;
-    for (int row = 0; row < FIRST_ROWS && more; ++row) {
-        more = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK && more;
-        for (size_t i = 0; more && i < t->folders.count * columns; ++i)
-            if (only < 0 || (size_t)only == i % columns)
-                counts[i] += find_file(t, i / columns, stream.csv.fields[i % columns], file);
-    }
-    if (!status) status = choose(t, counts, columns, error);
-    cleat_free(counts);
-    cleat_csv_stream_close(&stream);
-    return status;
-}
-
-/* *found: in the folder of most images, or in one other. */
-static cleat_status find_image(const table *t, const char *name, char file[PATH_BYTES], bool *found,
-                               cleat_error *error) {
-    char other[PATH_BYTES];
-    const bool usual = find_file(t, t->folder, name, file);
-    *found = usual;
-    for (size_t i = 0; i < t->folders.count && !usual; ++i) {
-        if (!find_file(t, i, name, *found ? other : file)) continue;
-        if (*found)
-            return cleat_csv_fail(&t->csv, error, "both %s and %s in %s may be '%.60s'; write the folder in the table",
-                                  file, other, t->root, name);
-        *found = true;
-    }
-    return CLEAT_OK;
-}
-
+/* The image is in the usual folder, or in exactly one other. */
 static cleat_status add_row(void *user, cleat_error *error) {
     table *t = user;
-    char file[PATH_BYTES];
+    char file[PATH_BYTES], other[PATH_BYTES];
     const char *name = t->csv.fields[t->column];
-    bool found = false;
+    const bool usual = find_file(t, t->folder, name, file);
+    bool found = usual;
     uint32_t before = 0;
-    cleat_status status = find_image(t, name, file, &found, error);
-    if (status) return status;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < t->folders.count && !usual; ++i) {
+        if (!find_file(t, i, name, found ? other : file)) continue;
+        if (found)
+            return cleat_csv_fail(&t->csv, error, "both %s and %s in %s may be '%.60s'; write the folder in the table",
+                                  file, other, t->root, name);
+        found = true;
+    }
     if (found && cleat_name_table_find(t->named, file, &before))
         return cleat_csv_fail(&t->csv, error, "%s is named a second time, first in line %u%s; remove one of the rows",
                               file, (unsigned)(before >> 2), (before & 3) == t->split ? "" : " of another table");
-    if (found) status = cleat_name_table_add(t->named, file, (uint32_t)t->csv.line << 2 | t->split, error);
-    if (!found)
+    if (found)
+        status = cleat_name_table_add(t->named, file, (uint32_t)t->csv.line << 2 | t->split, error);
+    else
         status = cleat_csv_fail(&t->csv, error, "no image '%.100s' in %s and its folders; add it, or remove the row",
                                 name, t->root);
-    if (status && !(t->predict && cleat_image_skips(error))) return status;
+    if (status && !(t->options->predict && cleat_image_skips(error))) return status;
     return t->reader->row(t->reader->user, &t->csv, name, found ? file : NULL, t->split, error);
 }
 
@@ -225,26 +208,88 @@ static cleat_status read_table(table *t, cleat_faults *faults, cleat_error *erro
 cleat_status cleat_image_tables_read(const cleat_image_tables *tables, const cleat_image_options *options,
                                      const cleat_image_table_reader *reader, char root[PATH_BYTES],
                                      cleat_faults *faults, cleat_error *error) {
-    const char *wanted = options->image_folder ? options->image_folder : "";
+    const bool given = options->image_folder && *options->image_folder;
     cleat_name_table named = {0};
     cleat_listing folders = {0};
-    cleat_status status = cleat_path_join(tables->folder, wanted, root, PATH_BYTES, error);
-    if (!status && !cleat_folder_exists(root) && !cleat_folder_exists(wanted))
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                            "data.image_folder = %.200s: no such folder in %s or in the current folder", wanted,
-                            tables->folder);
-    if (!status && !cleat_folder_exists(root)) status = cleat_path_join("", wanted, root, PATH_BYTES, error);
+    cleat_status status = cleat_path_join("", given ? options->image_folder : tables->folder, root, PATH_BYTES, error);
     if (!status) status = cleat_grow_names(&folders.names, &folders.count, &folders.capacity, "", error);
     if (!status) status = list_folders(root, &folders, error);
+    if (status && given) (void)cleat_fail_in(error, status, "data.image_folder");
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
-        table t = {.path = tables->paths[split], .root = root, .reader = reader, .split = (cleat_split)split};
-        t.wanted = options->image_column ? options->image_column : "";
-        t.predict = options->predict;
+        table t = {.path = tables->paths[split], .root = root, .options = options, .reader = reader, .named = &named};
+        t.split = (cleat_split)split;
         t.folders = folders;
-        t.named = &named;
         if (*t.path) status = read_table(&t, faults, error);
     }
     cleat_listing_free(&folders);
     cleat_name_table_free(&named);
+    return status;
+}
+
+typedef struct classes {
+    cleat_image_set *set;
+    cleat_image_tables tables;
+    cleat_faults faults;
+    char root[PATH_BYTES], place[PATH_BYTES + 32];
+    int column;             /* -1: no classes */
+    cleat_name_table known; /* names of classes and their indices */
+} classes;
+
+/* A competition's test table has no classes. */
+static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_split split, bool *skip,
+                                      cleat_error *error) {
+    classes *c = user;
+    const cleat_image_options *options = c->set->options;
+    const char *name = class_column(options);
+    c->column = cleat_csv_column(csv, name);
+    *skip = c->column < 0 && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
+    if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
+    c->set->parts[split] = !*skip;
+    if (*skip || (c->column < 0 && options->predict)) return CLEAT_OK;
+    cleat_status status = cleat_csv_need_column(csv, name, &c->column, error);
+    return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
+}
+
+static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, const char *file, cleat_split split,
+                              cleat_error *error) {
+    classes *c = user;
+    const char *name = c->column < 0 ? "" : csv->fields[c->column];
+    const bool blank = !name[strspn(name, " \t")];
+    int32_t label = CLEAT_NO_CLASS;
+    uint32_t index = 0;
+    cleat_status status = CLEAT_OK;
+    if (blank && !c->set->options->predict)
+        return cleat_csv_fail(csv, error, "the class is empty; fill it in, or remove the row");
+    if (!blank && cleat_name_table_find(&c->known, name, &index)) {
+        label = (int32_t)index;
+    } else if (!blank) {
+        snprintf(c->place, sizeof c->place, "%s:%zu", csv->source.path, csv->line);
+        status = cleat_image_set_name(c->set, name, c->place, &label, error);
+        if (!status) status = cleat_name_table_add(&c->known, name, (uint32_t)label, error);
+    }
+    if (!status) status = cleat_image_set_add(c->set, id, NULL, label, split, error);
+    if (status) return status;
+    cleat_image_row *added = &c->set->rows[c->set->n_rows - 1];
+    added->unreadable = !file;
+    if (file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
+    return status;
+}
+
+cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error) {
+    classes *c = cleat_alloc(1, sizeof *c);
+    if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a table");
+    const cleat_image_table_reader reader = {.begin = find_class_column, .row = add_class, .user = c};
+    c->set = set;
+    cleat_status status = cleat_image_tables_find(path, &c->tables, found, error);
+    if (status || !*found) goto done;
+    status = cleat_image_tables_read(&c->tables, set->options, &reader, c->root, &c->faults, error);
+    cleat_free(set->root);
+    set->root = cleat_strdup(c->root);
+    if (!status && !set->root) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");
+    if (!status) status = cleat_image_set_probe(set, &c->faults, error);
+done:
+    cleat_name_table_free(&c->known);
+    cleat_free(c);
     return status;
 }
