@@ -82,6 +82,11 @@ tifffile.imwrite(here / "ycbcr_tiles.tif", rgb, photometric="ycbcr", compression
 Image.open(here / "ycbcr_tiles.tif").convert("RGB").save(here / "ycbcr_tiles.png", optimize=True)
 cases.append("ycbcr_tiles.tif\tycbcr_tiles.png")
 
+for bits in 2, 4:
+    few = grey >> (8 - bits)
+    png(f"bits{bits}", (few * (255 // (2**bits - 1))).astype(np.uint8))
+    good(f"bits{bits}", few, f"bits{bits}", bitspersample=bits)
+
 bad("stack", np.stack([grey, grey, grey]), "3 pages (a stack)", photometric="minisblack")
 bad("stack_imagej", np.stack([wide, wide]), "2 pages (a stack)", imagej=True)
 bad("stack_imagej_one", wide, "7 pages (a stack)", description="ImageJ=1.54f\nimages=7\nslices=7\n", metadata=None)
