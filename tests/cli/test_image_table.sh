@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Images of a table: the same training, bit for bit, as on class folders; predictions of a competition's test.csv.
 #   tests/cli/test_image_table.sh CLEAT
-# ctest: device cost=40
+# ctest: device cost=10
 set -uo pipefail
 cleat=$1
 # shellcheck source=tests/cli/checks.sh
@@ -55,6 +55,6 @@ exits 1 "$cleat" train image_64 data.path=table/mine.csv "${settings[@]}" --out 
 says err "data.label_column: table/mine.csv:1: no column 'label'"
 exits 0 "$cleat" train image_64 data.path=table/mine.csv data.label_column=species train.epochs=1 "${settings[@]}" train.epochs=1 --out right
 says err "the column 'pictures' names the images"
-exits 1 "$cleat" train image_64 data.path=table/mine.csv data.label_column=species data.image_folder=test "${settings[@]}" --out wrong
+exits 1 "$cleat" train image_64 data.path=table/mine.csv data.label_column=species data.image_folder=table/test "${settings[@]}" --out wrong
 says err 'no column of its first 20 rows names files in table/test '
 finish

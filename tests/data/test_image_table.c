@@ -120,6 +120,23 @@ static void columns_and_folders_are_chosen(void **state) {
     images_expect_failure(table, &options, "data.label_column|no column 'kind'");
 }
 
+/* Classes 0 and 1 are names of files, too. */
+static void classes_that_name_files_are_classes(void **state) {
+    (void)state;
+    const char *folder = make_folder("numbers");
+    const cleat_image_options options = images_small_options();
+    for (int i = 0; i < 4; ++i) {
+        char file[16];
+        snprintf(file, sizeof file, "%d.png", i);
+        add_image(folder, file, i);
+    }
+    cleat_dataset *dataset = images_open_ok(write_in(folder, "train.csv", "label,id\n0,0\n1,1\n0,2\n1,3\n"), &options);
+    assert_int_equal(cleat_dataset_count(dataset), 4);
+    assert_string_equal(cleat_dataset_id(dataset, 3), "3");
+    assert_int_equal(cleat_images_label(dataset, 3), 1);
+    cleat_dataset_destroy(dataset);
+}
+
 /* Two folders with the same names: that of the split, else none is chosen. */
 static void folders_with_the_same_names_are_told_apart(void **state) {
     (void)state;
@@ -249,6 +266,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_the_samples_of_class_folders),
         cmocka_unit_test(columns_and_folders_are_chosen),
+        cmocka_unit_test(classes_that_name_files_are_classes),
         cmocka_unit_test(folders_with_the_same_names_are_told_apart),
         cmocka_unit_test(images_may_be_in_two_folders),
         cmocka_unit_test(tables_of_splits_are_found),

@@ -24,6 +24,12 @@ static const char *beside(const char *name) {
     return path;
 }
 
+/* test_write to a new file: ext4 writes one that was cut to nothing to the disk when it is closed. */
+static void put(const char *path, const void *data, size_t size) {
+    (void)remove(path);
+    test_write(path, data, size);
+}
+
 /* Calls use(file, wanted) for each line of cases.tsv. */
 static int each_case(void (*use)(const char *file, const char *wanted)) {
     size_t size = 0;
@@ -82,21 +88,21 @@ static void other_kinds_are_refused_by_name(void **state) {
 static void ids_stay_as_they_are(void **state) {
     (void)state;
     static const struct {
-        const char *ids, *picture;
-        int white; /* id = white - value of the picture; 0: id = value */
+        const char *ids, *expected;
+        int white; /* id = white - value of the expected; 0: id = value */
     } kinds[] = {
         {"grey_lzw.tif", "grey.png", 0}, {"grey_white0.tif", "grey.png", 255}, {"one_packbits.tif", "one.png", 1}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
-        cleat_image ids = {0}, picture = {0};
+        cleat_image ids = {0}, expected = {0};
         cleat_error error = {0};
         if (cleat_image_read_ids(beside(kinds[k].ids), &ids, &error)) fail_msg("%s", error.text);
-        assert_int_equal(cleat_image_read(beside(kinds[k].picture), 0, &picture, &error), CLEAT_OK);
+        assert_int_equal(cleat_image_read(beside(kinds[k].expected), 0, &expected, &error), CLEAT_OK);
         for (int64_t i = 0; i < ids.height * ids.width; ++i)
-            assert_int_equal(ids.pixels[i], k == 2           ? picture.pixels[i] > 0
-                                            : kinds[k].white ? kinds[k].white - picture.pixels[i]
-                                                             : picture.pixels[i]);
+            assert_int_equal(ids.pixels[i], k == 2           ? expected.pixels[i] > 0
+                                            : kinds[k].white ? kinds[k].white - expected.pixels[i]
+                                                             : expected.pixels[i]);
         cleat_image_free(&ids);
-        cleat_image_free(&picture);
+        cleat_image_free(&expected);
     }
     cleat_image ids = {0};
     cleat_error error = {0};
@@ -118,7 +124,7 @@ static void truncated(const char *file, const char *wanted) {
     for (size_t kept = 0; kept < size; kept += 1 + size / 23) {
         cleat_image image = {0};
         cleat_error error = {0};
-        test_write(path, bytes, kept);
+        put(path, bytes, kept);
         if (cleat_image_read(path, 0, &image, &error) == CLEAT_OK) { /* only metadata were cut off */
             if (drawn_difference(&image, &whole) > 0) fail_msg("%s: %zu of %zu bytes", file, kept, size);
             cleat_image_free(&image);
@@ -144,7 +150,7 @@ static void changed(const char *file, const char *wanted) {
             cleat_image image = {0};
             const char kept = bytes[at];
             bytes[at] = (char)value;
-            test_write(test_path("changed.tif"), bytes, size);
+            put(test_path("changed.tif"), bytes, size);
             if (cleat_image_read(test_path("changed.tif"), 3, &image, NULL) == CLEAT_OK) cleat_image_free(&image);
             bytes[at] = kept;
         }

@@ -125,7 +125,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
     char file[PATH_BYTES];
     cleat_csv_stream stream;
     int only = -1, best = -1;
-    size_t rival = 0;
+    size_t second = 0;
     cleat_status status = cleat_csv_stream_open(t->path, &stream, error);
     if (status) return status;
     const size_t columns = stream.csv.expected;
@@ -141,8 +141,8 @@ static cleat_status find_column(table *t, cleat_error *error) {
             if ((only < 0 ? column == label : column != only) || rank < best ||
                 !find_file(t, folder, stream.csv.fields[column], file))
                 continue;
-            if (rank > best) rival = 0, t->folder = folder, t->column = column;
-            if (folder != t->folder) rival = folder;
+            if (rank > best) second = 0, t->folder = folder, t->column = column;
+            if (folder != t->folder) second = folder;
             best = rank;
         }
     }
@@ -155,11 +155,11 @@ static cleat_status find_column(table *t, cleat_error *error) {
             ".tif, .tiff); set data.image_column to the column of file names, and data.image_folder to the "
             "folder of the images",
             t->path, *wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
-    if (!rival) return CLEAT_OK;
+    if (!second) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "%s: %s/%s and %s/%s both have the images that its first rows name; set data.image_folder to the "
                       "right one",
-                      t->path, t->root, t->folders.names[t->folder], t->root, t->folders.names[rival]);
+                      t->path, t->root, t->folders.names[t->folder], t->root, t->folders.names[second]);
 }
 
 /* The image is in the usual folder, or in exactly one other. */

@@ -63,18 +63,17 @@ static cleat_status damaged(const reader *r) {
                       r->name, *r->why ? r->why : "its data end early");
 }
 
-/* Pages but for previews and masks of transparency; ImageJ writes a large stack as one page. The first one is opened. */
+/* Opens the first page that is no preview or mask of transparency. ImageJ writes a large stack as one page. */
 static cleat_status select_page(reader *r) {
-    int pages = 0;
-    tdir_t first = 0;
     const char *description = NULL;
+    tdir_t first = 0;
+    int pages = 0;
     do {
         uint32_t kind = 0;
         TIFFGetField(r->tiff, TIFFTAG_SUBFILETYPE, &kind);
-        if (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) continue;
-        if (!pages++) first = TIFFCurrentDirectory(r->tiff);
+        if (!(kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) && !pages++) first = TIFFCurrentDirectory(r->tiff);
     } while (TIFFReadDirectory(r->tiff));
-    if (*r->why || !TIFFSetDirectory(r->tiff, first)) return damaged(r);
+    if (*r->why || TIFFCurrentDirOffset(r->tiff) || !TIFFSetDirectory(r->tiff, first)) return damaged(r);
     if (pages == 1 && TIFFGetField(r->tiff, TIFFTAG_IMAGEDESCRIPTION, &description) &&
         strncmp(description, "ImageJ=", 7) == 0 && (description = strstr(description, "images=")))
         sscanf(description, "images=%d", &pages);
