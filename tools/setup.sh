@@ -7,7 +7,7 @@ set -euo pipefail
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-c-headers pocl-opencl-icd libclblast-dev libhwloc-dev
     libinih-dev libcmocka-dev libcjson-dev libutf8proc-dev libpcre2-dev libxxhash-dev libpng-dev
-    libjpeg-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev)
+    libjpeg-dev libtiff-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler librhash-dev)
 test_packages=(clang clang-format binutils diffutils python3 python3-numpy patchelf groff-base)
 # Not in every release. NAME:what is lost without it.
 optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
@@ -40,7 +40,7 @@ missing_packages() {
 
 # Without dpkg nothing can be installed here, but everything may be present already.
 check_by_hand() {
-    local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libpcre2-8 libxxhash libpng libjpeg zlib libprotobuf-c librhash)
+    local tool library libraries=(OpenCL clblast hwloc inih libcjson libutf8proc libpcre2-8 libxxhash libpng libjpeg libtiff-4 zlib libprotobuf-c librhash)
     $tests && libraries+=(cmocka)
     for tool in cc cmake ninja pkg-config protoc-c; do
         command -v "$tool" >/dev/null || fail "'$tool' is missing, and this is not Debian or Ubuntu (no dpkg-query and apt-get)" \

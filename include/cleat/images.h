@@ -47,6 +47,12 @@ typedef struct cleat_image_options {
      * 1: "0.485 0.456 0.406". Both or neither; NULL or "": those of the training part. Ignored if `fitted`
      * has them. */
     const char *mean, *std;
+    /* Tables of images with classes. The columns of file names (NULL or "": the one whose first rows name files) and of
+     * classes (NULL or "": "label"); the folder of the images (NULL or "": that of the table). */
+    const char *image_column, *label_column, *image_folder;
+    /* Masks: what their names have after that of the image, such as "_mask". NULL or "": nothing, or "_mask" if more
+     * files have it. */
+    const char *mask_suffix;
 } cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -66,6 +72,9 @@ enum { CLEAT_NO_CLASS = -1 };
  *     batches.meta.txt if present
  *   a folder of class folders of PNG and JPEG files, or of train/, val/, test/ folders that each contain
  *     the class folders
+ *   a table (.csv, .tsv), or a folder of tables train, val, test without class folders: each row has the name of a
+ *     file, with or without its ending, and its class. Rows of the training table are divided as images of folders
+ *     are. An image that is missing or named twice is an error. For prediction the column of classes may be missing.
  *   for prediction also a single image, or a folder of images
  * t10k and test_batch are CLEAT_SPLIT_TEST if a validation part also exists or val_fraction > 0; otherwise
  * they are CLEAT_SPLIT_VAL. A class that occurs in the validation or test data but not in the training part
@@ -100,7 +109,9 @@ CLEAT_API int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_
 
 /* Opens a dataset of images with a mask each. `path` is a folder with images/ and masks/: NAME.png (or .jpg)
  * and masks/NAME.png of the same size, grey, 0 background; values of at least 127.5 of 255 become 1. val.txt
- * and test.txt list the names of the samples in those parts, one per line. The fields are, in this order:
+ * and test.txt list the names of the samples in those parts, one per line. With a suffix (options->mask_suffix) masks
+ * are masks/NAME_mask.png, or without that folder images/NAME_mask.png or NAME_mask.png beside NAME.png. Values of 16
+ * bits: black is 0, white 65535. The fields are, in this order:
  *   image  f32 [L, L, C]
  *   mask   i32 [L, L]     0, 1, or -1 unknown (outside the image, and in an empty slot)
  * cleat_dataset_length is S for every sample; the id is NAME. The whole image is resized to S x S together

@@ -19,6 +19,12 @@ typedef struct cleat_image_classifier_settings {
         TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), LIMIT_ROW(MEMBER.common),                                \
         {FIELD(data, labels, MEMBER.data.options.classes), TEXT(0, 1023, ""), COMPUTES,                                \
          .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},      \
+        {FIELD(data, image_column, MEMBER.data.options.image_column), TEXT(0, 127, ""), COMPUTES_LATER,                \
+         .help = "Table of images: the column of file names; empty: the one whose first rows name files."},            \
+        {FIELD(data, label_column, MEMBER.data.options.label_column), TEXT(1, 127, "label"), COMPUTES_LATER,           \
+         .help = "Name of the class label column."},                                                                   \
+        {FIELD(data, image_folder, MEMBER.data.options.image_folder), TEXT(0, 1023, ""), COMPUTES_LATER,               \
+         .help = "Table of images: their folder; empty: that of the table, or one in it."},                            \
         IMAGE_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
 
 /* Sizes of the data, or without data those of the profile, or the usual ones. */

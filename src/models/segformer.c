@@ -34,6 +34,8 @@ static const cleat_key keys[] = {
      .help = "config.json whose id2label names the classes if data.labels and the data do not; model.init sets it."},
     {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES_LATER,
      .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},
+    {FIELD(data, mask_suffix, data.options.mask_suffix), TEXT(0, 63, ""), COMPUTES_LATER,
+     .help = "What names of masks have after that of the image; empty: nothing, or _mask if more files have it."},
     IMAGE_ROWS(data),
     MASK_LOSS_ROWS(mask),
     {FIELD(loss, label_smoothing, mask.loss.label_smoothing), FLOAT(0, 0.9, "0"), COMPUTES_LATER,

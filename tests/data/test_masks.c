@@ -306,7 +306,7 @@ static void what_does_not_fit_together_is_refused(void **state) {
     drawn_write_png(deep, SIDE, SIDE, &(drawn_png){.colour = 0, .bits = 16}, &drawn);
     cleat_image_free(&drawn);
     expect_refused(folder, &options, CLEAT_ERR_FORMAT,
-                   "a mask of 16 bits: write it with 8; values that are classes (data.classes) unchanged");
+                   "but white is 65535, and the mask starts at half of that; if all above 0 is mask");
     static const uint8_t white[] = {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49,
                                     0x48, 0x44, 0x52, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x08, 0x08, 0x04,
                                     0x00, 0x00, 0x00, 0x6e, 0x06, 0x76, 0x00, 0x00, 0x00, 0x00, 0x11, 0x49, 0x44,

@@ -49,6 +49,11 @@ def images():
     put("png", "palette", png(6, 2, 3, 4, palette=bytes(range(48)), transparent=b"\x00\x80\xff"))
     put("png", "alpha", png(4, 4, 6, 8))
     put("png", "interlaced", png(4, 4, 4, 8, 1))
+    for name in ("one_group4", "one_group3", "one_packbits", "grey_lzw", "grey_jpeg", "grey_big", "wide_deflate", "wide_lerc",
+                 "wide_zstd", "wide_tiles", "rgb_planes", "rgb_webp", "ycbcr_tiles", "stack"):
+        put("tiff", name, (TESTS / "data" / "tiff" / f"{name}.tif").read_bytes())
+    put("image_table", "named", parts("id,label\nx,cat\ny.png,dog\n", png(5, 4, 0, 8)))
+    put("image_table", "tabs", parts("sep=\t\nlabel\tfile\n1\tx.png\n2\ty\n\"1\"\tx\n", png(9, 3, 0, 1)))
     try:
         from PIL import Image  # noqa: PLC0415
     except ImportError:

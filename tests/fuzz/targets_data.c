@@ -51,6 +51,22 @@ static void jpeg(const uint8_t *bytes, size_t size) {
     read_image(fuzz_file("x.jpg", bytes, size));
 }
 
+static void tiff(const uint8_t *bytes, size_t size) {
+    read_image(fuzz_file("x.tif", bytes, size));
+}
+
+static void image_table(const uint8_t *bytes, size_t size) {
+    const uint8_t *part = bytes;
+    cleat_image_options options = cleat_image_defaults();
+    cleat_dataset *dataset = NULL;
+    const size_t length = fuzz_part(&bytes, &size, &part);
+    options.size = 8;
+    fuzz_file("x.png", bytes, size);
+    fuzz_file("y.png", bytes, size);
+    if (cleat_images_open(fuzz_file("train.csv", part, length), &options, &dataset, NULL)) return;
+    cleat_dataset_destroy(dataset);
+}
+
 static void read_idx(const uint8_t *bytes, size_t size, const char *images, const char *labels) {
     const uint8_t *part = bytes;
     bool found;
@@ -161,7 +177,9 @@ static void rna_csv(const uint8_t *bytes, size_t size) {
 }
 
 const fuzz_target fuzz_data_targets[] = {
-    {"png", png},     {"jpeg", jpeg},       {"idx", idx}, {"gzip", gzip},     {"cifar", cifar},
-    {"npy", npy},     {"esri", esri},       {"csv", csv}, {"series", series}, {"pdb", pdb},
+    {"png", png},     {"tiff", tiff},       {"image_table", image_table},
+    {"jpeg", jpeg},   {"idx", idx},         {"gzip", gzip},
+    {"cifar", cifar}, {"npy", npy},         {"esri", esri},
+    {"csv", csv},     {"series", series},   {"pdb", pdb},
     {"fasta", fasta}, {"rna_csv", rna_csv}, {NULL, NULL},
 };

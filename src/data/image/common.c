@@ -102,6 +102,11 @@ void cleat_image_preprocessor_fit(cleat_image_preprocessor *fitted, const char *
                                   const cleat_channel_sums *sums) {
     long double pixels = sums->pixels ? (long double)sums->pixels : 1;
     fitted->channels = channels;
+    if (sums->peak && sums->peak < 1 << 14)
+        cleat_log(
+            CLEAT_LOG_WARNING,
+            "%s: images of 16 bits have values up to %d, which leaves %d levels of 8 bits; scale them to 65535 first",
+            path, sums->peak, sums->peak / 257 + 1);
     for (int64_t c = 0; c < channels; ++c) {
         long double mean = (long double)sums->values[c] / pixels;
         long double variance = (long double)sums->squares[c] / pixels - mean * mean;

@@ -22,6 +22,7 @@ void cleat_image_log_alpha(const char *path, size_t transparent, size_t count);
 /* Integer sums over pixels; exact, and independent of the order of summation. */
 typedef struct cleat_channel_sums {
     uint64_t pixels, values[CLEAT_IMAGE_MAX_CHANNELS], squares[CLEAT_IMAGE_MAX_CHANNELS];
+    int peak; /* the largest value of images of 16 bits; 0: none */
 } cleat_channel_sums;
 
 /* State fitted to the training split; pixel values are 0 .. 1. */

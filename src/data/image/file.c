@@ -8,10 +8,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { PROBE_BYTES = 16384 };
+
+bool cleat_image_is_name(const char *name) {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".tif", ".tiff"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
+        if (strcasecmp(cleat_name_ending(name), endings[i]) == 0) return true;
+    return false;
+}
 
 void cleat_image_free(cleat_image *image) {
     cleat_free(image->pixels);
@@ -46,7 +54,14 @@ cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error
                       (long long)image->height);
 }
 
-typedef enum image_format { PNG, JPEG, OTHER } image_format;
+void cleat_image_narrow(const uint16_t *wide, bool ids, cleat_image *image) {
+    for (int64_t i = 0; i < image->height * image->width * image->channels; ++i) {
+        if (wide[i] > image->peak) image->peak = wide[i], image->peak_at = i;
+        image->pixels[i] = (uint8_t)(ids ? wide[i] : (wide[i] * 255u + 32895) >> 16);
+    }
+}
+
+typedef enum image_format { PNG, JPEG, TIFF, OTHER } image_format;
 
 typedef struct signature {
     const char *bytes;
@@ -61,8 +76,10 @@ static const signature signatures[] = {
     {"GIF8", 4, 0, OTHER, "GIF"},
     {"BM", 2, 0, OTHER, "BMP"},
     {"WEBP", 4, 8, OTHER, "WebP"},
-    {"II*\0", 4, 0, OTHER, "TIFF"},
-    {"MM\0*", 4, 0, OTHER, "TIFF"},
+    {"II*\0", 4, 0, TIFF, "TIFF"},
+    {"MM\0*", 4, 0, TIFF, "TIFF"},
+    {"II+\0", 4, 0, TIFF, "TIFF"},
+    {"MM\0+", 4, 0, TIFF, "TIFF"},
     {"ftyp", 4, 4, OTHER, "HEIF"},
 };
 
@@ -73,14 +90,14 @@ static cleat_status find_format(const char *path, const uint8_t *bytes, size_t s
         const signature *known = &signatures[i];
         if (size < known->at + known->size || memcmp(bytes + known->at, known->bytes, known->size) != 0) continue;
         if (known->format == OTHER)
-            return cleat_fail(
-                error, CLEAT_ERR_FORMAT,
-                "%s: %s files are not supported, only PNG and JPEG: convert it (ImageMagick: convert FILE FILE.png)",
-                path, known->name);
+            return cleat_fail(error, CLEAT_ERR_FORMAT,
+                              "%s: %s files are not supported, only PNG, JPEG and TIFF: convert it (ImageMagick: "
+                              "convert FILE FILE.png)",
+                              path, known->name);
         *found = known->format;
         return CLEAT_OK;
     }
-    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an image: neither PNG nor JPEG; remove it", path);
+    return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not an image: neither PNG nor JPEG nor TIFF; remove it", path);
 }
 
 static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t size, cleat_image *image,
@@ -88,6 +105,7 @@ static cleat_status probe_bytes(const char *path, const uint8_t *bytes, size_t s
     image_format format = OTHER;
     cleat_status status = find_format(path, bytes, size, &format, error);
     if (status) return status;
+    if (format == TIFF) return cleat_tiff_read(path, 0, false, image, error);
     return format == PNG ? cleat_png_probe(path, bytes, size, image, error)
                          : cleat_jpeg_probe(path, bytes, size, image, error);
 }
@@ -129,8 +147,9 @@ cleat_status cleat_image_read_min_side(const char *path, int64_t channels, int64
     const uint8_t *bytes = (const uint8_t *)data;
     status = find_format(path, bytes, size, &format, error);
     if (!status)
-        status = format == PNG ? cleat_png_decode(path, bytes, size, &made, error)
-                               : cleat_jpeg_decode(path, bytes, size, channels, min_side, &made, error);
+        status = format == PNG    ? cleat_png_decode(path, bytes, size, &made, error)
+                 : format == TIFF ? cleat_tiff_read(path, size, false, &made, error)
+                                  : cleat_jpeg_decode(path, bytes, size, channels, min_side, &made, error);
     cleat_free(data);
     if (!status) status = convert(path, channels, &made, error);
     if (!status)
@@ -151,10 +170,12 @@ cleat_status cleat_image_read_ids(const char *path, cleat_image *image, cleat_er
     cleat_status status = cleat_file_read(path, &data, &size, error);
     if (status) return status;
     status = find_format(path, (const uint8_t *)data, size, &format, error);
-    if (!status && format != PNG)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a PNG file, whose values would be exact; export it again",
-                            path);
-    if (!status) status = cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
+    if (!status && format == JPEG)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s: not a PNG or TIFF file, whose values would be exact; export it again", path);
+    if (!status)
+        status = format == TIFF ? cleat_tiff_read(path, size, true, image, error)
+                                : cleat_png_decode_ids(path, (const uint8_t *)data, size, image, error);
     cleat_free(data);
     return status;
 }

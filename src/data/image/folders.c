@@ -32,13 +32,7 @@ typedef struct walk {
     cleat_faults faults;       /* class folders without images */
 } walk;
 
-static bool is_image_name(const char *name) {
-    const char *ending = cleat_name_ending(name);
-    return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
-}
-
-/* The split with this folder name, or CLEAT_SPLITS. */
-static cleat_split part_called(const char *name) {
+cleat_split cleat_image_part_called(const char *name) {
     static const char *const words[CLEAT_SPLITS][4] = {
         {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
     for (int split = 0; split < CLEAT_SPLITS; ++split)
@@ -92,7 +86,7 @@ static cleat_status walk_images(walk *w, const place *above, const char *name, i
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status) break;
-        if (is_image_name(listing.names[i]))
+        if (cleat_image_is_name(listing.names[i]))
             status = cleat_image_set_add(w->set, below, NULL, label, split, error);
         else
             skip(w, below);
@@ -113,11 +107,10 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     if (status || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
-        (void)cleat_fail(
-            &why, CLEAT_ERR_FORMAT,
-            "%s: no images in this class folder; add PNG or JPEG files (convert others: ImageMagick: mogrify -format "
-            "png FILES), or remove the folder",
-            path);
+        (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
+                         "%s: no images in this class folder; add PNG, JPEG or TIFF files (convert others: "
+                         "ImageMagick: mogrify -format png FILES), or remove the folder",
+                         path);
         return cleat_faults_add(&w->faults, &why, error);
     }
     cleat_log(CLEAT_LOG_WARNING, "%s: no images in this class folder", path);
@@ -138,7 +131,7 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
         }
         status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
         if (status) break;
-        if (!is_image_name(listing.names[i]))
+        if (!cleat_image_is_name(listing.names[i]))
             skip(w, below);
         else if (w->set->options->predict)
             status = cleat_image_set_add(w->set, below, NULL, CLEAT_NO_CLASS, split, error);
@@ -166,10 +159,10 @@ static cleat_status find_parts(const walk *w, const place *root, const cleat_lis
                                const char *parts[CLEAT_SPLITS], cleat_error *error) {
     bool any = false;
     for (size_t i = 0; i < listing->count; ++i)
-        any |= part_called(listing->names[i]) != CLEAT_SPLITS && is_folder(w, root, listing->names[i]) &&
+        any |= cleat_image_part_called(listing->names[i]) != CLEAT_SPLITS && is_folder(w, root, listing->names[i]) &&
                holds_folders(w, root, listing->names[i]);
     for (size_t i = 0; any && i < listing->count; ++i) {
-        cleat_split split = part_called(listing->names[i]);
+        cleat_split split = cleat_image_part_called(listing->names[i]);
         if (!is_folder(w, root, listing->names[i])) continue;
         if (split == CLEAT_SPLITS) {
             cleat_log(CLEAT_LOG_WARNING, "%s/%s: not a train, val or test folder; it is ignored", w->set->root,
@@ -200,11 +193,13 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
 }
 
 static cleat_status no_images(const char *root, cleat_error *error) {
-    return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                      "%s: no images with classes in this folder. Supported layouts: CLASS/NAME.png (or .jpg, .jpeg); "
-                      "train/CLASS/NAME.png with optional val/ and test/; IDX files train-images*, train-labels*; "
-                      "data_batch_*.bin of CIFAR-10",
-                      root);
+    return cleat_fail(
+        error, CLEAT_ERR_NOT_FOUND,
+        "%s: no images with classes in this folder. Supported layouts: CLASS/NAME.png (or .jpg, .tif); "
+        "train/CLASS/NAME.png "
+        "with optional val/ and test/; train.csv with names and classes; IDX files train-images*, train-labels*; "
+        "data_batch_*.bin of CIFAR-10",
+        root);
 }
 
 /* Faults of class folders are reported with those of files. */
@@ -222,8 +217,8 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
     if (w->skipped)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", w->set->root,
-                  w->skipped, w->first);
+                  "%s: %zu files without the extension .png, .jpg, .jpeg, .tif or .tiff are ignored, the first is %s",
+                  w->set->root, w->skipped, w->first);
     if (w->outside)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu images outside of class folders are ignored, the first is %s",
                   w->set->root, w->outside, w->outsider);
@@ -232,15 +227,17 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
 
 static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
+    cleat_image_row *row = &set->rows[index];
+    if (row->unreadable) return CLEAT_OK;
     char path[PATH_BYTES];
     cleat_image image = {0};
     cleat_error why = {0};
-    cleat_status status = cleat_path_join(set->root, set->rows[index].id, path, PATH_BYTES, &why);
+    cleat_status status = cleat_path_join(set->root, row->file ? row->file : row->id, path, PATH_BYTES, &why);
     if (!status) status = cleat_image_probe(path, &image, &why);
-    if (!status) set->rows[index].channels = (uint8_t)image.channels;
-    set->rows[index].alpha = image.alpha;
-    set->rows[index].unreadable = set->options->predict && set->n_rows > 1 && cleat_image_skips(&why);
-    if (!status || set->rows[index].unreadable) return CLEAT_OK;
+    if (!status) row->channels = (uint8_t)image.channels;
+    row->alpha = image.alpha;
+    row->unreadable = set->options->predict && set->n_rows > 1 && cleat_image_skips(&why);
+    if (!status || row->unreadable) return CLEAT_OK;
     return cleat_fail(error, status, "%s", why.text);
 }
 
@@ -263,14 +260,19 @@ static cleat_status add_one(cleat_image_set *set, cleat_error *error) {
     return CLEAT_OK;
 }
 
+cleat_status cleat_image_set_probe(cleat_image_set *set, cleat_faults *faults, cleat_error *error) {
+    cleat_status status = cleat_parallel_collect(set->n_rows, probe, set, faults, error);
+    if (!status) status = cleat_faults_report(faults, error);
+    if (!status) log_alpha(set);
+    return status;
+}
+
 static cleat_status read_folder(cleat_image_set *set, cleat_error *error) {
     walk *w = cleat_alloc(1, sizeof *w);
     if (!w) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a folder");
     w->set = set;
     cleat_status status = walk_root(w, error);
-    if (!status) status = cleat_parallel_collect(set->n_rows, probe, set, &w->faults, error);
-    if (!status) status = cleat_faults_report(&w->faults, error);
-    if (!status) log_alpha(set);
+    if (!status) status = cleat_image_set_probe(set, &w->faults, error);
     cleat_free(w);
     return status;
 }
@@ -280,7 +282,7 @@ cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cl
     if (!set->options->predict)
         return cleat_fail(
             error, CLEAT_ERR_ARGUMENT,
-            "%s: is a file; images with classes are read from a folder: set data.path to the folder that contains it",
+            "%s: is a file; set data.path to the folder that contains it, or to a table of names and classes (.csv)",
             path);
     cleat_status status = add_one(set, error);
     if (!status) status = cleat_parallel(set->n_rows, probe, set, error);

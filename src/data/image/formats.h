@@ -9,7 +9,7 @@
 
 cleat_status cleat_png_decode(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
-/* Values without conversion: palette indices, or numbers of 1 to 8 bits; without alpha. */
+/* Values without conversion: palette indices, or numbers of 1 to 16 bits; without alpha. */
 cleat_status cleat_png_decode_ids(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                                   cleat_error *error);
 cleat_status cleat_png_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
@@ -18,6 +18,9 @@ cleat_status cleat_jpeg_decode(const char *name, const uint8_t *bytes, size_t si
                                cleat_image *image, cleat_error *error);
 cleat_status cleat_jpeg_probe(const char *name, const uint8_t *bytes, size_t size, cleat_image *image,
                               cleat_error *error);
+
+/* Reads a file that may be large; size 0: only its header, else the bytes of the file. */
+cleat_status cleat_tiff_read(const char *path, size_t size, bool ids, cleat_image *image, cleat_error *error);
 
 /* Rejects images without pixels and those of more than CLEAT_IMAGE_MAX_PIXELS. */
 cleat_status cleat_image_check_size(const char *name, int64_t height, int64_t width, cleat_error *error);
@@ -29,5 +32,7 @@ enum { CLEAT_IMAGE_FREE_BYTES = 256 << 20, CLEAT_IMAGE_MAX_RATIO = 200 };
 cleat_status cleat_image_check_contents(const char *name, const cleat_image *image, size_t size, cleat_error *error);
 /* Allocates the pixels of an image whose sizes are set. */
 cleat_status cleat_image_alloc(const char *name, cleat_image *image, cleat_error *error);
+/* Sets pixels and peak from values `wide` [H, W, C] of 16 bits: rounded to 8 bits as libpng does, or cut. */
+void cleat_image_narrow(const uint16_t *wide, bool ids, cleat_image *image);
 
 #endif

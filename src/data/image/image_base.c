@@ -77,10 +77,12 @@ void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image) 
         sums->squares[c] += squares;
     }
     sums->pixels += (uint64_t)pixels;
+    if (image->peak > sums->peak) sums->peak = image->peak;
 }
 
 static void merge_sums(cleat_channel_sums *sums, const cleat_channel_sums *others) {
     sums->pixels += others->pixels;
+    if (others->peak > sums->peak) sums->peak = others->peak;
     for (int c = 0; c < CLEAT_IMAGE_MAX_CHANNELS; ++c) {
         sums->values[c] += others->values[c];
         sums->squares[c] += others->squares[c];

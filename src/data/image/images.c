@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/image/image_base.h"
+#include "data/image/table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +32,8 @@ static const images *images_of(const cleat_dataset *dataset) {
 static cleat_status read_file(void *user, size_t index, cleat_image *image, cleat_error *error) {
     const images *im = user;
     char path[PATH_BYTES];
-    cleat_status status = cleat_path_join(im->set.root, im->set.rows[index].id, path, PATH_BYTES, error);
+    const cleat_image_row *row = &im->set.rows[index];
+    cleat_status status = cleat_path_join(im->set.root, row->file ? row->file : row->id, path, PATH_BYTES, error);
     if (status) return status;
     return cleat_image_read_min_side(path, im->all.fitted.channels, im->min_side, image, error);
 }
@@ -197,9 +199,12 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if (!(set->root = cleat_strdup(path))) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");
     for (size_t end = strlen(set->root); end > 1 && set->root[end - 1] == '/';) set->root[--end] = 0;
-    if (cleat_file_exists(path)) return cleat_image_folders_open(path, set, error);
-    cleat_status status = cleat_idx_open(path, set, &found, error);
-    if (!status && !found) status = cleat_cifar_open(path, set, &found, error);
+    const bool file = cleat_file_exists(path);
+    if (file && !cleat_image_is_table(path)) return cleat_image_folders_open(path, set, error);
+    cleat_status status = file ? CLEAT_OK : cleat_idx_open(path, set, &found, error);
+    if (!status && !file && !found) status = cleat_cifar_open(path, set, &found, error);
+    if (!status && !found && (file || !set->options->predict))
+        status = cleat_image_table_open(path, set, &found, error);
     if (!status && !found) status = cleat_image_folders_open(path, set, error);
     return status;
 }

@@ -3,11 +3,13 @@
 #ifndef CLEAT_SRC_IMAGES_H
 #define CLEAT_SRC_IMAGES_H
 
+#include "data/common/faults.h"
 #include "data/image/cache.h"
 #include "data/image/common.h"
 
 typedef struct cleat_image_row {
-    char *id;              /* of a file: path relative to the set's root */
+    char *id;              /* of a file: path relative to the set's root, or its name in a table */
+    char *file;            /* path relative to the set's root, if it differs from the id; else NULL */
     const uint8_t *pixels; /* [H, W, C] of the set, in one of its blocks; NULL: a file */
     int32_t label;         /* index of a name, or CLEAT_NO_CLASS; finally the class */
     uint8_t split;         /* cleat_split */
@@ -53,8 +55,13 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
 /* The readers. If the folder has another layout, *found is false and the set is unchanged. */
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
+cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error);
 /* Class folders; for prediction any folder of images, or one image. */
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error);
+
+/* Reads the headers of the files and reports the faults. */
+cleat_status cleat_image_set_probe(cleat_image_set *set, cleat_faults *faults, cleat_error *error);
+cleat_split cleat_image_part_called(const char *name); /* the split of a folder, or CLEAT_SPLITS */
 
 /* For a dataset of cleat_images_open whose images are files; otherwise all zeros. */
 cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset);

@@ -145,6 +145,8 @@ cleat_status cleat_mask_read_classes(const char *path, const cleat_mask_classes 
                                      cleat_error *error) {
     cleat_image read = {0};
     cleat_status status = cleat_image_read_ids(path, &read, error);
+    if (!status && read.peak > UINT8_MAX)
+        status = no_class(path, classes, &read, read.peak_at / read.channels, read.peak, error);
     if (!status && read.channels == 3) status = cleat_mask_to_grey(path, &read, error);
     for (int64_t i = 0; !status && i < read.height * read.width; ++i) {
         const int value = read.pixels[i];

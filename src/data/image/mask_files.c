@@ -37,7 +37,8 @@ cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error
                               path, p[3 * i], p[3 * i + 1], p[3 * i + 2], (long long)(i / mask->width),
                               (long long)(i % mask->width));
     }
-    cleat_image grey = {.height = mask->height, .width = mask->width, .channels = 1, .alpha = mask->alpha};
+    cleat_image grey = {
+        .height = mask->height, .width = mask->width, .channels = 1, .alpha = mask->alpha, .peak = mask->peak};
     cleat_status status = cleat_image_alloc(path, &grey, error);
     if (status) return status;
     for (int64_t i = 0; i < grey.height * grey.width; ++i) grey.pixels[i] = p[3 * i];
@@ -48,18 +49,20 @@ cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error
 
 static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *error) {
     int64_t pixels = mask->height * mask->width, ones = 0;
-    int most = 0;
+    int most = mask->peak;
     for (int64_t i = 0; i < pixels; ++i) {
-        most = mask->pixels[i] > most ? mask->pixels[i] : most;
+        if (!mask->peak) most = mask->pixels[i] > most ? mask->pixels[i] : most;
         mask->pixels[i] = mask->pixels[i] >= WHITE;
         ones += mask->pixels[i];
     }
-    if (ones || !most) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s: the brightest pixel of the mask is %d, but the mask starts at %d of 255; if the values are "
-                      "0 and %d, rescale them (ImageMagick: convert FILE -auto-level FILE); if they are classes, set "
-                      "data.classes",
-                      path, most, WHITE, most);
+    const int white = mask->peak ? UINT16_MAX : UINT8_MAX;
+    if (mask->peak ? most == white : ones || !most) return CLEAT_OK; /* numbers of objects in 16 bits are not greys */
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s: the brightest pixel of the mask is %d, but white is %d, and the mask starts at half of that; "
+        "if all above 0 is mask, rescale it (ImageMagick: convert FILE -threshold 0 -depth 8 FILE); if "
+        "the values are classes, set data.classes",
+        path, most, white);
 }
 
 cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *error) {
@@ -74,12 +77,10 @@ cleat_status cleat_mask_read(const char *path, cleat_image *mask, cleat_error *e
     return status;
 }
 
-static bool is_png(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".png") == 0;
-}
-
-static bool is_jpeg(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".jpg") == 0 || strcasecmp(cleat_name_ending(name), ".jpeg") == 0;
+/* Length of the name without the suffix and the extension; 0: it has another suffix. */
+static size_t stem_size(const char *name, const char *suffix) {
+    const size_t size = strlen(name) - strlen(cleat_name_ending(name)), cut = strlen(suffix);
+    return size > cut && strncmp(name + size - cut, suffix, cut) == 0 ? size - cut : 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -105,7 +106,8 @@ static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error
     return CLEAT_OK;
 }
 
-static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_error *error) {
+/* Files with the suffix, unless it is "", are masks. */
+static cleat_status add_images(const char *folder, const char *suffix, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
     cleat_listing listing = {0};
     size_t skipped = 0;
@@ -113,7 +115,8 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
-        if (!is_png(name) && !is_jpeg(name)) {
+        if (*suffix && stem_size(name, suffix)) continue;
+        if (!cleat_image_is_name(name)) {
             if (!skipped++) first = name;
             continue;
         }
@@ -122,15 +125,14 @@ static cleat_status add_images(const char *folder, cleat_mask_set *set, cleat_er
     }
     if (!status && skipped)
         cleat_log(CLEAT_LOG_WARNING,
-                  "%s: %zu files without the extension .png, .jpg or .jpeg are ignored, the first is %s", folder,
-                  skipped, first);
+                  "%s: %zu files without the extension .png, .jpg, .jpeg, .tif or .tiff are ignored, the first is %s",
+                  folder, skipped, first);
     cleat_listing_free(&listing);
     if (!status && !set->count)
-        status = cleat_fail(
-            error, CLEAT_ERR_NOT_FOUND,
-            "%s: no images (.png, .jpg, .jpeg) in this folder; convert others (ImageMagick: mogrify -format png "
-            "FILES)",
-            folder);
+        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                            "%s: no images (.png, .jpg, .jpeg, .tif, .tiff) in this folder; convert others "
+                            "(ImageMagick: mogrify -format png FILES)",
+                            folder);
     return status;
 }
 
@@ -153,17 +155,21 @@ static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *
     return NULL;
 }
 
-static cleat_status add_mask(const char *folder, const char *name, cleat_mask_set *set, cleat_error *error) {
+static cleat_status add_mask(const char *folder, const char *suffix, const char *name, cleat_mask_set *set,
+                             cleat_error *error) {
     char path[PATH_BYTES];
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
     if (status) return status;
-    if (is_jpeg(name))
+    if (strncasecmp(cleat_name_ending(name), ".jp", 3) == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a JPEG mask has blurred edges; export it again as PNG, or convert it", path);
-    cleat_mask_sample *sample = find(set, name, strlen(name) - strlen(cleat_name_ending(name)));
+                          "%s: a JPEG mask has blurred edges; export it again as PNG or TIFF, or convert it", path);
+    if (strcasecmp(cleat_name_ending(name), ".gif") == 0)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: GIF masks are not read; convert them (ImageMagick: mogrify -format png *.gif)", path);
+    cleat_mask_sample *sample = find(set, name, stem_size(name, suffix));
     if (!sample && (sample = find_beginning(set, name)))
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a mask has the name of its image: rename it to %s.png", path,
-                          sample->name);
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a mask has the name of its image: rename it to %s%s.png", path,
+                          sample->name, suffix);
     if (!sample)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a mask without its image; add the image to images/, or delete the mask", path);
@@ -174,25 +180,43 @@ static cleat_status add_mask(const char *folder, const char *name, cleat_mask_se
     return sample->mask ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.40s", name);
 }
 
-static cleat_status add_masks(const char *folder, cleat_mask_set *set, cleat_faults *faults, cleat_error *error) {
+/* The suffix with which more names are those of images. */
+static const char *find_suffix(const cleat_listing *listing, const cleat_mask_set *set) {
+    static const char usual[] = "_mask";
+    size_t plain = 0, marked = 0;
+    for (size_t i = 0; i < listing->count; ++i) {
+        plain += find(set, listing->names[i], stem_size(listing->names[i], "")) != NULL;
+        marked += find(set, listing->names[i], stem_size(listing->names[i], usual)) != NULL;
+    }
+    return marked > plain ? usual : "";
+}
+
+/* mixed: images are in the same folder; masks are the files with the suffix. */
+static cleat_status add_masks(const char *folder, const char *suffix, bool mixed, cleat_mask_set *set,
+                              cleat_faults *faults, cleat_error *error) {
     cleat_listing listing = {0};
     size_t skipped = 0;
     cleat_error why;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    if (!*suffix) suffix = find_suffix(&listing, set);
+    if (!status && *suffix) cleat_log(CLEAT_LOG_INFO, "%s: the masks are NAME%s.png", folder, suffix);
     for (size_t i = 0; i < listing.count && !status; ++i) {
-        if (!is_png(listing.names[i]) && !is_jpeg(listing.names[i]))
+        const char *name = listing.names[i];
+        if (mixed && !stem_size(name, suffix)) continue;
+        if (!cleat_image_is_name(name) && strcasecmp(cleat_name_ending(name), ".gif") != 0)
             ++skipped;
-        else if (add_mask(folder, listing.names[i], set, &why) != CLEAT_OK)
+        else if (add_mask(folder, suffix, name, set, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);
     }
     cleat_listing_free(&listing);
     if (!status && skipped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png are ignored", folder, skipped);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png, .tif or .tiff are ignored", folder,
+                  skipped);
     for (size_t i = 0; i < set->count && !status; ++i) {
         if (set->samples[i].mask) continue;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
-                         "%s: an image without its mask %s/%s.png; add the mask, or delete the image",
-                         set->samples[i].image, folder, set->samples[i].name);
+                         "%s: an image without its mask %s/%s%s.png; add the mask, or delete the image",
+                         set->samples[i].image, folder, set->samples[i].name, suffix);
         status = cleat_faults_add(faults, &why, error);
     }
     return status;
@@ -204,12 +228,6 @@ static cleat_status probe_sample(cleat_mask_sample *sample, cleat_error *error) 
     cleat_status status = cleat_image_probe(sample->image, &image, error);
     if (!status && sample->mask) status = cleat_image_probe(sample->mask, &mask, error);
     if (status) return status;
-    if (mask.bits > 8)
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: a mask of %d bits: write it with 8; values that are classes (data.classes) unchanged "
-                          "(Pillow: Image.fromarray(numpy.array(Image.open(FILE)).astype('uint8')).save(FILE)), black "
-                          "and white as 0 and 255 (ImageMagick: convert FILE -threshold 0 -depth 8 FILE)",
-                          sample->mask, mask.bits);
     if (sample->mask && (mask.height != image.height || mask.width != image.width))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: the mask has %lld x %lld pixels, but its image %s has %lld x %lld; export the mask "
@@ -253,34 +271,40 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     return status;
 }
 
-static cleat_status find_pairs(const char *path, const cleat_image_options *options, cleat_mask_set *set,
-                               cleat_faults *faults, cleat_error *error) {
+static cleat_status find_pairs(const char *path, const char *suffix, const cleat_image_options *options,
+                               cleat_mask_set *set, cleat_faults *faults, cleat_error *error) {
     char images[PATH_BYTES], masks[PATH_BYTES];
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
     if (!status) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
     if (status) return status;
-    if (!cleat_folder_exists(images) || !cleat_folder_exists(masks))
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                          "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg) and "
-                          "masks/NAME.png (data.path)",
-                          path, cleat_folder_exists(images) ? "masks/" : "images/");
-    status = add_images(images, set, error);
+    const bool mixed = !cleat_folder_exists(masks), has_images = cleat_folder_exists(images);
+    bool masked = false;
+    if (mixed && !*suffix) suffix = "_mask";
+    if (mixed) strcpy(masks, has_images ? images : path);
+    if (mixed) strcpy(images, masks);
+    if (mixed || has_images) status = add_images(images, mixed ? suffix : "", set, error);
     if (!status) status = sort_images(set, error);
-    if (!status) status = add_masks(masks, set, faults, error);
+    if (!status) status = add_masks(masks, suffix, mixed, set, faults, error);
+    for (size_t i = 0; i < set->count; ++i) masked |= set->samples[i].mask != NULL;
+    if ((!status || status == CLEAT_ERR_NOT_FOUND) && !masked && (mixed || !has_images))
+        return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
+                          "%s: the folder %s is missing; images with masks are images/NAME.png (or .jpg, .tif) and "
+                          "masks/NAME.png, masks/NAME_mask.png or images/NAME_mask.png (data.path, data.mask_suffix)",
+                          path, has_images ? "masks/" : "images/");
     return status ? status : set_splits(path, options, set, faults, error);
 }
 
 /* One image, a folder of images, or a folder that contains images/. */
-static cleat_status find_images(const char *path, cleat_mask_set *set, cleat_error *error) {
+static cleat_status find_images(const char *path, const char *suffix, cleat_mask_set *set, cleat_error *error) {
     char images[PATH_BYTES];
     cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
     if (status) return status;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if (cleat_file_exists(path)) return add_image(set, path, error);
-    status = add_images(cleat_folder_exists(images) ? images : path, set, error);
+    status = add_images(cleat_folder_exists(images) ? images : path, suffix, set, error);
     return status ? status : sort_images(set, error);
 }
 
@@ -288,8 +312,9 @@ cleat_status cleat_mask_set_find(const char *path, const cleat_image_options *op
                                  cleat_error *error) {
     cleat_mask_set found = {0};
     cleat_faults faults = {0};
-    cleat_status status =
-        options->predict ? find_images(path, &found, error) : find_pairs(path, options, &found, &faults, error);
+    const char *suffix = options->mask_suffix ? options->mask_suffix : "";
+    cleat_status status = options->predict ? find_images(path, suffix, &found, error)
+                                           : find_pairs(path, suffix, options, &found, &faults, error);
     if (!status)
         status = cleat_parallel_collect(found.count, options->predict ? probe_or_skip : probe, &found, &faults, error);
     if (!status) status = cleat_faults_report(&faults, error);

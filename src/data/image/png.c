@@ -21,6 +21,9 @@ typedef struct reader {
     png_infop info;
     bool ids;      /* values as stored; for a palette, its indices */
     size_t stored; /* bytes of a row in the file, before compression */
+    size_t stride; /* bytes of a row in memory */
+    uint8_t *rows;
+    uint16_t *wide; /* the rows, if the file has 16 bits */
     cleat_image image;
     cleat_error *error;
     cleat_status status;
@@ -60,6 +63,7 @@ static bool start(reader *r) {
 }
 
 static void end(reader *r) {
+    cleat_free(r->wide);
     png_destroy_read_struct(&r->png, &r->info, NULL);
 }
 
@@ -78,7 +82,6 @@ static bool read_header(reader *r) {
     const bool colours = type & PNG_COLOR_MASK_COLOR && !(r->ids && type == PNG_COLOR_TYPE_PALETTE);
     r->image.height = png_get_image_height(r->png, r->info);
     r->image.width = png_get_image_width(r->png, r->info);
-    r->image.bits = png_get_bit_depth(r->png, r->info);
     r->image.channels = colours ? 3 : 1;
     r->image.alpha = type & PNG_COLOR_MASK_ALPHA || png_get_valid(r->png, r->info, PNG_INFO_tRNS);
     r->stored = png_get_rowbytes(r->png, r->info);
@@ -99,7 +102,7 @@ static bool is_possible(reader *r) {
     return !fails(cleat_image_check_contents(r->name, &r->image, r->size, r->error), r);
 }
 
-/* Converts every kind of PNG to 8 bits per channel. Transparent pixels keep the colours beneath, as with
+/* Converts every kind of PNG to 8 or 16 bits per channel. Transparent pixels keep the colours beneath, as with
  * Pillow's convert('RGB'), which timm, torchvision and transformers use. */
 static bool set_conversions(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
@@ -108,27 +111,36 @@ static bool set_conversions(reader *r) {
     else
         png_set_expand(r->png);
     png_set_strip_alpha(r->png);
-    png_set_scale_16(r->png);
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(r->png);
     png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
     return true;
 }
 
-static bool read_rows(reader *r) {
+static bool reserve(reader *r) {
+    const size_t values = (size_t)(r->image.width * r->image.channels);
     if (fails(cleat_image_alloc(r->name, &r->image, r->error), r)) return false;
-    const size_t stride = (size_t)(r->image.width * r->image.channels);
+    const bool wide = png_get_bit_depth(r->png, r->info) == 16;
+    r->stride = wide ? 2 * values : values;
+    if (wide) r->wide = cleat_alloc((size_t)r->image.height, r->stride);
+    r->rows = wide ? (uint8_t *)r->wide : r->image.pixels;
+    return r->rows || !fails(cleat_fail(r->error, CLEAT_ERR_MEMORY, "%s: no memory for 16 bits", r->name), r);
+}
+
+static bool read_rows(reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return false;
     int passes = png_set_interlace_handling(r->png);
     for (int pass = 0; pass < passes; ++pass)
-        for (int64_t y = 0; y < r->image.height; ++y) png_read_row(r->png, r->image.pixels + (size_t)y * stride, NULL);
+        for (int64_t y = 0; y < r->image.height; ++y) png_read_row(r->png, r->rows + (size_t)y * r->stride, NULL);
     png_read_end(r->png, NULL);
+    if (r->wide) cleat_image_narrow(r->wide, r->ids, &r->image);
     return true;
 }
 
 static cleat_status decode(const char *name, const uint8_t *bytes, size_t size, bool ids, cleat_image *image,
                            cleat_error *error) {
     reader r = {.name = name, .bytes = bytes, .size = size, .ids = ids, .error = error};
-    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) && read_rows(&r);
+    bool done = start(&r) && read_header(&r) && set_conversions(&r) && is_possible(&r) && reserve(&r) && read_rows(&r);
     end(&r);
     if (done)
         *image = r.image;

@@ -15,7 +15,7 @@
 enum { MAX_CLASSES = 65536 };
 
 void cleat_image_set_free(cleat_image_set *set) {
-    for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id);
+    for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id), cleat_free(set->rows[i].file);
     for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i]);
     for (size_t i = 0; i < set->n_blocks; ++i) cleat_free(set->blocks[i]);
     cleat_free(set->rows);
