@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "data/maps/maps.h"
 #include "graph/graph.h"
+#include "models/combine.h"
 #include "models/published/segformer.h"
 #include "nn/transformer.h"
 
@@ -313,6 +314,7 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .metric_update = metric_update,
                                              .metric_compute = cleat_masks_metric_compute,
                                              .write = write,
+                                             .combine = cleat_combine_classes,
                                              .writes_each = true,
                                              .sized_by = "the maps",
                                              .examples = &examples,

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_IMAGE_CLASSIFIER_H
 
 #include "models/classes.h"
+#include "models/combine.h"
 #include "models/image_models.h"
 
 /* The settings struct of a family begins with it. */
@@ -66,7 +67,7 @@ extern const char *const cleat_image_classifier_terms[1];
     .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
     .metric_state_size = cleat_classifier_state_size, .metric_update = cleat_image_classifier_metric_update,           \
     .metric_compute = cleat_classifier_compute, .write = cleat_image_classifier_write,                                 \
-    .examples = &cleat_image_classifier_examples, .labels = &cleat_image_classifier_labels, .completes_config = true,  \
-    .export_files = cleat_image_export
+    .combine = cleat_combine_classes, .examples = &cleat_image_classifier_examples,                                    \
+    .labels = &cleat_image_classifier_labels, .completes_config = true, .export_files = cleat_image_export
 
 #endif

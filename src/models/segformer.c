@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "data/image/common.h"
 #include "data/image/masks.h"
+#include "models/combine.h"
 #include "models/mask_classes.h"
 
 #include <string.h>
@@ -297,6 +298,7 @@ const cleat_model_class cleat_mask_segformer = {.name = "mask_segformer",
                                                 .metric_update = metric_update,
                                                 .metric_compute = metric_compute,
                                                 .write = write,
+                                                .combine = cleat_combine_classes,
                                                 .writes_each = true,
                                                 .examples = &examples,
                                                 .labels = &labels,

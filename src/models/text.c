@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "data/text/set.h"
 #include "models/classes.h"
+#include "models/combine.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
 #include "models/text_tokenizer.h"
@@ -447,6 +448,7 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = cleat_classifier_compute,
                                                  .write = write_classes,
+                                                 .combine = cleat_combine_classes,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
                                                  .origins = classifier_origins,
@@ -460,6 +462,8 @@ const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .metric_update = tag_metric_update,
                                              .metric_compute = tag_metric_compute,
                                              .write = write_tags,
+                                             .combine = cleat_combine_classes,
+                                             .combines_same_fit = true,
                                              .examples = &tag_examples,
                                              .architectures = cleat_published_taggers,
                                              .origins = tagger_origins,
