@@ -216,6 +216,12 @@ CLEAT_API cleat_status cleat_evaluate_members(const cleat_member *members, size_
                                               const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                               cleat_error *error);
 
+/* Evaluates each fold of a cross-validation, metrics [n], on its validation samples, data.fold of data.folds of its
+ * profile, and writes the predictions of all these samples into folder `out`: each is predicted by the model that was
+ * not trained on it. */
+CLEAT_API cleat_status cleat_evaluate_folds(const cleat_member *folds, size_t n, const char *out,
+                                            cleat_metrics *metrics, cleat_error *error);
+
 /* Scales a learning rate chosen for base_batch samples per optimizer step to `batch` samples:
  *   none:   learning_rate
  *   linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017)

@@ -17,7 +17,8 @@ typedef struct cleat_image_classifier_settings {
 /* The rows of [data] and [loss]. MEMBER: a cleat_image_classifier_settings. */
 #define IMAGE_CLASSIFIER_ROWS(MEMBER)                                                                                  \
     PATH_ROW(MEMBER.common), VAL_FRACTION_ROW(MEMBER.data.options.val_fraction),                                       \
-        TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), LIMIT_ROW(MEMBER.common),                                \
+        TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), FOLD_ROWS(MEMBER.data.options.fold),                     \
+        LIMIT_ROW(MEMBER.common),                                                                                      \
         {FIELD(data, labels, MEMBER.data.options.classes), TEXT(0, 1023, ""), COMPUTES,                                \
          .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},      \
         IMAGE_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)

@@ -51,6 +51,7 @@ static const cleat_key keys[] = {
     PATH_ROW(common),
     MAX_LENGTH_ROW(common),
     VAL_FRACTION_ROW(data.val_fraction),
+    FOLD_ROWS(data.fold),
     BUCKETS_ROW(common),
     LIMIT_ROW(common),
     {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES,

@@ -26,6 +26,7 @@ static const cleat_key keys[] = {
     PATH_ROW(mask.common),
     VAL_FRACTION_ROW(data.options.val_fraction),
     TEST_FRACTION_ROW(data.options.test_fraction),
+    FOLD_ROWS(data.options.fold),
     LIMIT_ROW(mask.common),
     {FIELD(data, classes, mask.classes), INT(2, CLEAT_MASK_CLASSES, "none"), OR_NONE, COMPUTES_LATER,
      .help = "Number of pixel classes; the values of the masks are their ids; none: black and white."},

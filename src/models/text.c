@@ -64,6 +64,8 @@ static const cleat_key classifier_keys[] = {
      .help = "Column of the second text of a pair, such as a hypothesis or an answer; empty: single texts."},
     {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
     TEXT_ID_COLUMN_ROW,
+    {AT(data, fold_column), TEXT(0, 127, ""), COMPUTES_LATER,
+     .help = "Column whose equal values are in one fold of a cross-validation; empty: equal texts are."},
     TOKEN_ROWS,
     TEXT_EMPTY_ROW,
     TEXT_INVALID_ROW,

@@ -254,4 +254,34 @@ def flips(combined, *views):
     assert spread > 1e-4, "all views look the same"
 
 
+def folds(data, column, run, *parts):
+    """Each row has the prediction of one fold; rows of a group have the same fold; folds are of like size."""
+    import json
+    rows, found, singles = rows_of(data), rows_of(f"{run}/out-of-fold/predictions.csv"), [rows_of(p) for p in parts]
+    assert [row[0] for row in found] == [row[0] for row in singles[0]]
+    places, k = {}, rows[0].index(column)
+    sizes, right = [0] * len(parts), [0] * len(parts)
+    for i in range(1, len(rows)):
+        of = [fold for fold, single in enumerate(singles) if single[i] == found[i]]
+        assert len(of) == 1, (i, of)
+        sizes[of[0]] += 1
+        right[of[0]] += found[i][1] == rows[i][1]
+        assert places.setdefault(rows[i][k], of[0]) == of[0], rows[i]
+    assert min(sizes) >= len(rows) // len(parts) - len(rows) // len(set(places)) - 3, sizes
+    summary = json.load(open(f"{run}/folds.json"))["metrics"]["accuracy"]
+    values = [a / b for a, b in zip(right, sizes)]
+    mean = sum(values) / len(values)
+    for got, wanted in zip(summary["folds"], values):
+        near(got, wanted, 1e-6, "accuracy of a fold")
+    near(summary["mean"], mean, 1e-6, "mean")
+    near(summary["deviation"], math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)), 1e-6, "deviation")
+
+
+def count(predictions, sequences, left_out):
+    """Every chain but those of one split is predicted."""
+    rows = rows_of(sequences)
+    split = rows[0].index("split")
+    assert list(structures(predictions)) == [row[0] for row in rows[1:] if row[split] != left_out]
+
+
 globals()[sys.argv[1]](*sys.argv[2:])

@@ -2,6 +2,7 @@
 #include "train/evaluate.h"
 
 #include "checkpoint/checkpoint.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "train/parallel_pass.h"
@@ -28,7 +29,7 @@ static cleat_status combine(const cleat_evaluation_setup *setup, const cleat_fed
         const float *outputs[CLEAT_MEMBERS_MOST];
         const uint32_t sample = fed->host.samples[b];
         status = cleat_members_combine(setup->members, setup->loaded, sample, output + b * each, outputs, error);
-        if (!status && model->type->metric_update_members)
+        if (!status && model->type->metric_update_members && setup->members->count > 1)
             status = model->type->metric_update_members(model, &fed->host, b, outputs, setup->members->count,
                                                         found->metric_state, error);
     }
@@ -223,53 +224,89 @@ static cleat_status write_examples(cleat_run_examples *examples, const cleat_loa
     return cleat_ranks_agree(ranks, status, error);
 }
 
-/* One member on its samples, which must be those of the others: *kept [*n_kept], of the first one that is loaded. */
-static cleat_status evaluate_member(const cleat_member *members, size_t n, size_t m, const char *split,
-                                    const char *path, cleat_ranks *ranks, cleat_members *all, uint32_t **kept,
-                                    size_t *n_kept, cleat_metrics *metrics, cleat_error *error) {
-    const cleat_profile *profile = members[0].profile;
-    cleat_run_examples_place place = {.metric = profile->run.metric, .split = split};
+/* An evaluation of members: combined on one split, or, for `folds`, of each on its validation samples. */
+typedef struct evaluation {
+    const cleat_member *members;
+    size_t n;
+    const char *split, *path;
+    const char *folds; /* folder for the predictions of the validation samples; NULL: they are combined */
+    cleat_ranks *ranks;
+    cleat_members all;
+    uint32_t *samples; /* [count] of the first member that is loaded */
+    size_t count;
+} evaluation;
+
+/* Predictions of folds: all of them after the last, but of families with files of each sample those of this fold. */
+static cleat_status write_fold(evaluation *e, const cleat_loaded_model *loaded, bool is_last, cleat_error *error) {
+    cleat_prediction *found = NULL;
+    size_t count = 0;
+    if (!is_last && !cleat_model_writes_each(loaded->model)) return CLEAT_OK;
+    cleat_status status = cleat_folder_make(e->folds, error);
+    if (!status && !(found = cleat_alloc(e->all.samples, sizeof *found)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", e->all.samples);
+    for (size_t i = 0; i < e->all.samples && !status; ++i) {
+        if (!e->all.outputs[i].output) continue;
+        found[count] = e->all.outputs[i];
+        found[count++].dataset = loaded->dataset;
+    }
+    if (!status) status = cleat_model_write(loaded->model, found, count, e->folds, error);
+    for (size_t i = 0; i < e->all.samples; ++i) cleat_prediction_free(&e->all.outputs[i]);
+    cleat_free(found);
+    return status;
+}
+
+static cleat_status check_samples(evaluation *e, size_t m, uint32_t **samples, size_t count, cleat_error *error) {
+    if (e->samples && (count != e->count || memcmp(*samples, e->samples, count * sizeof **samples) != 0))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s and %s have other samples in split '%s': one was trained on those that validate the "
+                          "other. Evaluate new data: --data PATH --split all",
+                          e->members[m].checkpoint, e->all.folder, e->split);
+    if (e->samples) return CLEAT_OK;
+    cleat_status status = cleat_list_samples(0, count, &e->samples, error);
+    if (status) return status;
+    memcpy(e->samples, *samples, count * sizeof **samples);
+    e->count = count;
+    return CLEAT_OK;
+}
+
+static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metrics, cleat_error *error) {
+    const cleat_member *member = &e->members[m];
+    const cleat_profile *profile = e->members[0].profile;
+    const bool keeps = e->n > 1 || e->folds;
+    const char *path = m == 0 ? e->path : NULL;
+    cleat_run_examples_place place = {.metric = profile->run.metric, .split = e->split};
     cleat_run_examples examples = {0};
-    cleat_loaded_model loaded = {.flops = all->flops}; /* all members have equal parts of ranks */
+    cleat_loaded_model loaded = {.flops = e->all.flops}; /* all members have equal parts of ranks */
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
-    cleat_status status = cleat_load_model(members[m].profile, members[m].checkpoint, profile->data->path,
-                                           CLEAT_FOR_EVALUATION, ranks, &loaded, error);
-    if (!status) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
-    if (!status && count == 0) status = no_samples(profile, loaded.dataset, split, error);
-    if (!status && n > 1) status = cleat_members_add(all, n, &loaded, members[m].profile, error);
-    if (!status && *kept && (count != *n_kept || memcmp(samples, *kept, count * sizeof *samples) != 0))
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "%s and %s have other samples in split '%s': one was trained on those that validate the "
-                            "other. Evaluate new data: --data PATH --split all",
-                            members[m].checkpoint, all->folder, split);
+    cleat_status status = cleat_load_model(member->profile, member->checkpoint, profile->data->path,
+                                           CLEAT_FOR_EVALUATION, e->ranks, &loaded, error);
+    if (!status) status = choose_samples(profile, loaded.dataset, e->split, &samples, &count, error);
+    if (!status && count == 0) status = no_samples(profile, loaded.dataset, e->split, error);
+    if (!status && keeps) status = cleat_members_add(&e->all, e->folds ? 1 : e->n, &loaded, member->profile, error);
+    if (!status && keeps && !e->folds) status = check_samples(e, m, &samples, count, error);
     if (!status)
-        cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
+        cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, e->split, profile->data->path);
     if (!status) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
-    status = cleat_ranks_agree(ranks, status, error);
+    status = cleat_ranks_agree(e->ranks, status, error);
+    if (e->folds) memset(e->all.losses, 0, sizeof e->all.losses);
     const cleat_evaluation_setup setup = {.session = loaded.session,
                                           .feed = feed,
                                           .dataset = loaded.dataset,
                                           .parallel = &loaded.parallel,
                                           .check = loaded.check,
-                                          .members = n > 1 ? all : NULL,
+                                          .members = keeps ? &e->all : NULL,
                                           .loaded = &loaded,
-                                          .member = m};
-    path = m == 0 ? path : NULL;
+                                          .member = e->folds ? 0 : m};
     if (!status) status = cleat_evaluate_samples(&setup, samples, count, path ? &examples : NULL, metrics, bad, error);
-    status = cleat_ranks_agree(ranks, status, error);
+    status = cleat_ranks_agree(e->ranks, status, error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
     if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);
-    if (!status && bad[0])
-        status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", members[m].checkpoint, bad);
-    if (!*kept) {
-        *kept = samples;
-        *n_kept = count;
-        samples = NULL;
-    }
+    if (!status && e->folds) status = write_fold(e, &loaded, m == 0, error);
+    if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", member->checkpoint, bad);
     cleat_run_examples_free(&examples);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
@@ -279,18 +316,24 @@ static cleat_status evaluate_member(const cleat_member *members, size_t n, size_
 
 cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split, const char *path,
                                     cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
-    cleat_members all = {.count = 0};
-    cleat_metrics found = {.count = 0};
-    uint32_t *samples = NULL;
-    size_t count = 0;
+    evaluation e = {.members = members, .n = n, .split = split, .path = path, .ranks = ranks};
     cleat_status status = cleat_members_check(members, n, error);
     for (size_t m = n; m-- > 0 && !status;) {
-        found.count = 0;
-        status = evaluate_member(members, n, m, split, path, ranks, &all, &samples, &count, &found, error);
+        cleat_metrics found = {.count = 0};
+        status = evaluate_member(&e, m, &found, error);
         if (m == 0 && found.count) *metrics = found;
     }
-    cleat_samples_free(samples);
-    cleat_members_free(&all);
+    cleat_free(e.samples);
+    cleat_members_free(&e.all);
+    return status;
+}
+
+cleat_status cleat_evaluate_folds(const cleat_member *folds, size_t n, const char *out, cleat_metrics *metrics,
+                                  cleat_error *error) {
+    evaluation e = {.members = folds, .n = n, .split = "val", .folds = out};
+    cleat_status status = cleat_members_check(folds, n, error);
+    for (size_t m = n; m-- > 0 && !status;) status = evaluate_member(&e, m, &metrics[m], error);
+    cleat_members_free(&e.all);
     return status;
 }
 
