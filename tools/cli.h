@@ -192,7 +192,7 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
 
 /* The models of a command that combines the predictions of several. */
 typedef struct cli_members {
-    cleat_member items[CLEAT_MEMBERS_MOST];
+    cleat_member items[CLEAT_MAX_MEMBERS];
     size_t count;
 } cli_members;
 /* Opens the profile of each checkpoint as cli_profile_of_checkpoint; the folder of a cross-validation stands for the

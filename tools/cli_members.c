@@ -9,8 +9,8 @@
 static cleat_status add(cli_members *members, const char *path, const cli_list *words, const cli_list *assignments,
                         const char *device, cleat_error *error) {
     cleat_profile *profile = NULL;
-    if (members->count == CLEAT_MEMBERS_MOST)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d checkpoints", CLEAT_MEMBERS_MOST);
+    if (members->count == CLEAT_MAX_MEMBERS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "more than %d checkpoints", CLEAT_MAX_MEMBERS);
     char *copy = strdup(path);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");
     cleat_status status = cli_profile_of_checkpoint(words, path, assignments, device, &profile, error);
@@ -21,26 +21,18 @@ static cleat_status add(cli_members *members, const char *path, const cli_list *
     return status;
 }
 
-/* FOLDER/fold-1, fold-2, ..., which `cleat train --folds` writes; the number of them. */
-static size_t count_folds(const char *folder) {
-    char path[CLEAT_PATH + 32];
-    size_t count = 0;
-    do snprintf(path, sizeof path, "%.*s/fold-%zu", CLEAT_PATH, folder, ++count);
-    while (cleat_folder_exists(path));
-    return count - 1;
-}
-
 cleat_status cli_members_open(const cli_list *words, const cli_list *checkpoints, const cli_list *assignments,
                               const char *device, cli_members *members, cleat_error *error) {
     cleat_status status = CLEAT_OK;
+    char path[CLEAT_PATH + 32];
     for (size_t i = 0; i < checkpoints->count && !status; ++i) {
-        const size_t folds = count_folds(checkpoints->items[i]);
-        char path[CLEAT_PATH + 32];
-        for (size_t k = 1; k <= folds && !status; ++k) {
-            snprintf(path, sizeof path, "%.*s/fold-%zu", CLEAT_PATH, checkpoints->items[i], k);
+        size_t fold = 1; /* FOLDER/fold-1, fold-2, ..., which `cleat train --folds` writes */
+        for (; !status; ++fold) {
+            snprintf(path, sizeof path, "%.*s/fold-%zu", CLEAT_PATH, checkpoints->items[i], fold);
+            if (!cleat_folder_exists(path)) break;
             status = add(members, path, words, assignments, device, error);
         }
-        if (!folds) status = add(members, checkpoints->items[i], words, assignments, device, error);
+        if (fold == 1) status = add(members, checkpoints->items[i], words, assignments, device, error);
     }
     return status;
 }

@@ -108,41 +108,42 @@ static cleat_status choose_folder(const cleat_profile *profile, const cleat_trai
 
 /* --- cross-validation ----------------------------------------------------------------------------------------- */
 
-/* Prints mean and deviation of each metric over the folds, and writes them to OUT/folds.json. */
+/* Prints mean and standard deviation of each metric over the folds, and writes all to OUT/folds.json. */
 static cleat_status summarise(const char *out, const cleat_metrics *metrics, size_t folds, bool json,
                               cleat_error *error) {
     char path[CLEAT_PATH + 32];
     cleat_string text = {.spaced = true};
-    json_add(&text, json_open(NULL, '{'), json_count("folds", (int64_t)folds), json_open("metrics", '{'));
-    if (!json) printf("\n%-20s %12s %12s\n", "", "mean", "deviation");
+    cleat_metrics mean = {.count = 0}, std = {.count = 0};
+    if (!json) printf("\n%-20s %12s %12s\n", "", "mean", "std");
     for (size_t i = 0; i < metrics[0].count; ++i) {
         const char *name = metrics[0].items[i].name;
         double sum = 0, squares = 0;
-        json_add(&text, json_open(name, '{'), json_open("folds", '['));
-        for (size_t k = 0; k < folds; ++k) {
-            sum += cleat_metrics_get(&metrics[k], name);
-            json_add(&text, json_digits(NULL, cleat_metrics_get(&metrics[k], name), 9));
-        }
-        const double mean = sum / (double)folds;
-        for (size_t k = 0; k < folds; ++k) squares += pow(cleat_metrics_get(&metrics[k], name) - mean, 2);
-        const double deviation = sqrt(squares / (double)(folds - 1));
-        json_add(&text, json_close(']'), json_digits("mean", mean, 9), json_digits("deviation", deviation, 9),
-                 json_close('}'));
-        if (!json) printf("%-20s %12.6g %12.6g\n", name, mean, deviation);
+        for (size_t k = 0; k < folds; ++k) sum += cleat_metrics_get(&metrics[k], name);
+        for (size_t k = 0; k < folds; ++k)
+            squares += pow(cleat_metrics_get(&metrics[k], name) - sum / (double)folds, 2);
+        cleat_metrics_add(&mean, name, sum / (double)folds);
+        cleat_metrics_add(&std, name, sqrt(squares / (double)(folds - 1)));
+        if (!json) printf("%-20s %12.6g %12.6g\n", name, mean.items[i].value, std.items[i].value);
     }
-    json_add(&text, json_close('}'), json_close('}'));
+    json_add(&text, json_open(NULL, '{'), json_open("folds", '['));
+    for (size_t k = 0; k < folds; ++k) cli_add_json_metrics(&text, NULL, &metrics[k]);
+    json_add(&text, json_close(']'));
+    cli_add_json_metrics(&text, "mean", &mean);
+    cli_add_json_metrics(&text, "std", &std);
+    json_add(&text, json_close('}'));
     snprintf(path, sizeof path, "%s/folds.json", out);
     cleat_status status = cleat_file_write(path, text.data, text.size, error);
-    if (!json) printf("predictions of the model that was not trained on the sample: %s/out-of-fold\n", out);
     if (json) cli_print_json(&text);
-    if (!json) cleat_string_free(&text);
+    if (json) return status;
+    cleat_string_free(&text);
+    printf("predictions of the model that was not trained on the sample: %s/out-of-fold\n", out);
     return status;
 }
 
 static cleat_status evaluate_folds(const char *out, size_t folds, const char *device, bool json, cleat_error *error) {
     const cli_list none = {.count = 0}, place = {.items = {out}, .count = 1};
     char path[CLEAT_PATH + 32];
-    cleat_metrics metrics[CLEAT_MEMBERS_MOST];
+    cleat_metrics metrics[CLEAT_MAX_MEMBERS];
     cli_members members = {.count = 0};
     snprintf(path, sizeof path, "%s/out-of-fold", out);
     cleat_status status = cli_members_open(&none, &place, &none, device, &members, error);
@@ -337,9 +338,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (exit_code) return exit_code;
     if (!cli_is_count(several.restarts, 0, 64))
         return cli_usage(command, "--restarts %g: must be a whole number from 0 to 64", several.restarts);
-    if (folds != 0 && (!cli_is_count(folds, 2, CLEAT_MEMBERS_MOST) || on_several || resume_from))
+    if (folds != 0 && (!cli_is_count(folds, 2, CLEAT_MAX_MEMBERS) || on_several || resume_from))
         return cli_usage(command, "--folds must be from 2 to %d, and goes with neither --devices nor --resume-from",
-                         CLEAT_MEMBERS_MOST);
+                         CLEAT_MAX_MEMBERS);
     if (resume && resume_from)
         return cli_usage(command,
                          "--resume continues in the run's own folder, --resume-from in a new one: give only one "

@@ -180,7 +180,7 @@ CLEAT_API cleat_status cleat_predict_ranks(const cleat_profile *profile, const c
                                            const char *out, struct cleat_ranks *ranks, size_t *count,
                                            cleat_error *error);
 
-enum { CLEAT_MEMBERS_MOST = 64 };
+enum { CLEAT_MAX_MEMBERS = 64 };
 
 /* A trained model of several whose predictions are combined: a checkpoint, as above, and its profile. */
 typedef struct cleat_member {
@@ -189,7 +189,7 @@ typedef struct cleat_member {
 } cleat_member;
 
 typedef struct cleat_predict_request {
-    const cleat_member *members; /* [n_members], at most CLEAT_MEMBERS_MOST */
+    const cleat_member *members; /* [n_members], at most CLEAT_MAX_MEMBERS */
     size_t n_members;
     const char *data, *out; /* as for cleat_predict */
     /* "submission": the file of a competition (rna_transformer: FOLDER/submission.csv, five structures), with one

@@ -1,8 +1,7 @@
 /* Means of the outputs of several models: of probabilities, in the form of logits, and of quantities. */
-#include "models/combine.h"
+#include "models/model.h"
 
 #include "core/memory.h"
-#include "models/model.h"
 
 #include <float.h>
 #include <math.h>

@@ -7,7 +7,6 @@
 #include "core/memory.h"
 #include "data/maps/maps.h"
 #include "graph/graph.h"
-#include "models/combine.h"
 #include "models/published/segformer.h"
 #include "nn/transformer.h"
 

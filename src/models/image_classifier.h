@@ -3,7 +3,6 @@
 #define CLEAT_SRC_IMAGE_CLASSIFIER_H
 
 #include "models/classes.h"
-#include "models/combine.h"
 #include "models/image_models.h"
 
 /* The settings struct of a family begins with it. */

@@ -192,6 +192,13 @@ void cleat_model_begin_f32_head(cleat_graph *graph);
 /* Retains y as the model's output, converted to f32 from any storage type, starts *built with it, and
  * returns it. */
 cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built);
+/* Logits of the classes of a sample, of each token or pixel -> logits whose softmax is the mean of the softmaxes; of
+ * masks in black and white, whose sigmoid is the mean of the sigmoids. Equal rows are copied: they keep their bits. */
+cleat_status cleat_combine_classes(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                   float *combined, cleat_error *error);
+/* The mean of each value. */
+cleat_status cleat_combine_mean(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                float *combined, cleat_error *error);
 /* Retains and records `loss` as term 0 and as the total loss, and in training mode appends its gradients. */
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built);

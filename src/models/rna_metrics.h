@@ -21,8 +21,8 @@ typedef struct cleat_rna_metrics {
 cleat_status cleat_rna_metrics_compute(const float *x, const float *reference, const float *mask, int64_t length,
                                        cleat_rna_metrics *metrics, cleat_error *error);
 
-/* Superposes x on the reference with the least root mean square deviation over the known residues (mask NULL: all), which
- * *rmsd receives: aligned [length, 3]. Errors as above. */
+/* Superposes x on the reference with the least root mean square deviation over the known residues (mask NULL: all),
+ * which *rmsd receives: aligned [length, 3]. Errors as above. */
 cleat_status cleat_rna_superpose(const float *x, const float *reference, const float *mask, int64_t length,
                                  float *aligned, double *rmsd, cleat_error *error);
 

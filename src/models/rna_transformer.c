@@ -286,22 +286,25 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     return PARTNER + 1;
 }
 
-enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, TM_BEST, N_METRICS };
-static const char *const metric_names[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm", "tm_best"};
+enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
+static const char *const metric_names[N_METRICS] = {"pair_mae", "pair_mae_local", "lddt", "rmsd", "tm"};
 static const cleat_metric_info metrics[] = {
     {"rmsd", false}, {"lddt", true}, {"tm", true}, {"pair_mae", false}, {"pair_mae_local", false}, {NULL, false}};
 
-/* Metric state: the sum of each metric over chains, then the number of chains that have it. */
+/* Metric state: the sum of each metric over chains, the number of chains that have it, and both of the best TM-score of
+ * several models. */
+enum { TM_BEST = 2 * N_METRICS, BEST_COUNT, METRIC_STATE_SIZE };
 static size_t metric_state_size(const cleat_model *model) {
     (void)model;
-    return 2 * N_METRICS;
+    return METRIC_STATE_SIZE;
 }
 
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     (void)model;
     for (int i = 0; i < N_METRICS; ++i)
-        if (i != TM_BEST || metric_state[N_METRICS + i] > 0)
-            cleat_metrics_add(found, metric_names[i], metric_state[i] / metric_state[N_METRICS + i]);
+        cleat_metrics_add(found, metric_names[i], metric_state[i] / metric_state[N_METRICS + i]);
+    if (metric_state[BEST_COUNT] > 0)
+        cleat_metrics_add(found, "tm_best", metric_state[TM_BEST] / metric_state[BEST_COUNT]);
 }
 
 /* Shorter chains have too few neighbours for a meaningful lDDT. */
@@ -363,7 +366,8 @@ static cleat_status metric_update_members(const cleat_model *model, const cleat_
         if (status) return status;
         best = fmax(best, f.tm);
     }
-    add(metric_state, TM_BEST, best, true);
+    metric_state[TM_BEST] += best;
+    metric_state[BEST_COUNT] += 1;
     return CLEAT_OK;
 }
 

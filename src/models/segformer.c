@@ -6,7 +6,6 @@
 #include "core/memory.h"
 #include "data/image/common.h"
 #include "data/image/masks.h"
-#include "models/combine.h"
 #include "models/mask_classes.h"
 
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "graph/recompute.h"
-#include "models/combine.h"
 #include "models/examples.h"
 #include "models/series_forecast.h"
 #include "nn/lstm.h"

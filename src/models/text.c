@@ -9,7 +9,6 @@
 #include "core/memory.h"
 #include "data/text/set.h"
 #include "models/classes.h"
-#include "models/combine.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
 #include "models/text_tokenizer.h"

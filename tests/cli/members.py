@@ -268,13 +268,13 @@ def folds(data, column, run, *parts):
         right[of[0]] += found[i][1] == rows[i][1]
         assert places.setdefault(rows[i][k], of[0]) == of[0], rows[i]
     assert min(sizes) >= len(rows) // len(parts) - len(rows) // len(set(places)) - 3, sizes
-    summary = json.load(open(f"{run}/folds.json"))["metrics"]["accuracy"]
+    summary = json.load(open(f"{run}/folds.json"))
     values = [a / b for a, b in zip(right, sizes)]
     mean = sum(values) / len(values)
     for got, wanted in zip(summary["folds"], values):
-        near(got, wanted, 1e-6, "accuracy of a fold")
-    near(summary["mean"], mean, 1e-6, "mean")
-    near(summary["deviation"], math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)), 1e-6, "deviation")
+        near(got["accuracy"], wanted, 1e-6, "accuracy of a fold")
+    near(summary["mean"]["accuracy"], mean, 1e-6, "mean")
+    near(summary["std"]["accuracy"], math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)), 1e-6, "std")
 
 
 def count(predictions, sequences, left_out):

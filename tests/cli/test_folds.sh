@@ -41,7 +41,7 @@ test_texts() {
     exits 0 python3 "$check" texts "$table" 90
     head -n 6 "$table" | tail -n 5 >>"$table" # five texts twice
     train 0 cv tweets_sentiment "data.path=$table" "${settings[@]}" --folds 3
-    says out deviation
+    says out std
     folds cv "$table" 3 text
     train 0 groups tweets_sentiment "data.path=$table" "${settings[@]}" --folds 4 --fold-column writer
     folds groups "$table" 4 writer
@@ -56,7 +56,7 @@ test_texts() {
     train 1 cv tweets_sentiment "data.path=$table" "${settings[@]}" --folds 2 --resume
     says err "data.folds = 2 (was 3)"
     exits 1 "$cleat" eval "${device[@]}" --checkpoint "$scratch/cv"
-    says err "one was trained on those that validate the other"
+    says err "one was trained on samples that validate another"
     exits 0 "$cleat" eval "${device[@]}" --checkpoint "$scratch/cv" --data "$table" --split all --json --quiet
     json accuracy
     train 1 none tweets_sentiment "data.path=$table" "${settings[@]}" --folds 3 --fold-column author

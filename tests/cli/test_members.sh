@@ -68,10 +68,10 @@ test_rna() {
     predict all "$data/sequences.csv" rna1 rna2 rna3
     checked medoid "$scratch/all/predictions.csv" "$scratch"/p[123]/predictions.csv
     predict five "$data/sequences.csv" rna1 rna2 rna3 -- --format submission
-    says err "structures 1 to 5 are those of 3 checkpoints, repeated"
+    says err "structures 1 to 5: the checkpoints, repeated, since there are fewer than five"
     checked submission "$scratch/five/submission.csv" "$scratch"/p{1,2,3,1,2}/predictions.csv
     predict seeds "$data/sequences.csv" rna1 -- --format submission
-    says err "those of 1 checkpoint with dropout, seeds 1 to 5"
+    says err "structures 1 to 5: one checkpoint with dropout, seeds 1 to 5"
     checked differ "$scratch/seeds/submission.csv" "$data/sequences.csv"
     predict again "$data/sequences.csv" rna1 -- --format submission train.batch_size=3
     exits 0 cmp "$scratch/seeds/submission.csv" "$scratch/again/submission.csv"
@@ -160,7 +160,7 @@ test_series() {
 test_masks() {
     local images=$scratch/scenes/images k view
     local settings=(data.image_size=32 train.effective_batch_size=4 model.stem_stride=2 model.decoder_width=16)
-    settings+=(model.stage_widths=8,8,16,16 model.stage_heads=1,1,2,2 model.stage_depths=1,1,1,1)
+    settings+=("model.stage_widths=8,8,16,16" "model.stage_heads=1,1,2,2" "model.stage_depths=1,1,1,1")
     exits 0 python3 "$check" scenes "$scratch/scenes" 24
     for k in 1 2; do
         train "mask$k" masks "data.path=$scratch/scenes" "${settings[@]}" data.turn=true run.seed=$k

@@ -26,7 +26,7 @@ static cleat_status combine(const cleat_evaluation_setup *setup, const cleat_fed
     const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
     cleat_status status = cleat_members_keep(setup->members, setup->member, setup->loaded, fed, output, error);
     for (int64_t b = 0; b < fed->host.count && !status && setup->member == 0; ++b) {
-        const float *outputs[CLEAT_MEMBERS_MOST];
+        const float *outputs[CLEAT_MAX_MEMBERS];
         const uint32_t sample = fed->host.samples[b];
         status = cleat_members_combine(setup->members, setup->loaded, sample, output + b * each, outputs, error);
         if (!status && model->type->metric_update_members && setup->members->count > 1)
@@ -232,8 +232,6 @@ typedef struct evaluation {
     const char *folds; /* folder for the predictions of the validation samples; NULL: they are combined */
     cleat_ranks *ranks;
     cleat_members all;
-    uint32_t *samples; /* [count] of the first member that is loaded */
-    size_t count;
 } evaluation;
 
 /* Predictions of folds: all of them after the last, but of families with files of each sample those of this fold. */
@@ -255,20 +253,6 @@ static cleat_status write_fold(evaluation *e, const cleat_loaded_model *loaded, 
     return status;
 }
 
-static cleat_status check_samples(evaluation *e, size_t m, uint32_t **samples, size_t count, cleat_error *error) {
-    if (e->samples && (count != e->count || memcmp(*samples, e->samples, count * sizeof **samples) != 0))
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "%s and %s have other samples in split '%s': one was trained on those that validate the "
-                          "other. Evaluate new data: --data PATH --split all",
-                          e->members[m].checkpoint, e->all.folder, e->split);
-    if (e->samples) return CLEAT_OK;
-    cleat_status status = cleat_list_samples(0, count, &e->samples, error);
-    if (status) return status;
-    memcpy(e->samples, *samples, count * sizeof **samples);
-    e->count = count;
-    return CLEAT_OK;
-}
-
 static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metrics, cleat_error *error) {
     const cleat_member *member = &e->members[m];
     const cleat_profile *profile = e->members[0].profile;
@@ -286,7 +270,6 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
     if (!status) status = choose_samples(profile, loaded.dataset, e->split, &samples, &count, error);
     if (!status && count == 0) status = no_samples(profile, loaded.dataset, e->split, error);
     if (!status && keeps) status = cleat_members_add(&e->all, e->folds ? 1 : e->n, &loaded, member->profile, error);
-    if (!status && keeps && !e->folds) status = check_samples(e, m, &samples, count, error);
     if (!status)
         cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, e->split, profile->data->path);
     if (!status) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
@@ -323,7 +306,6 @@ cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const
         status = evaluate_member(&e, m, &found, error);
         if (m == 0 && found.count) *metrics = found;
     }
-    cleat_free(e.samples);
     cleat_members_free(&e.all);
     return status;
 }

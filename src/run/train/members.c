@@ -1,25 +1,13 @@
 /* Outputs of several models, checked to be comparable, kept on the host and combined. */
 #include "train/members.h"
 
-#include "core/files.h"
 #include "core/memory.h"
-#include "core/string.h"
 #include "models/model.h"
 #include "train/output_check.h"
 
 #include <string.h>
 
 /* --- what members have in common ------------------------------------------------------------------------------ */
-
-static cleat_status hash_ids(const cleat_dataset *dataset, char hash[33], cleat_error *error) {
-    cleat_string text = {0};
-    for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
-        cleat_string_add(&text, "%s\n", cleat_dataset_id(dataset, i));
-    const bool failed = text.failed;
-    if (!failed) cleat_hash_text(text.data ? text.data : "", text.size, hash);
-    cleat_string_free(&text);
-    return failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of the samples") : CLEAT_OK;
-}
 
 static cleat_status compare_labels(const cleat_labels *was, const cleat_labels *is, cleat_error *error) {
     if (was->count != is->count)
@@ -50,11 +38,10 @@ static cleat_status compare_fit(const cleat_members *members, const cleat_loaded
 }
 
 static cleat_status compare(const cleat_members *members, const cleat_loaded_model *loaded,
-                            const cleat_profile *profile, const char ids[33], const cleat_labels *labels,
-                            cleat_error *error) {
+                            const cleat_profile *profile, const cleat_labels *labels, cleat_error *error) {
     const cleat_model_class *family = loaded->model->type;
     cleat_status status = CLEAT_OK;
-    if (strcmp(ids, members->ids) != 0)
+    if (cleat_dataset_count(loaded->dataset) != members->samples)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "their settings of [data] select other samples");
     if (!status) status = compare_labels(&members->labels, labels, error);
     if (!status && family->combines_same_fit) status = compare_fit(members, loaded, profile, error);
@@ -63,8 +50,8 @@ static cleat_status compare(const cleat_members *members, const cleat_loaded_mod
 }
 
 cleat_status cleat_members_check(const cleat_member *members, size_t n, cleat_error *error) {
-    if (n == 0 || n > CLEAT_MEMBERS_MOST)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu checkpoints; 1 to %d are possible", n, CLEAT_MEMBERS_MOST);
+    if (n == 0 || n > CLEAT_MAX_MEMBERS)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu checkpoints; 1 to %d are possible", n, CLEAT_MAX_MEMBERS);
     for (size_t i = 1; i < n; ++i)
         if (members[i].profile->family != members[0].profile->family)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s and %s cannot be combined: model.type is %s and %s",
@@ -77,13 +64,11 @@ cleat_status cleat_members_add(cleat_members *members, size_t count, const cleat
                                const cleat_profile *profile, cleat_error *error) {
     const cleat_model_class *family = loaded->model->type;
     cleat_labels labels = {0};
-    char ids[33];
     if (!family->combine)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "predictions of several models of type %s cannot be combined",
                           family->name);
-    cleat_status status = hash_ids(loaded->dataset, ids, error);
-    if (!status) status = cleat_labels_read(family->labels, loaded->folder, &labels, error);
-    if (!status && members->profile) status = compare(members, loaded, profile, ids, &labels, error);
+    cleat_status status = cleat_labels_read(family->labels, loaded->folder, &labels, error);
+    if (!status && members->profile) status = compare(members, loaded, profile, &labels, error);
     if (status || members->profile) {
         cleat_labels_clear(&labels);
         return status;
@@ -93,7 +78,6 @@ cleat_status cleat_members_add(cleat_members *members, size_t count, const cleat
     members->files = loaded->files;
     members->flops = loaded->flops;
     memcpy(members->folder, loaded->folder, sizeof members->folder);
-    memcpy(members->ids, ids, sizeof ids);
     members->count = count;
     members->samples = cleat_dataset_count(loaded->dataset);
     members->outputs = cleat_alloc(count * members->samples, sizeof *members->outputs);
@@ -133,11 +117,16 @@ cleat_status cleat_members_keep(cleat_members *members, size_t member, const cle
 }
 
 cleat_status cleat_members_combine(const cleat_members *members, const cleat_loaded_model *loaded, size_t sample,
-                                   float *combined, const float *outputs[CLEAT_MEMBERS_MOST], cleat_error *error) {
+                                   float *combined, const float *outputs[CLEAT_MAX_MEMBERS], cleat_error *error) {
     const cleat_prediction *first = &members->outputs[sample];
     for (size_t m = 0; m < members->count; ++m) {
         const cleat_prediction *one = first + m * members->samples;
         outputs[m] = one->output;
+        if (!one->output)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                              "sample %.80s is not in this split for all checkpoints: one was trained on samples that "
+                              "validate another. Evaluate new data: --data PATH --split all",
+                              cleat_dataset_id(loaded->dataset, sample));
         if (one->values != first->values)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "the predictions of sample %.80s have %lld and %lld values: give checkpoints that were "

@@ -11,7 +11,7 @@ typedef struct cleat_members {
     size_t count, samples;     /* members; samples of the data */
     cleat_prediction *outputs; /* [count, samples] own values of each; output NULL: none */
     /* What the first one loaded predicts. */
-    char folder[CLEAT_CHECKPOINT_PATH], ids[33];
+    char folder[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_files files;
     cleat_labels labels;
     const cleat_profile *profile;
@@ -33,6 +33,6 @@ cleat_status cleat_members_keep(cleat_members *members, size_t member, const cle
 /* Combines what all members predict for a sample, whose outputs [count] are written too, borrowed: combined has as many
  * values as each of them. */
 cleat_status cleat_members_combine(const cleat_members *members, const cleat_loaded_model *loaded, size_t sample,
-                                   float *combined, const float *outputs[CLEAT_MEMBERS_MOST], cleat_error *error);
+                                   float *combined, const float *outputs[CLEAT_MAX_MEMBERS], cleat_error *error);
 
 #endif

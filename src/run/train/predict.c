@@ -22,7 +22,7 @@ typedef struct outputs {
 
 enum { SEEDS = 5 }; /* passes with dropout in place of five models */
 /* Bytes of several members' outputs that are kept at once, for families that write each prediction. */
-static const double MOST_BYTES = (double)((int64_t)1 << 30);
+static const double MAX_BYTES = (double)((int64_t)1 << 30);
 
 typedef struct prediction_run {
     const cleat_predict_request *request;
@@ -184,20 +184,17 @@ static cleat_status load_member(prediction_run *run, size_t member, cleat_error 
 static void log_structures(const prediction_run *run) {
     const size_t n = run->request->n_members;
     if (is_submission(run))
-        cleat_log(n == 1 && run->passes == SEEDS ? CLEAT_LOG_INFO
-                  : n < SEEDS                    ? CLEAT_LOG_WARNING
-                                                 : CLEAT_LOG_INFO,
-                  "submission.csv: structures 1 to 5 are those of %zu checkpoint%s%s", n < SEEDS ? n : (size_t)SEEDS,
-                  n > 1 ? "s" : "",
-                  n >= SEEDS             ? ""
-                  : run->passes == SEEDS ? " with dropout, seeds 1 to 5"
-                  : n > 1                ? ", repeated"
-                                         : ", all equal: its model.dropout is 0");
+        cleat_log(run->passes < SEEDS ? CLEAT_LOG_WARNING : CLEAT_LOG_INFO, "submission.csv: structures 1 to 5: %s",
+                  n > SEEDS              ? "the first five checkpoints"
+                  : n == SEEDS           ? "the five checkpoints"
+                  : n > 1                ? "the checkpoints, repeated, since there are fewer than five"
+                  : run->passes == SEEDS ? "one checkpoint with dropout, seeds 1 to 5"
+                                         : "all equal, from one checkpoint without model.dropout");
 }
 
 static cleat_status combine_sample(prediction_run *run, size_t sample, cleat_error *error) {
     const cleat_prediction *first = &run->members.outputs[sample];
-    const float *members[CLEAT_MEMBERS_MOST];
+    const float *members[CLEAT_MAX_MEMBERS];
     if (!is_readable(run->loaded.dataset, sample)) return CLEAT_OK;
     float *combined = cleat_alloc((size_t)first->values, sizeof *combined);
     if (!combined) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a prediction");
@@ -211,10 +208,8 @@ static cleat_status combine_sample(prediction_run *run, size_t sample, cleat_err
 
 static cleat_status combine_some(prediction_run *run, size_t first, size_t count, cleat_error *error) {
     uint32_t *samples = NULL;
-    cleat_status status = CLEAT_OK;
-    if (is_submission(run)) return CLEAT_OK;
-    for (size_t i = 0; i < count && !status; ++i) status = combine_sample(run, first + i, error);
-    if (!status && run->writes) status = cleat_list_samples(first, count, &samples, error);
+    cleat_status status = cleat_list_samples(first, count, &samples, error);
+    for (size_t i = 0; i < count && !status; ++i) status = combine_sample(run, samples[i], error);
     if (!status && run->writes) status = write_samples(run, samples, count, error);
     cleat_free(samples);
     return status;
@@ -225,7 +220,7 @@ static size_t count_blocks(const prediction_run *run) {
     const cleat_work_graph *last = &run->loaded.session->work->evaluate[run->loaded.session->work->n_buckets - 1];
     const double each = (double)cleat_tensor_elements(last->built.output) / (double)last->built.output->shape[0];
     if (!run->combines || !run->writes) return 1;
-    return 1 + (size_t)(each * sizeof(float) * (double)run->passes * (double)run->kept.count / MOST_BYTES);
+    return 1 + (size_t)(each * sizeof(float) * (double)run->passes * (double)run->kept.count / MAX_BYTES);
 }
 
 /* The first member comes last: its dataset and settings write the predictions. Ranks load together, and predict their
@@ -241,7 +236,8 @@ static cleat_status predict_all(prediction_run *run, cleat_error *error) {
             if (!status) status = predict_some(run, p, run->first + begin, end - begin, error);
             status = cleat_ranks_agree(ranks, status, error);
         }
-        if (!status && run->combines) status = combine_some(run, run->first + begin, end - begin, error);
+        if (!status && run->combines && !is_submission(run))
+            status = combine_some(run, run->first + begin, end - begin, error);
         status = cleat_ranks_agree(ranks, status, error);
     }
     return status;
