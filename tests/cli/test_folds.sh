@@ -37,9 +37,10 @@ folds() {
 }
 
 test_texts() {
-    local table=$scratch/texts.csv settings=("${net[@]}" data.label_column=label data.id_column=)
+    local twice table=$scratch/texts.csv settings=("${net[@]}" data.label_column=label data.id_column=)
     exits 0 python3 "$check" texts "$table" 90
-    head -n 6 "$table" | tail -n 5 >>"$table" # five texts twice
+    mapfile -t twice < <(sed -n 2,6p "$table")
+    printf '%s\n' "${twice[@]}" >>"$table"
     train 0 cv tweets_sentiment "data.path=$table" "${settings[@]}" --folds 3
     says out std
     folds cv "$table" 3 text
@@ -66,7 +67,7 @@ test_texts() {
 test_others() {
     local data=$scratch/rna
     exits 0 "$cleat" data make rna --out "$data" --count 30
-    train 0 rna rna_small "data.path=$data" "${net[@]}" --folds 2 --json
+    train 0 rna rna_small "data.path=$data" "${net[@]}" data.generated=6 --folds 2 --json
     exits 0 python3 "$check" count "$scratch/rna/out-of-fold/predictions.csv" "$data/sequences.csv" test
     exits 0 python3 "$check" scenes "$scratch/scenes" 12
     printf '%s\n' 1 2 3 >"$scratch/scenes/val.txt" # they take part

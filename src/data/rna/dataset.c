@@ -151,8 +151,9 @@ static cleat_status assign_splits(rna_dataset *rna, const cleat_rna_set *set, co
     const bool there = places && splits;
     cleat_status status =
         there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu chains", count);
-    for (size_t i = 0; i < count && options->fold.count; ++i)
-        if (rna->chains[i].split != CLEAT_SPLIT_TEST) rna->chains[i].split = CLEAT_SPLITS;
+    for (size_t i = 0; i < count && options->fold.count; ++i) /* generated chains are in no evaluation */
+        if (rna->chains[i].split != CLEAT_SPLIT_TEST && strncmp(rna->chains[i].id, "generated-", 10) != 0)
+            rna->chains[i].split = CLEAT_SPLITS;
     for (size_t i = 0; i < count && there; ++i)
         places[i] = rna->chains[i].split == CLEAT_SPLITS ? hashed_place(rna->chains[i].id, options) : INFINITY;
     if (there)

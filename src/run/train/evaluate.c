@@ -236,20 +236,18 @@ typedef struct evaluation {
 
 /* Predictions of folds: all of them after the last, but of families with files of each sample those of this fold. */
 static cleat_status write_fold(evaluation *e, const cleat_loaded_model *loaded, bool is_last, cleat_error *error) {
-    cleat_prediction *found = NULL;
+    cleat_prediction *all = e->all.outputs;
     size_t count = 0;
     if (!is_last && !cleat_model_writes_each(loaded->model)) return CLEAT_OK;
-    cleat_status status = cleat_folder_make(e->folds, error);
-    if (!status && !(found = cleat_alloc(e->all.samples, sizeof *found)))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", e->all.samples);
-    for (size_t i = 0; i < e->all.samples && !status; ++i) {
-        if (!e->all.outputs[i].output) continue;
-        found[count] = e->all.outputs[i];
-        found[count++].dataset = loaded->dataset;
+    for (size_t i = 0; i < e->all.samples; ++i) {
+        cleat_prediction one = all[i];
+        one.dataset = loaded->dataset;
+        all[i].output = NULL;
+        if (one.output) all[count++] = one;
     }
-    if (!status) status = cleat_model_write(loaded->model, found, count, e->folds, error);
-    for (size_t i = 0; i < e->all.samples; ++i) cleat_prediction_free(&e->all.outputs[i]);
-    cleat_free(found);
+    cleat_status status = cleat_folder_make(e->folds, error);
+    if (!status) status = cleat_model_write(loaded->model, all, count, e->folds, error);
+    for (size_t i = 0; i < count; ++i) cleat_prediction_free(&all[i]);
     return status;
 }
 

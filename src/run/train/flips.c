@@ -1,9 +1,8 @@
 /* Runs a batch of images in several views and combines the outputs, pixels at their place in the image. */
-#include "train/flips.h"
-
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "models/model.h"
+#include "train/members.h"
 
 #include <string.h>
 

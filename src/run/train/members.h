@@ -35,4 +35,10 @@ cleat_status cleat_members_keep(cleat_members *members, size_t member, const cle
 cleat_status cleat_members_combine(const cleat_members *members, const cleat_loaded_model *loaded, size_t sample,
                                    float *combined, const float *outputs[CLEAT_MAX_MEMBERS], cleat_error *error);
 
+/* Test-time flips (flips.c): runs a batch in the views of the profile's augmentation, then output [B, ...] is their
+ * mean, pixels at their place in the image. CLEAT_ERR_NOT_SUPPORTED: the model has no images. */
+cleat_status cleat_flips_run(const cleat_loaded_model *loaded, const cleat_profile *profile, cleat_feed *feed,
+                             const cleat_work_graph *graph, const cleat_fed_batch *fed, float *output,
+                             cleat_error *error);
+
 #endif

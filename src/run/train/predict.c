@@ -6,7 +6,6 @@
 #include "exec/copy.h"
 #include "models/model.h"
 #include "train/complete_check.h"
-#include "train/flips.h"
 #include "train/members.h"
 #include "train/output_check.h"
 #include "train/parallel_pass.h"
