@@ -79,6 +79,10 @@ test_rna() {
         --format submission data.max_length=12
     says err "are longer than data.max_length = 12"
     checked cut "$scratch/cut/submission.csv" "$data/sequences.csv" 12
+    if [[ -d ${CLEAT_SHARED:-}/data/rna_3d ]]; then # 252 real chains
+        predict real "$CLEAT_SHARED/data/rna_3d" rna1 rna2 rna3 -- --format submission data.max_length=400
+        exits 0 cmp <(cut -d, -f1-3 "$scratch/real/submission.csv") <(cut -d, -f1-3 "$CLEAT_SHARED/data/rna_3d/labels.csv")
+    fi
     # the best TM-score: of single checkpoints for a chain at a time, and by numpy
     for chain in 1 2; do
         exits 0 python3 "$check" chains "$data" "$scratch/chain$chain" "$chain"
@@ -109,6 +113,12 @@ test_texts() {
     exits 0 cmp "$scratch/t11/predictions.csv" "$scratch/t1/predictions.csv"
     predict t12 "$table" text1 text2
     checked table "$scratch/t12/predictions.csv" "$scratch"/t[12]/predictions.csv
+    if [[ -d ${CLEAT_SHARED:-}/data/tweets_sentiment ]]; then # real tweets
+        head -n 40 "$CLEAT_SHARED/data/tweets_sentiment/val.csv" >"$scratch/tweets.csv"
+        for k in 1 2; do predict "r$k" "$scratch/tweets.csv" "text$k"; done
+        predict r12 "$scratch/tweets.csv" text1 text2
+        checked table "$scratch/r12/predictions.csv" "$scratch"/r[12]/predictions.csv
+    fi
     evaluate text1 -- --data "$table" --split all
     cp "$scratch/out" "$scratch/single"
     evaluate text1 text1 -- --data "$table" --split all
