@@ -147,6 +147,13 @@ void cli_survive_file_limit(void);
             "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be "    \
             "left out"                                                                                                 \
     }
+/* Several of them; `target` is a cli_list *. */
+#define CLI_CHECKPOINTS(target)                                                                                        \
+    {                                                                                                                  \
+        "--checkpoint", CLI_REPEATED, target, "DIR",                                                                   \
+            "run folder (its best checkpoint), or a checkpoint folder; it contains the profile, so PROFILE may be "    \
+            "left out; several, or the folder of `train --folds`: their predictions are combined"                      \
+    }
 #define CLI_SET(target)                                                                                                \
     { "--set", CLI_REPEATED, target, "SECTION.KEY=VALUE", "override a setting of the profile; may be repeated" }
 /* Option --init of commands that train or plan; `target` is a const char **. */
@@ -183,6 +190,17 @@ cleat_status cli_profile_as_given(const char *name, const cli_list *assignments,
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code);
 cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
                                        const char *device, cleat_profile **profile, cleat_error *error);
+
+/* The models of a command that combines the predictions of several. */
+typedef struct cli_members {
+    cleat_member items[CLEAT_MAX_MEMBERS];
+    size_t count;
+} cli_members;
+/* Opens the profile of each checkpoint as cli_profile_of_checkpoint; the folder of a cross-validation stands for the
+ * runs of its folds. The caller closes the members, also after an error. */
+cleat_status cli_members_open(const cli_list *words, const cli_list *checkpoints, const cli_list *assignments,
+                              const char *device, cli_members *members, cleat_error *error);
+void cli_members_close(cli_members *members);
 
 /* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
 void cli_print_metrics(const cleat_metrics *metrics, bool json);

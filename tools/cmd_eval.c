@@ -28,12 +28,12 @@ static cleat_status use_data(cleat_profile *profile, const char *data, const cha
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *checkpoint = NULL, *split = NULL, *examples = NULL, *data = NULL;
-    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const char *device = NULL, *split = NULL, *examples = NULL, *data = NULL;
+    cli_list assignments = {.count = 0}, words = {.count = 0}, checkpoints = {.count = 0};
     launch_options several = {.devices = NULL};
     bool json = false;
     const cli_option options[] = {
-        CLI_CHECKPOINT(&checkpoint),
+        CLI_CHECKPOINTS(&checkpoints),
         {"--data", CLI_TEXT, &data, "PATH", "labelled data to evaluate instead of those of the profile (data.path)"},
         {"--split", CLI_TEXT, &split, "NAME",
          "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "
@@ -46,24 +46,29 @@ static int run(const cli_command *command, int argc, char **argv) {
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
+    if (!cli_has_checkpoint(command, &words, checkpoints.items[0], &exit_code)) return exit_code;
     if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
-    cleat_profile *profile = NULL;
+    cli_members members = {.count = 0};
     cleat_metrics metrics = {0};
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
-    if (!status) status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
-    if (!status) status = use_data(profile, data, &split, &error);
+    if (!status) status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
+    if (!status) status = use_data((cleat_profile *)members.items[0].profile, data, &split, &error);
     status = cleat_ranks_agree(ranks, status, &error);
-    if (!status) status = cleat_evaluate_ranks(profile, checkpoint, split, examples, ranks, &metrics, &error);
-    if (metrics.count && cli_is_leader(ranks)) cli_print_metrics(&metrics, json);
-    cleat_profile_destroy(profile);
+    if (!status)
+        status = cleat_evaluate_members(members.items, members.count, split, examples, ranks, &metrics, &error);
+    if (metrics.count && cli_is_leader(ranks)) {
+        cli_print_metrics(&metrics, json);
+        if (members.count > 1 && !json)
+            printf("predictions combined from %zu checkpoints; losses are the mean of theirs\n", members.count);
+    }
+    cli_members_close(&members);
     return cli_leave_ranks(ranks, status, &error);
 }
 
 const cli_command cli_eval = {
     "eval",
-    "[PROFILE] --checkpoint DIR [--data PATH] [--split NAME] [--device SEL | --devices LIST] [--examples FILE] "
+    "[PROFILE] --checkpoint DIR ... [--data PATH] [--split NAME] [--device SEL | --devices LIST] [--examples FILE] "
     "[--set section.key=value ...] [--json]",
     "evaluate a checkpoint on labelled data", run};

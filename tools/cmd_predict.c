@@ -93,7 +93,7 @@ static cleat_status prepare(const cleat_profile *profile, places *at, cleat_erro
 
 /* Prints the table of all predictions. */
 static cleat_status print_output(const places *at, cleat_error *error) {
-    static const char *const names[] = {"predictions.csv", "predictions.conll"};
+    static const char *const names[] = {"predictions.csv", "predictions.conll", "submission.csv"};
     char path[CLEAT_PATH + 2 * NAME];
     FILE *file = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !file; ++i) {
@@ -121,17 +121,19 @@ static void name_input(const places *at, cleat_error *error) {
     memcpy(error->text, text, sizeof text);
 }
 
-static cleat_status predict(const cleat_profile *profile, const char *checkpoint, cleat_ranks *ranks, places *at,
-                            cleat_error *error) {
+static cleat_status predict(cleat_predict_request *request, places *at, cleat_error *error) {
+    cleat_ranks *ranks = request->ranks;
     size_t count = 0;
     cleat_status status = CLEAT_OK;
     if (ranks && is_stream(at->data)) /* a launcher passes its standard input to rank 0 only */
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "--data -: only one of several ranks could read the standard input; write it to a file first");
-    if (!status) status = prepare(profile, at, error);
+    if (!status) status = prepare(request->members[0].profile, at, error);
     status = cleat_ranks_agree(ranks, status, error);
-    if (!status) status = cleat_predict_ranks(profile, checkpoint, at->input, at->output, ranks, &count, error);
+    request->data = at->input;
+    request->out = at->output;
+    if (!status) status = cleat_predict_members(request, &count, error);
     if (!cli_is_leader(ranks)) {
         if (at->temporary[0]) cli_remove_temporary(at->temporary);
         return status;
@@ -148,41 +150,49 @@ static cleat_status predict(const cleat_profile *profile, const char *checkpoint
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *checkpoint = NULL;
-    cli_list assignments = {.count = 0}, words = {.count = 0};
+    const char *device = NULL;
+    cli_list assignments = {.count = 0}, words = {.count = 0}, checkpoints = {.count = 0};
+    cleat_predict_request request = {.format = NULL};
     launch_options several = {.devices = NULL};
     places at = {.data = NULL};
     const cli_option options[] = {
-        CLI_CHECKPOINT(&checkpoint),
+        CLI_CHECKPOINTS(&checkpoints),
         {"--data", CLI_TEXT, &at.data, "PATH",
          "input data: texts: a table, or plain lines; images: a file or folder; series: CSV; RNA: FASTA, a sequences "
          "file, "
          "PDB files; -: the standard input"},
         {"--out", CLI_TEXT, &at.out, "DIR",
          "output folder (predictions); -: print predictions.csv, which is the default for --data -"},
+        {"--flips", CLI_FLAG, &request.flips, NULL,
+         "images and masks: the mean over each image and its mirror image, and over the vertical flips and quarter "
+         "turns that the training had"},
+        {"--format", CLI_TEXT, &request.format, "NAME",
+         "submission: the competition's file of five RNA structures, of up to five checkpoints, or of one with dropout "
+         "(seeds 1 to 5)"},
         CLI_DEVICE(&device),
         LAUNCH_OPTIONS(several, "predict"),
         CLI_SET(&assignments),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_has_checkpoint(command, &words, checkpoint, &exit_code)) return exit_code;
+    if (!cli_has_checkpoint(command, &words, checkpoints.items[0], &exit_code)) return exit_code;
     if (!at.data) return cli_usage(command, "--data is required: a file or folder, or - for the standard input");
     if (!at.out) at.out = is_stream(at.data) ? "-" : "predictions";
     if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
-    cleat_profile *profile = NULL;
-    cleat_ranks *ranks;
-    cleat_status status = cli_join_ranks(&ranks, &error);
-    if (!status) status = cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
-    status = cleat_ranks_agree(ranks, status, &error);
-    if (!status) status = predict(profile, checkpoint, ranks, &at, &error);
-    cleat_profile_destroy(profile);
-    return cli_leave_ranks(ranks, status, &error);
+    cli_members members = {.count = 0};
+    cleat_status status = cli_join_ranks(&request.ranks, &error);
+    if (!status) status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
+    status = cleat_ranks_agree(request.ranks, status, &error);
+    request.members = members.items;
+    request.n_members = members.count;
+    if (!status) status = predict(&request, &at, &error);
+    cli_members_close(&members);
+    return cli_leave_ranks(request.ranks, status, &error);
 }
 
-const cli_command cli_predict = {
-    "predict",
-    "[PROFILE] --checkpoint DIR --data PATH|- [--out DIR|-] [--device SEL | --devices LIST] "
-    "[--set section.key=value ...]",
-    "write the predictions of a checkpoint", run};
+const cli_command cli_predict = {"predict",
+                                 "[PROFILE] --checkpoint DIR ... --data PATH|- [--out DIR|-] [--flips] [--format NAME] "
+                                 "[--device SEL | --devices LIST] "
+                                 "[--set section.key=value ...]",
+                                 "write the predictions of a checkpoint", run};

@@ -1,5 +1,6 @@
 /* cleat train: trains according to a profile; Ctrl-C finishes the step and writes a checkpoint. */
 #include "cli.h"
+#include "core/files.h"
 #include "launch.h"
 
 #include <math.h>
@@ -95,6 +96,102 @@ static int train(const char *path, const cli_list *assignments, const char *devi
     return cli_leave_ranks(options->ranks, status, &error);
 }
 
+static cleat_status choose_folder(const cleat_profile *profile, const cleat_train_options *options, char *folder,
+                                  size_t size, bool *given, cleat_error *error) {
+    char name[CLEAT_RUN_NAME];
+    const char *wanted = options->out ? options->out : profile->run.out;
+    *given = *wanted && strcmp(wanted, "auto") != 0;
+    cleat_status status = *given ? CLEAT_OK : cleat_run_name(profile, name, error);
+    if (!status) snprintf(folder, size, "%s", *given ? wanted : name);
+    return status;
+}
+
+/* --- cross-validation ----------------------------------------------------------------------------------------- */
+
+/* Prints mean and standard deviation of each metric over the folds, and writes all to OUT/folds.json. */
+static cleat_status summarise(const char *out, const cleat_metrics *metrics, size_t folds, bool json,
+                              cleat_error *error) {
+    char path[CLEAT_PATH + 32];
+    cleat_string text = {.spaced = true};
+    cleat_metrics mean = {.count = 0}, std = {.count = 0};
+    if (!json) printf("\n%-20s %12s %12s\n", "", "mean", "std");
+    for (size_t i = 0; i < metrics[0].count; ++i) {
+        const char *name = metrics[0].items[i].name;
+        double sum = 0, squares = 0;
+        for (size_t k = 0; k < folds; ++k) sum += cleat_metrics_get(&metrics[k], name);
+        for (size_t k = 0; k < folds; ++k)
+            squares += pow(cleat_metrics_get(&metrics[k], name) - sum / (double)folds, 2);
+        cleat_metrics_add(&mean, name, sum / (double)folds);
+        cleat_metrics_add(&std, name, sqrt(squares / (double)(folds - 1)));
+        if (!json) printf("%-20s %12.6g %12.6g\n", name, mean.items[i].value, std.items[i].value);
+    }
+    json_add(&text, json_open(NULL, '{'), json_open("folds", '['));
+    for (size_t k = 0; k < folds; ++k) cli_add_json_metrics(&text, NULL, &metrics[k]);
+    json_add(&text, json_close(']'));
+    cli_add_json_metrics(&text, "mean", &mean);
+    cli_add_json_metrics(&text, "std", &std);
+    json_add(&text, json_close('}'));
+    snprintf(path, sizeof path, "%s/folds.json", out);
+    cleat_status status = cleat_file_write(path, text.data, text.size, error);
+    if (json) cli_print_json(&text);
+    if (json) return status;
+    cleat_string_free(&text);
+    printf("predictions of the model that was not trained on the sample: %s/out-of-fold\n", out);
+    return status;
+}
+
+static cleat_status evaluate_folds(const char *out, size_t folds, const char *device, bool json, cleat_error *error) {
+    const cli_list none = {.count = 0}, place = {.items = {out}, .count = 1};
+    char path[CLEAT_PATH + 32];
+    cleat_metrics metrics[CLEAT_MAX_MEMBERS];
+    cli_members members = {.count = 0};
+    snprintf(path, sizeof path, "%s/out-of-fold", out);
+    cleat_status status = cli_members_open(&none, &place, &none, device, &members, error);
+    if (!status && members.count != folds)
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s has %zu folds, not %zu: give another --out", out,
+                            members.count, folds);
+    if (!status) status = cleat_evaluate_folds(members.items, folds, path, metrics, error);
+    if (!status) status = summarise(out, metrics, folds, json, error);
+    cli_members_close(&members);
+    return status;
+}
+
+/* Trains the folds in turn, each in its own run folder; with `resume`, those that have a checkpoint continue. */
+static int train_folds(const char *path, const cli_list *assignments, const char *device, size_t folds, bool json,
+                       const cleat_train_options *options) {
+    char folder[CLEAT_PATH], run[CLEAT_PATH + 32], last[CLEAT_PATH + 64], count[32], number[32];
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    bool given;
+    int exit_code = 0;
+    cli_list all = *assignments;
+    snprintf(count, sizeof count, "data.folds=%zu", folds);
+    all.items[all.count++] = count;
+    all.items[all.count++] = number;
+    snprintf(number, sizeof number, "data.fold=1");
+    cleat_status status = all.count > CLI_LIST
+                              ? cleat_fail(&error, CLEAT_ERR_ARGUMENT, "too many settings: put some into the profile")
+                              : cli_profile_as_given(path, assignments, device, &profile, &error);
+    if (!status && !cleat_profile_key_help(profile, "data.folds"))
+        status = cleat_fail(&error, CLEAT_ERR_ARGUMENT,
+                            "--folds: the samples of this model are in the order of time, which folds would mix");
+    if (!status) status = choose_folder(profile, options, folder, sizeof folder, &given, &error);
+    cleat_profile_destroy(profile);
+    for (size_t k = 1; k <= folds && !status && !exit_code; ++k) {
+        cleat_train_options fold = *options;
+        snprintf(number, sizeof number, "data.fold=%zu", k);
+        snprintf(run, sizeof run, "%s/fold-%zu", folder, k);
+        snprintf(last, sizeof last, "%s/last", run);
+        fold.out = run;
+        fold.resume = options->resume && cleat_file_exists(last);
+        if (!json && !cli_is_quiet()) printf("\n== fold %zu of %zu\n", k, folds);
+        exit_code = train(path, &all, device, json, &fold);
+    }
+    if (exit_code) return exit_code;
+    if (!status) status = evaluate_folds(folder, folds, device, json, &error);
+    return cli_finish(status, &error);
+}
+
 /* Whether argv[at] is a setting without a --set before it. */
 static bool is_bare_setting(char **argv, int at, const cli_list *assignments) {
     if (at > 0 && strcmp(argv[at - 1], "--set") == 0) return false;
@@ -143,16 +240,6 @@ static cleat_status write_words(const cli_command *command, int argc, char **arg
         setenv("COLUMNS", columns, 1);
     }
     return CLEAT_OK;
-}
-
-static cleat_status choose_folder(const cleat_profile *profile, const cleat_train_options *options, char *folder,
-                                  size_t size, bool *given, cleat_error *error) {
-    char name[CLEAT_RUN_NAME];
-    const char *wanted = options->out ? options->out : profile->run.out;
-    *given = *wanted && strcmp(wanted, "auto") != 0;
-    cleat_status status = *given ? CLEAT_OK : cleat_run_name(profile, name, error);
-    if (!status) snprintf(folder, size, "%s", *given ? wanted : name);
-    return status;
 }
 
 /* Starts one process for each device and waits for all. */
@@ -242,6 +329,8 @@ static int print_profile_help(const cli_command *command, const cli_list *words)
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *out = NULL, *time_budget = NULL, *batch_size = NULL, *resume_from = NULL;
     const char *schedule = NULL, *progress = NULL, *init = NULL;
+    const char *fold_column = NULL;
+    double folds = 0;
     device_options several = {.restarts = 3};
     double until = NAN;
     cli_list assignments = {.count = 0}, words = {.count = 0};
@@ -259,6 +348,11 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--resume-from", CLI_TEXT, &resume_from, "DIR",
          "start a new run folder from the last checkpoint of the run folder DIR, or from the checkpoint folder DIR, "
          "which is only read; the learning-rate schedule may differ"},
+        {"--folds", CLI_NUMBER, &folds, "K",
+         "cross-validation: K runs in DIR/fold-1 to fold-K, each validated by a K-th of the samples; predict with "
+         "--checkpoint DIR"},
+        {"--fold-column", CLI_TEXT, &fold_column, "NAME",
+         "rows with equal values of this column are in one fold: data.fold_column"},
         CLI_SET(&assignments),
         {"--batch-size", CLI_TEXT, &batch_size, "N",
          "global batch size in samples per optimizer step: train.effective_batch_size"},
@@ -288,6 +382,9 @@ static int run(const cli_command *command, int argc, char **argv) {
         return cli_usage(command, "--restarts %g: must be a whole number from 0 to 64", several.restarts);
     if (!isnan(until) && !cli_is_count(until, 1, 1e6))
         return cli_usage(command, "--until-epoch %g: must be a whole number from 1 to 1000000", until);
+    if (folds != 0 && (!cli_is_count(folds, 2, CLEAT_MAX_MEMBERS) || on_several || resume_from))
+        return cli_usage(command, "--folds must be from 2 to %d, and goes with neither --devices nor --resume-from",
+                         CLEAT_MAX_MEMBERS);
     if (resume && resume_from)
         return cli_usage(command,
                          "--resume continues in the run's own folder, --resume-from in a new one: give only one "
@@ -298,6 +395,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                      {"train.effective_batch_size", batch_size},
                      {"run.check_finite", check_finite ? "true" : NULL},
                      {"run.trace", schedule},
+                     {"data.fold_column", fold_column},
                      {"model.init", init}};
     enum { SHORTCUTS = sizeof shortcuts / sizeof shortcuts[0] };
     char texts[SHORTCUTS][CLEAT_PATH];
@@ -316,6 +414,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                                          .until_epoch = isnan(until) ? 0 : (int64_t)until};
     exit_code = cli_progress(command, progress, &train_options);
     if (exit_code) return exit_code;
+    if (folds != 0) return train_folds(words.items[0], &assignments, device, (size_t)folds, json, &train_options);
     several.progress = progress;
     if (on_several)
         return train_several(command, words.items[0], &assignments, &train_options, &several, json, argc, argv);
@@ -325,6 +424,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 const cli_command cli_train = {
     "train",
     "PROFILE [DATA] [--device SEL | --devices LIST [--hosts HOSTS]] [--out DIR] [--resume | --resume-from DIR] "
-    "[--batch-size N] [--time-budget TIME] [--until-epoch N] [--check-finite] [--trace SCHEDULE] [--init PATH] "
+    "[--batch-size N] [--time-budget TIME] [--until-epoch N] [--folds K [--fold-column NAME]] [--check-finite] "
+    "[--trace SCHEDULE] [--init PATH] "
     "[--progress FORM] [--set section.key=value ...] [--json]",
     "train a model described by a profile", run};

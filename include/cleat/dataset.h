@@ -22,6 +22,11 @@ typedef enum cleat_split { CLEAT_SPLIT_TRAIN, CLEAT_SPLIT_VAL, CLEAT_SPLIT_TEST,
 /* "train", "val", "test". */
 CLEAT_API const char *cleat_split_name(cleat_split split);
 
+/* Fold `index`, from 1, of a cross-validation with `count` folds, which is its validation set; count 0: none. */
+typedef struct cleat_fold {
+    int64_t index, count;
+} cleat_fold;
+
 /* One named part of every sample. In a batch it is [B, shape...]. */
 typedef struct cleat_field {
     char name[CLEAT_NAME];

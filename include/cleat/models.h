@@ -49,6 +49,8 @@ typedef struct cleat_model_options {
     cleat_precision precision;
     int64_t loss_scale_growth_interval; /* f16: steps after which the loss scale is doubled */
     cleat_param_options params;
+    /* Graphs of CLEAT_MODE_PREDICT keep dropout, with the input `rng` if its rate is not 0; only rna_transformer. */
+    bool dropout_in_prediction;
 } cleat_model_options;
 
 /* Creates a model of `family`. `settings`, the settings struct of that family, is copied. The caller destroys

@@ -27,6 +27,7 @@ typedef struct cleat_rna_options {
     double val_fraction;
     double test_fraction;
     uint64_t split_seed;
+    cleat_fold fold; /* in place of the validation fraction and of validation chains, which take part */
     /* true: chains without coordinates are skipped and counted; false: they are kept, for prediction */
     bool structures;
     /* number of generated molecules with new sequences to add to the training part */

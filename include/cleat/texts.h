@@ -59,6 +59,11 @@ typedef struct cleat_text_options {
      * for that part. A hash of the text assigns it, so equal texts are in the same part. */
     double val_fraction, test_fraction;
     uint64_t split_seed;
+    /* In place of the validation fraction and of a validation file, whose rows take part. Labels and vocabulary are
+     * those of all folds, so that models of the folds can be combined. fold_column: rows with equal values of this
+     * column are in one fold; "": rows with equal texts. */
+    cleat_fold fold;
+    const char *fold_column;
     /* Training: probability of replacing a token by [UNK] (word dropout; Iyyer et al., "Deep unordered
      * composition rivals syntactic methods for text classification", ACL 2015, delete the tokens instead). */
     double word_dropout;

@@ -184,6 +184,48 @@ CLEAT_API cleat_status cleat_predict_ranks(const cleat_profile *profile, const c
                                            const char *out, struct cleat_ranks *ranks, size_t *count,
                                            cleat_error *error);
 
+enum { CLEAT_MAX_MEMBERS = 64 };
+
+/* A trained model of several whose predictions are combined: a checkpoint, as above, and its profile. */
+typedef struct cleat_member {
+    const cleat_profile *profile;
+    const char *checkpoint;
+} cleat_member;
+
+typedef struct cleat_predict_request {
+    const cleat_member *members; /* [n_members], at most CLEAT_MAX_MEMBERS */
+    size_t n_members;
+    const char *data, *out; /* as for cleat_predict */
+    /* "submission": the file of a competition (rna_transformer: FOLDER/submission.csv, five structures), with one
+     * member of five passes with dropout, seeds 1 to 5; NULL: the files of the family. */
+    const char *format;
+    /* Images: the mean over each image and its mirror image, and, if the training had them, over vertical flips
+     * (data.flip_vertical) and quarter turns (data.turn). */
+    bool flips;
+    struct cleat_ranks *ranks; /* as for cleat_predict_ranks; NULL: alone */
+} cleat_predict_request;
+
+/* Combines the predictions of all members, of which one is on the device at a time: the mean of probabilities (classes;
+ * tags of each token; pixels) or of forecasts; of RNA structures, which lie in different frames, the one that is most
+ * like the others (its mean of 1 / (1 + (d / d0)^2) after superposition). Equal predictions keep their bits. Each
+ * member reads the data with its own preprocessing. Errors as of cleat_predict, and CLEAT_ERR_ARGUMENT: models of
+ * different families, or with other labels, sizes, or for series and tags another preprocessing; the message names the
+ * difference. */
+CLEAT_API cleat_status cleat_predict_members(const cleat_predict_request *request, size_t *count, cleat_error *error);
+
+/* cleat_evaluate_ranks for the combined predictions of members [n]. The data are those of the first. The loss and its
+ * terms are means over the members, the metrics those of the combination; RNA: `tm_best` is the best TM-score of the
+ * first five members, averaged over the chains, as the competition computes it. */
+CLEAT_API cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split,
+                                              const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
+                                              cleat_error *error);
+
+/* Evaluates each fold of a cross-validation, metrics [n], on its validation samples, data.fold of data.folds of its
+ * profile, and writes the predictions of all these samples into folder `out`: each is predicted by the model that was
+ * not trained on it. */
+CLEAT_API cleat_status cleat_evaluate_folds(const cleat_member *folds, size_t n, const char *out,
+                                            cleat_metrics *metrics, cleat_error *error);
+
 /* Scales a learning rate chosen for base_batch samples per optimizer step to `batch` samples:
  *   none:   learning_rate
  *   linear: learning_rate * batch / base_batch (Goyal et al., "Accurate, Large Minibatch SGD", 2017)

@@ -54,6 +54,33 @@ void cleat_hashed_splits(const double *places, size_t count, double val_fraction
     }
 }
 
+static int compare_places(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+cleat_status cleat_hashed_fold(const double *places, size_t count, const cleat_fold *fold, cleat_split *splits,
+                               cleat_error *error) {
+    size_t n = 0;
+    if (!fold->count) return CLEAT_OK;
+    if (fold->index > fold->count)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.fold = %lld, but data.folds = %lld", (long long)fold->index,
+                          (long long)fold->count);
+    double *sorted = cleat_alloc(count, sizeof *sorted);
+    if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the folds of %zu samples", count);
+    for (size_t i = 0; i < count; ++i)
+        if (splits[i] == CLEAT_SPLIT_TRAIN && places[i] <= 1) sorted[n++] = places[i];
+    qsort(sorted, n, sizeof *sorted, compare_places);
+    for (size_t i = 0; i < count; ++i) {
+        if (splits[i] != CLEAT_SPLIT_TRAIN || !(places[i] <= 1)) continue;
+        const double *at = bsearch(&places[i], sorted, n, sizeof *sorted, compare_places);
+        while (at > sorted && at[-1] == *at) --at;
+        if ((int64_t)(at - sorted) * fold->count / (int64_t)n == fold->index - 1) splits[i] = CLEAT_SPLIT_VAL;
+    }
+    cleat_free(sorted);
+    return CLEAT_OK;
+}
+
 void cleat_dataset_destroy(cleat_dataset *dataset) {
     if (dataset) dataset->type->destroy(dataset);
 }

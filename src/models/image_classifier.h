@@ -16,7 +16,8 @@ typedef struct cleat_image_classifier_settings {
 /* The rows of [data] and [loss]. MEMBER: a cleat_image_classifier_settings. */
 #define IMAGE_CLASSIFIER_ROWS(MEMBER)                                                                                  \
     PATH_ROW(MEMBER.common), VAL_FRACTION_ROW(MEMBER.data.options.val_fraction),                                       \
-        TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), LIMIT_ROW(MEMBER.common),                                \
+        TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), FOLD_ROWS(MEMBER.data.options.fold),                     \
+        LIMIT_ROW(MEMBER.common),                                                                                      \
         {FIELD(data, labels, MEMBER.data.options.classes), TEXT(0, 1023, ""), COMPUTES,                                \
          .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},      \
         {FIELD(data, image_column, MEMBER.data.options.image_column), TEXT(0, 127, ""), COMPUTES_LATER,                \
@@ -72,7 +73,7 @@ extern const char *const cleat_image_classifier_terms[1];
     .fixed_length = cleat_image_classifier_length, .sample_weight = cleat_image_classifier_sample_weight,              \
     .metric_state_size = cleat_classifier_state_size, .metric_update = cleat_image_classifier_metric_update,           \
     .metric_compute = cleat_classifier_compute, .write = cleat_image_classifier_write,                                 \
-    .examples = &cleat_image_classifier_examples, .labels = &cleat_image_classifier_labels, .completes_config = true,  \
-    .export_files = cleat_image_export
+    .combine = cleat_combine_classes, .examples = &cleat_image_classifier_examples,                                    \
+    .labels = &cleat_image_classifier_labels, .completes_config = true, .export_files = cleat_image_export
 
 #endif

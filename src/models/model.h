@@ -100,6 +100,22 @@ struct cleat_model_class {
      * they read the output itself (cleat_model_keep). */
     cleat_status (*condense)(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
                              int64_t each, float **kept, int64_t *values, cleat_error *error);
+    /* One output for a sample of several models' outputs [n], each [values], in their form: probabilities and
+     * quantities are averaged, of structures one is chosen. NULL: predictions of several models cannot be combined. */
+    cleat_status (*combine)(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                            float *combined, cleat_error *error);
+    /* The meaning of an output depends on the fitted preprocessing (units of a series, tokens of words): only models
+     * with the same are combined. Otherwise each reads the samples in its own way. */
+    bool combines_same_fit;
+    /* Writes FOLDER/submission.csv, the file of a competition, of structures [members, samples].
+     * NULL: the family has no such file. */
+    cleat_status (*write_submission)(const cleat_model *model, const cleat_prediction *structures, size_t members,
+                                     size_t samples, const char *folder, cleat_error *error);
+    /* Metrics of sample b of a batch that need the outputs [n] of several models, such as the best of them; NULL:
+     * there are none. */
+    cleat_status (*metric_update_members)(const cleat_model *model, const cleat_host_batch *batch, int64_t b,
+                                          const float *const *outputs, size_t n, double *metric_state,
+                                          cleat_error *error);
     /* Writes the data fields that the graphs read to `fields` [CLEAT_MODEL_FIELDS], in the order of the
      * dataset, with the kind of synthetic values to use without data; returns their number. */
     size_t (*fields)(const cleat_model *model, cleat_synthetic_field *fields);
@@ -176,6 +192,13 @@ void cleat_model_begin_f32_head(cleat_graph *graph);
 /* Retains y as the model's output, converted to f32 from any storage type, starts *built with it, and
  * returns it. */
 cleat_tensor *cleat_model_output(cleat_graph *graph, cleat_tensor *y, cleat_model_graph *built);
+/* Logits of the classes of a sample, of each token or pixel -> logits whose softmax is the mean of the softmaxes; of
+ * masks in black and white, whose sigmoid is the mean of the sigmoids. Equal rows are copied: they keep their bits. */
+cleat_status cleat_combine_classes(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                   float *combined, cleat_error *error);
+/* The mean of each value. */
+cleat_status cleat_combine_mean(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                float *combined, cleat_error *error);
 /* Retains and records `loss` as term 0 and as the total loss, and in training mode appends its gradients. */
 void cleat_model_add_loss(cleat_graph *graph, cleat_mode mode, const cleat_model_inputs *inputs, cleat_tensor *loss,
                           cleat_model_graph *built);

@@ -196,7 +196,7 @@ static void compute_distances(const trace *t, cleat_rna_metrics *f) {
 
 static void collect(trace *t, const float *x, const float *reference, const float *mask, int64_t length) {
     for (int64_t i = 0; i < length; ++i) {
-        if (mask[i] == 0) continue;
+        if (mask && mask[i] == 0) continue;
         for (int k = 0; k < 3; ++k) {
             t->x[t->n].v[k] = x[3 * i + k];
             t->ref[t->n].v[k] = reference[3 * i + k];
@@ -212,7 +212,7 @@ static void free_trace(trace *t) {
     cleat_free(t->weight);
 }
 
-/* The known residues; the caller frees the trace, also on failure. */
+/* The known residues (mask NULL: all); the caller frees the trace, also on failure. */
 static cleat_status make_trace(trace *t, const float *x, const float *reference, const float *mask, int64_t length,
                                cleat_error *error) {
     *t = (trace){.x = cleat_alloc((size_t)length, sizeof *t->x),

@@ -51,6 +51,7 @@ static const cleat_key keys[] = {
     PATH_ROW(common),
     MAX_LENGTH_ROW(common),
     VAL_FRACTION_ROW(data.val_fraction),
+    FOLD_ROWS(data.fold),
     BUCKETS_ROW(common),
     LIMIT_ROW(common),
     {AT(data, generated), INT(1, 99999, "none"), OR_NONE, COMPUTES,
@@ -231,7 +232,8 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
-    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, mode);
+    const bool drops = mode == CLEAT_MODE_PREDICT && model->options.dropout_in_prediction;
+    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, drops ? CLEAT_MODE_TRAIN : mode);
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {N_TERMS, batch};
     int64_t four = 4, n_state = N_TERMS + 1;
     cleat_structure target = {0};
@@ -245,6 +247,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         sample_weight = cleat_input(graph, "scale", CLEAT_F32, 2, sample_weight_shape);
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
         seed = cleat_model_add_seed(graph);
+    } else if (shape.dropout > 0) {
+        rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
     }
     cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary_of(model), &shape); /* [B, L, D] */
     x = cleat_positional_encoding(graph, x,
@@ -287,16 +291,20 @@ static const char *const metric_names[N_METRICS] = {"pair_mae", "pair_mae_local"
 static const cleat_metric_info metrics[] = {
     {"rmsd", false}, {"lddt", true}, {"tm", true}, {"pair_mae", false}, {"pair_mae_local", false}, {NULL, false}};
 
-/* Metric state: the sum of each metric over chains, then the number of chains that have it. */
+/* Metric state: the sum of each metric over chains, the number of chains that have it, and both of the best TM-score of
+ * several models. */
+enum { TM_BEST = 2 * N_METRICS, BEST_COUNT, METRIC_STATE_SIZE };
 static size_t metric_state_size(const cleat_model *model) {
     (void)model;
-    return 2 * N_METRICS;
+    return METRIC_STATE_SIZE;
 }
 
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     (void)model;
     for (int i = 0; i < N_METRICS; ++i)
         cleat_metrics_add(found, metric_names[i], metric_state[i] / metric_state[N_METRICS + i]);
+    if (metric_state[BEST_COUNT] > 0)
+        cleat_metrics_add(found, "tm_best", metric_state[TM_BEST] / metric_state[BEST_COUNT]);
 }
 
 /* Shorter chains have too few neighbours for a meaningful lDDT. */
@@ -339,6 +347,49 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         const int64_t first = b * batch->length;
         status = add_chain(output + 3 * first, coords + 3 * first, mask + first, lengths[b], metric_state, error);
     }
+    return status;
+}
+
+/* The best TM-score of up to five structures, which the competition averages over its chains. */
+static cleat_status metric_update_members(const cleat_model *model, const cleat_host_batch *batch, int64_t b,
+                                          const float *const *outputs, size_t n, double *metric_state,
+                                          cleat_error *error) {
+    const int64_t length = ((const int32_t *)batch->fields[LENGTHS])[b], first = b * batch->length;
+    const float *coords = (const float *)batch->fields[COORDS] + 3 * first;
+    const float *mask = (const float *)batch->fields[MASK] + first;
+    double best = 0;
+    (void)model;
+    if (!is_known(mask, length)) return CLEAT_OK;
+    for (size_t k = 0; k < n && k < CLEAT_RNA_STRUCTURES; ++k) {
+        cleat_rna_metrics f;
+        cleat_status status = cleat_rna_metrics_compute(outputs[k], coords, mask, length, &f, error);
+        if (status) return status;
+        best = fmax(best, f.tm);
+    }
+    metric_state[TM_BEST] += best;
+    metric_state[BEST_COUNT] += 1;
+    return CLEAT_OK;
+}
+
+/* Models' coordinates lie in different frames, and their mean would have shorter bonds than any of them: chooses the
+ * structure with the least sum of RMSD to the others, the first of equals. */
+static cleat_status combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                            float *combined, cleat_error *error) {
+    double least = INFINITY, rmsd = 0;
+    size_t medoid = 0;
+    cleat_status status = CLEAT_OK;
+    (void)model;
+    for (size_t i = 0; i < n && n > 2 && !status; ++i) {
+        double sum = 0;
+        for (size_t j = 0; j < n && !status; ++j, sum += rmsd)
+            status = cleat_rna_superpose(outputs[i < j ? j : i], outputs[i < j ? i : j], NULL, values / 3, combined,
+                                         &rmsd, error);
+        if (sum < least) {
+            least = sum;
+            medoid = i;
+        }
+    }
+    memcpy(combined, outputs[medoid], (size_t)values * sizeof *combined);
     return status;
 }
 
@@ -560,5 +611,8 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .metric_state_size = metric_state_size,
                                                  .metric_update = metric_update,
                                                  .metric_compute = metric_compute,
+                                                 .metric_update_members = metric_update_members,
                                                  .write = write,
+                                                 .combine = combine,
+                                                 .write_submission = cleat_rna_write_submission,
                                                  .examples = &examples};

@@ -439,7 +439,8 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
         .metrics = metrics, .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data,            \
         .fields = fields, .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,        \
         .sample_weight = cleat_model_mean_weight, .metric_state_size = metric_state_size,                              \
-        .metric_update = metric_update, .metric_compute = metric_compute, .write = write, .examples = &examples        \
+        .metric_update = metric_update, .metric_compute = metric_compute, .write = write,                              \
+        .combine = cleat_combine_mean, .combines_same_fit = true, .examples = &examples                                \
     }
 
 const cleat_model_class cleat_series_lstm = SERIES_CLASS("series_lstm", recurrent_keys, check);

@@ -78,6 +78,14 @@ cleat_status cleat_fractions_check(double val, double test, const cleat_record *
         FIELD(data, test_fraction, MEMBER), FLOAT(0, 0.9, "0"), COMPUTES,                                              \
             .help = "Fraction held out for testing if the data define no split; for a series, its end."                \
     }
+/* MEMBER: a cleat_fold. */
+#define FOLD_ROWS(MEMBER)                                                                                              \
+    {FIELD(data, folds, MEMBER.count), INT(2, 100, "none"), OR_NONE, COMPUTES_LATER,                                   \
+     .help = "Cross-validation: number of folds, in place of val_fraction; set by `cleat train --folds`."},            \
+    {                                                                                                                  \
+        FIELD(data, fold, MEMBER.index), INT(1, 100, "1"), COMPUTES_LATER,                                             \
+            .help = "Cross-validation: the fold that validates this run, from 1."                                      \
+    }
 #define BUCKETS_ROW(MEMBER)                                                                                            \
     {                                                                                                                  \
         FIELD(data, buckets, MEMBER.buckets), LIST(1, 65536, "auto"), OR_AUTO, COMPUTES,                               \

@@ -87,7 +87,8 @@ typedef struct cleat_text_model_settings {
 /* Rows that text families share, of settings with members `common` and `data` (cleat_text_options). */
 #define TEXT_FILE_ROWS                                                                                                 \
     PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
-        TEST_FRACTION_ROW(data.test_fraction), BUCKETS_ROW(common), LIMIT_ROW(common), MIN_LENGTH_ROW(common),         \
+        TEST_FRACTION_ROW(data.test_fraction), FOLD_ROWS(data.fold), BUCKETS_ROW(common), LIMIT_ROW(common),           \
+        MIN_LENGTH_ROW(common),                                                                                        \
         {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,                                                             \
          .help = "Training file in data.path; empty: the file with train in its name."},                               \
         {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,                                                               \

@@ -65,8 +65,8 @@ static cleat_status assign_file(const char *folder, cleat_split split, const cle
 }
 
 cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
-                                    double test_fraction, cleat_split *splits, cleat_faults *faults,
-                                    cleat_error *error) {
+                                    double test_fraction, const cleat_fold *fold, cleat_split *splits,
+                                    cleat_faults *faults, cleat_error *error) {
     cleat_name_table known = {0};
     cleat_status status = CLEAT_OK;
     bool has_val = false, has_test = false;
@@ -77,23 +77,28 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
     if (!status) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
     if (!status) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
     if (!status)
-        status =
-            cleat_split_names(names, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, splits, error);
+        status = cleat_split_names(names, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, fold, splits,
+                                   error);
     cleat_name_table_free(&known);
     return status;
 }
 
 cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
-                               cleat_split *splits, cleat_error *error) {
+                               const cleat_fold *fold, cleat_split *splits, cleat_error *error) {
     double *places = cleat_alloc(count, sizeof *places);
     cleat_split *hashed = cleat_alloc(count, sizeof *hashed);
-    const bool there = places && hashed;
-    for (size_t i = 0; i < count && there; ++i)
+    cleat_status status = places && hashed
+                              ? CLEAT_OK
+                              : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu samples", count);
+    for (size_t i = 0; i < count && !status; ++i) {
+        if (fold->count && splits[i] == CLEAT_SPLIT_VAL) splits[i] = CLEAT_SPLIT_TRAIN;
         places[i] = splits[i] == CLEAT_SPLIT_TRAIN ? cleat_hashed_place(names[i], strlen(names[i])) : INFINITY;
-    if (there) cleat_hashed_splits(places, count, val_fraction, test_fraction, hashed);
-    for (size_t i = 0; i < count && there; ++i)
+    }
+    if (!status) cleat_hashed_splits(places, count, fold->count ? 0 : val_fraction, test_fraction, hashed);
+    if (!status) status = cleat_hashed_fold(places, count, fold, hashed, error);
+    for (size_t i = 0; i < count && !status; ++i)
         if (splits[i] == CLEAT_SPLIT_TRAIN) splits[i] = hashed[i];
     cleat_free(places);
     cleat_free(hashed);
-    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu samples", count);
+    return status;
 }

@@ -10,11 +10,12 @@
  * receives its fraction of the remaining samples, selected by a hash of their names. A name that matches no
  * sample or is in both files is added to `faults`. */
 cleat_status cleat_split_files_read(const char *folder, const char *const *names, size_t count, double val_fraction,
-                                    double test_fraction, cleat_split *splits, cleat_faults *faults,
-                                    cleat_error *error);
+                                    double test_fraction, const cleat_fold *fold, cleat_split *splits,
+                                    cleat_faults *faults, cleat_error *error);
 
-/* Divides the samples of the training split by hashes of their names; the others keep their split. */
+/* Divides the samples of the training split by hashes of their names; the others keep their split.
+ * With a `fold`, it replaces val_fraction, and validation samples take part. */
 cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
-                               cleat_split *splits, cleat_error *error);
+                               const cleat_fold *fold, cleat_split *splits, cleat_error *error);
 
 #endif

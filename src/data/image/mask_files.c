@@ -264,7 +264,7 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
     for (size_t i = 0; i < set->count && names; ++i) names[i] = set->samples[i].name;
     if (!status)
         status = cleat_split_files_read(folder, names, set->count, options->val_fraction, options->test_fraction,
-                                        splits, faults, error);
+                                        &options->fold, splits, faults, error);
     for (size_t i = 0; i < set->count && !status; ++i) set->samples[i].split = splits[i];
     cleat_free(splits);
     cleat_free(names);

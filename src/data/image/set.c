@@ -99,8 +99,8 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
 
 static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     const cleat_image_options *options = set->options;
-    bool test_validates =
-        set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) && !options->predict;
+    bool test_validates = set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) &&
+                          !options->predict && !options->fold.count;
     if (test_validates) {
         set->parts[CLEAT_SPLIT_VAL] = set->parts[CLEAT_SPLIT_TEST];
         set->parts[CLEAT_SPLIT_TEST] = false;
@@ -118,7 +118,7 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
                     : test_validates && row->split == CLEAT_SPLIT_TEST ? CLEAT_SPLIT_VAL
                                                                        : (cleat_split)row->split;
     }
-    if (!status) status = cleat_split_names(names, set->n_rows, val, test, splits, error);
+    if (!status) status = cleat_split_names(names, set->n_rows, val, test, &options->fold, splits, error);
     for (size_t i = 0; i < set->n_rows && !status; ++i) set->rows[i].split = (uint8_t)splits[i];
     cleat_free(names);
     cleat_free(splits);

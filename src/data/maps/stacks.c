@@ -161,7 +161,7 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
     cleat_error why;
     if (!o->predict)
         status = cleat_split_files_read(r->folder, (const char *const *)r->stacks.names, count, o->val_fraction,
-                                        o->test_fraction, splits, &r->faults, error);
+                                        o->test_fraction, &(cleat_fold){0}, splits, &r->faults, error);
     for (size_t i = 0; i < count && !status; ++i)
         if (add_sample(r, r->stacks.names[i], o->predict ? CLEAT_SPLIT_TEST : splits[i], &why) != CLEAT_OK)
             status = cleat_faults_add(&r->faults, &why, error);

@@ -149,16 +149,22 @@ static cleat_status assign_splits(rna_dataset *rna, const cleat_rna_set *set, co
     double *places = cleat_alloc(count, sizeof *places);
     cleat_split *splits = cleat_alloc(count, sizeof *splits);
     const bool there = places && splits;
+    cleat_status status =
+        there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu chains", count);
+    for (size_t i = 0; i < count && options->fold.count; ++i) /* generated chains are in no evaluation */
+        if (rna->chains[i].split != CLEAT_SPLIT_TEST && strncmp(rna->chains[i].id, "generated-", 10) != 0)
+            rna->chains[i].split = CLEAT_SPLITS;
     for (size_t i = 0; i < count && there; ++i)
         places[i] = rna->chains[i].split == CLEAT_SPLITS ? hashed_place(rna->chains[i].id, options) : INFINITY;
     if (there)
-        cleat_hashed_splits(places, count, set->has_val ? 0 : options->val_fraction,
+        cleat_hashed_splits(places, count, set->has_val || options->fold.count ? 0 : options->val_fraction,
                             set->has_test ? 0 : options->test_fraction, splits);
-    for (size_t i = 0; i < count && there; ++i)
+    if (there) status = cleat_hashed_fold(places, count, &options->fold, splits, error);
+    for (size_t i = 0; i < count && !status; ++i)
         if (rna->chains[i].split == CLEAT_SPLITS) rna->chains[i].split = splits[i];
     cleat_free(places);
     cleat_free(splits);
-    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the splits of %zu chains", count);
+    return status;
 }
 
 /* Whether the chain is used; counts the rejected ones. */

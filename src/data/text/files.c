@@ -81,6 +81,7 @@ static cleat_status find_part(const char *folder, const cleat_text_options *opti
     cleat_text_file *file = &files->files[files->count];
     const char *name = cleat_text_option(named[split]);
     *file = (cleat_text_file){.split = split, .guessed = !*name};
+    if (split != CLEAT_SPLIT_TEST) file->fold = options->fold;
     cleat_status status = *name ? cleat_path_join(folder, name, file->path, sizeof file->path, error)
                                 : guess(folder, options, split, file->path, error);
     if (status || !*file->path) return status;
@@ -115,7 +116,8 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
                           options->plain ? "; files of lines can be joined: cat FOLDER/*.txt > texts.txt" : "");
     for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
     if (has_part(files, CLEAT_SPLIT_TRAIN)) {
-        files->files[0].val_fraction = has_part(files, CLEAT_SPLIT_VAL) ? 0 : options->val_fraction;
+        files->files[0].val_fraction =
+            has_part(files, CLEAT_SPLIT_VAL) || options->fold.count ? 0 : options->val_fraction;
         files->files[0].test_fraction = has_part(files, CLEAT_SPLIT_TEST) ? 0 : options->test_fraction;
     }
     return CLEAT_OK;
@@ -152,8 +154,9 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
                           "%s: plain lines have one text each; for pairs of texts (data.text_pair_column) use a table",
                           path);
     *only = (cleat_text_file){.split = CLEAT_SPLIT_TRAIN,
-                              .val_fraction = options->val_fraction,
+                              .val_fraction = options->fold.count ? 0 : options->val_fraction,
                               .test_fraction = options->test_fraction,
+                              .fold = options->fold,
                               .lines = lines};
     if ((size_t)snprintf(only->path, sizeof only->path, "%s", path) >= sizeof only->path)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);

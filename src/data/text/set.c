@@ -71,6 +71,10 @@ cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *fi
     return status;
 }
 
+cleat_status cleat_text_set_group(cleat_text_set *set, const char *group, cleat_error *error) {
+    return keep(set, group, strlen(group), &set->rows[set->n_rows - 1].group, error);
+}
+
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label,
                                  cleat_error *error) {
     cleat_text_unit unit = {.size = size, .label = label, .position = -1};
@@ -85,6 +89,7 @@ cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t s
 /* Place of a row by a hash of its text; a row without one stays in the split of its file. */
 static double place_of(const cleat_text_set *set, const cleat_text_row *row) {
     char text[33], key[64];
+    if (row->group) return cleat_hashed_place(set->bytes.data + row->group, strlen(set->bytes.data + row->group));
     if (!row->units) return INFINITY;
     const cleat_text_unit *last = &set->units[row->first + row->units - 1];
     const size_t start = set->units[row->first].start;
@@ -93,8 +98,12 @@ static double place_of(const cleat_text_set *set, const cleat_text_row *row) {
     return cleat_hashed_place(key, (size_t)length);
 }
 
+bool cleat_text_fits(const cleat_text_set *set, const cleat_text_row *row) {
+    return row->split == CLEAT_SPLIT_TRAIN || (set->options->fold.count && row->split == CLEAT_SPLIT_VAL);
+}
+
 static void record_labels(cleat_text_set *set, const cleat_text_row *row) {
-    for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i) {
+    for (size_t i = row->first; i < row->first + row->units && cleat_text_fits(set, row); ++i) {
         int32_t label = set->units[i].label;
         bool tags = set->options->task == CLEAT_TEXT_TAGS;
         if (label == CLEAT_TEXT_NO_LABEL || (tags && label == 0)) continue;
@@ -106,17 +115,20 @@ cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file
                                       cleat_error *error) {
     cleat_text_row *rows = set->rows + first;
     const size_t count = set->n_rows - first;
-    if (file->val_fraction + file->test_fraction > 0 && count) {
+    if ((file->val_fraction + file->test_fraction > 0 || file->fold.count) && count) {
         double *places = cleat_alloc(count, sizeof *places);
         cleat_split *splits = cleat_alloc(count, sizeof *splits);
         const bool there = places && splits;
         for (size_t i = 0; i < count && there; ++i) places[i] = place_of(set, &rows[i]);
+        cleat_status status = CLEAT_OK;
         if (there) cleat_hashed_splits(places, count, file->val_fraction, file->test_fraction, splits);
+        if (there) status = cleat_hashed_fold(places, count, &file->fold, splits, error);
         for (size_t i = 0; i < count && there; ++i)
-            if (splits[i] != CLEAT_SPLIT_TRAIN) rows[i].split = splits[i];
+            if (splits[i] != CLEAT_SPLIT_TRAIN || file->fold.count) rows[i].split = splits[i];
         cleat_free(places);
         cleat_free(splits);
         if (!there) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", file->path);
+        if (status) return status;
     }
     for (size_t i = 0; i < count; ++i) record_labels(set, &rows[i]);
     return CLEAT_OK;

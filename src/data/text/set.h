@@ -27,7 +27,8 @@ enum {
 };
 
 typedef struct cleat_text_row {
-    size_t id; /* start in the set's bytes */
+    size_t id;    /* start in the set's bytes */
+    size_t group; /* the same, of the value of data.fold_column; 0: none */
     size_t first, units;
     cleat_split split;
 } cleat_text_row;
@@ -60,6 +61,7 @@ typedef struct cleat_text_file {
     char path[4096];
     cleat_split split;
     double val_fraction, test_fraction;
+    cleat_fold fold;
     bool guessed; /* found by its name */
     bool lines;   /* plain lines: a text each */
     bool several; /* there are other files, so that a row number alone is not unique */
@@ -105,6 +107,10 @@ cleat_stretch cleat_text_trim(cleat_stretch text);
 bool cleat_text_is_tag(cleat_stretch word);
 /* Starts a row; units added afterwards belong to it. If `id` is NULL, the id is `number` in decimal, preceded
  * by the split if there are several files. */
+/* Whether labels and vocabulary include those of the row: of the training split, or of any fold. */
+bool cleat_text_fits(const cleat_text_set *set, const cleat_text_row *row);
+/* Sets the value of data.fold_column of the last row. */
+cleat_status cleat_text_set_group(cleat_text_set *set, const char *group, cleat_error *error);
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error);
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label, cleat_error *error);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct text_columns {
-    int text, pair, label, id; /* all but the first: -1 if not used */
+    int text, pair, label, id, group; /* all but the first: -1 if not used */
 } text_columns;
 
 static bool is_blank(const char *text) {
@@ -28,7 +28,7 @@ static cleat_status find_id_column(const cleat_csv *csv, const char *name, int *
 
 static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
                                  cleat_error *error) {
-    *columns = (text_columns){.pair = -1, .label = -1, .id = -1};
+    *columns = (text_columns){.pair = -1, .label = -1, .id = -1, .group = -1};
     cleat_status status = cleat_csv_need_column(csv, cleat_text_option(options->text_column), &columns->text, error);
     if (status) return cleat_fail_in(error, status, "data.text_column");
     if (cleat_text_has_pairs(options)) {
@@ -38,6 +38,10 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
     if (options->labelled) {
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
         if (status) return cleat_fail_in(error, status, "data.label_column");
+    }
+    if (options->labelled && options->fold.count && *cleat_text_option(options->fold_column)) {
+        status = cleat_csv_need_column(csv, options->fold_column, &columns->group, error);
+        if (status) return cleat_fail_in(error, status, "data.fold_column");
     }
     return CLEAT_OK;
 }
@@ -89,6 +93,7 @@ static cleat_status add_row(void *user, cleat_error *error) {
     cleat_status status = read_label(csv, columns->label, set, &label, error);
     if (!status)
         status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
+    if (!status && columns->group >= 0) status = cleat_text_set_group(set, csv->fields[columns->group], error);
     if (!status) status = cleat_text_add_unit(set, text, strlen(text), label, error);
     if (!status && columns->pair >= 0) {
         const char *second = csv->fields[columns->pair];

@@ -21,7 +21,7 @@ static cleat_status training_views(const cleat_text_set *set, cleat_text_view **
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu texts", set->n_units);
     for (size_t r = 0; r < set->n_rows; ++r) {
         const cleat_text_row *row = &set->rows[r];
-        for (size_t i = row->first; i < row->first + row->units && row->split == CLEAT_SPLIT_TRAIN; ++i)
+        for (size_t i = row->first; i < row->first + row->units && cleat_text_fits(set, row); ++i)
             made[used++] = view_of(set, i);
     }
     *views = made;

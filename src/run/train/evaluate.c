@@ -2,9 +2,9 @@
 #include "train/evaluate.h"
 
 #include "checkpoint/checkpoint.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
-#include "train/load_model.h"
 #include "train/parallel_pass.h"
 
 #include <math.h>
@@ -18,6 +18,24 @@ typedef struct collected {
     cleat_run_examples *examples; /* or NULL */
 } collected;
 
+/* Keeps the outputs of a member; of the last one, replaces each by the combination. */
+static cleat_status combine(const cleat_evaluation_setup *setup, const cleat_fed_batch *fed, float *output,
+                            collected *found, cleat_error *error) {
+    const cleat_model *model = setup->session->model;
+    const cleat_work_graph *graph = &setup->session->work->evaluate[fed->micro_batch->bucket];
+    const int64_t each = cleat_tensor_elements(graph->built.output) / fed->host.batch;
+    cleat_status status = cleat_members_keep(setup->members, setup->member, setup->loaded, fed, output, error);
+    for (int64_t b = 0; b < fed->host.count && !status && setup->member == 0; ++b) {
+        const float *outputs[CLEAT_MAX_MEMBERS];
+        const uint32_t sample = fed->host.samples[b];
+        status = cleat_members_combine(setup->members, setup->loaded, sample, output + b * each, outputs, error);
+        if (!status && model->type->metric_update_members && setup->members->count > 1)
+            status = model->type->metric_update_members(model, &fed->host, b, outputs, setup->members->count,
+                                                        found->metric_state, error);
+    }
+    return status;
+}
+
 static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cleat_fed_batch *fed,
                                    const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
     cleat_session *session = setup->session;
@@ -27,10 +45,12 @@ static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cl
     if (!status) status = cleat_feed_run(setup->feed, graph, fed, error);
     if (!status) status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (!status) cleat_output_check_add(&found->bad, session, fed, output);
+    if (!status && setup->members) status = combine(setup, fed, output, found, error);
     if (!status && found->examples)
         cleat_run_examples_keep(found->examples, session->model, &fed->host, output,
                                 cleat_tensor_elements(graph->built.output) / fed->host.batch);
-    if (!status) status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
+    if (!status && (!setup->members || setup->member == 0))
+        status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
     cleat_feed_release(setup->feed, fed);
     return status;
 }
@@ -140,6 +160,10 @@ cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const u
     for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
     status = cleat_ranks_agree(ranks, status, error);
     if (!status) status = bring_together(setup, sums, &found, error);
+    for (int i = 0; i <= cleat_model_terms(model) && setup->members; ++i) { /* the mean of the members so far */
+        setup->members->losses[i] += sums[i];
+        sums[i] = setup->members->losses[i] / (double)(setup->members->count - setup->member);
+    }
     if (!status) write_results(setup->session, setup->dataset, sums, &found, metrics, bad);
     if (!status && examples)
         cleat_run_examples_end(examples, found.metric_state);
@@ -200,39 +224,103 @@ static cleat_status write_examples(cleat_run_examples *examples, const cleat_loa
     return cleat_ranks_agree(ranks, status, error);
 }
 
-cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
-                                  const char *path, cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
-    cleat_run_examples_place place = {.metric = profile->run.metric, .split = split};
+/* An evaluation of members: combined on one split, or, for `folds`, of each on its validation samples. */
+typedef struct evaluation {
+    const cleat_member *members;
+    size_t n;
+    const char *split, *path;
+    const char *folds; /* folder for the predictions of the validation samples; NULL: they are combined */
+    cleat_ranks *ranks;
+    cleat_members all;
+} evaluation;
+
+/* Predictions of folds: all of them after the last, but of families with files of each sample those of this fold. */
+static cleat_status write_fold(evaluation *e, const cleat_loaded_model *loaded, bool is_last, cleat_error *error) {
+    cleat_prediction *all = e->all.outputs;
+    size_t count = 0;
+    if (!is_last && !cleat_model_writes_each(loaded->model)) return CLEAT_OK;
+    for (size_t i = 0; i < e->all.samples; ++i) {
+        cleat_prediction one = all[i];
+        one.dataset = loaded->dataset;
+        all[i].output = NULL;
+        if (one.output) all[count++] = one;
+    }
+    cleat_status status = cleat_folder_make(e->folds, error);
+    if (!status) status = cleat_model_write(loaded->model, all, count, e->folds, error);
+    for (size_t i = 0; i < count; ++i) cleat_prediction_free(&all[i]);
+    return status;
+}
+
+static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metrics, cleat_error *error) {
+    const cleat_member *member = &e->members[m];
+    const cleat_profile *profile = e->members[0].profile;
+    const bool keeps = e->n > 1 || e->folds;
+    const char *path = m == 0 ? e->path : NULL;
+    cleat_run_examples_place place = {.metric = profile->run.metric, .split = e->split};
     cleat_run_examples examples = {0};
-    cleat_loaded_model loaded = {0};
+    cleat_loaded_model loaded = {.flops = e->all.flops}; /* all members have equal parts of ranks */
     cleat_feed *feed = NULL;
     uint32_t *samples = NULL;
     size_t count = 0;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
-    cleat_status status =
-        cleat_load_model(profile, checkpoint, profile->data->path, CLEAT_FOR_EVALUATION, ranks, &loaded, error);
-    if (!status) status = choose_samples(profile, loaded.dataset, split, &samples, &count, error);
-    if (!status && count == 0) status = no_samples(profile, loaded.dataset, split, error);
+    cleat_status status = cleat_load_model(member->profile, member->checkpoint, profile->data->path,
+                                           CLEAT_FOR_EVALUATION, e->ranks, &loaded, error);
+    if (!status) status = choose_samples(profile, loaded.dataset, e->split, &samples, &count, error);
+    if (!status && count == 0) status = no_samples(profile, loaded.dataset, e->split, error);
+    if (!status && keeps) status = cleat_members_add(&e->all, e->folds ? 1 : e->n, &loaded, member->profile, error);
     if (!status)
-        cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, split, profile->data->path);
+        cleat_log(CLEAT_LOG_INFO, "evaluating %zu samples, split '%s' of %s", count, e->split, profile->data->path);
     if (!status) status = cleat_feed_open(loaded.session, loaded.dataset, &feed, error);
-    status = cleat_ranks_agree(ranks, status, error);
+    status = cleat_ranks_agree(e->ranks, status, error);
+    if (e->folds) memset(e->all.losses, 0, sizeof e->all.losses);
     const cleat_evaluation_setup setup = {.session = loaded.session,
                                           .feed = feed,
                                           .dataset = loaded.dataset,
                                           .parallel = &loaded.parallel,
-                                          .check = loaded.check};
+                                          .check = loaded.check,
+                                          .members = keeps ? &e->all : NULL,
+                                          .loaded = &loaded,
+                                          .member = e->folds ? 0 : m};
     if (!status) status = cleat_evaluate_samples(&setup, samples, count, path ? &examples : NULL, metrics, bad, error);
-    status = cleat_ranks_agree(ranks, status, error);
+    status = cleat_ranks_agree(e->ranks, status, error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
     if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);
-    if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", checkpoint, bad);
+    if (!status && e->folds) status = write_fold(e, &loaded, m == 0, error);
+    if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", member->checkpoint, bad);
     cleat_run_examples_free(&examples);
     cleat_feed_close(feed);
     cleat_samples_free(samples);
     cleat_loaded_model_close(&loaded);
     return status;
+}
+
+cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split, const char *path,
+                                    cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
+    evaluation e = {.members = members, .n = n, .split = split, .path = path, .ranks = ranks};
+    cleat_status status = cleat_members_check(members, n, error);
+    for (size_t m = n; m-- > 0 && !status;) {
+        cleat_metrics found = {.count = 0};
+        status = evaluate_member(&e, m, &found, error);
+        if (m == 0 && found.count) *metrics = found;
+    }
+    cleat_members_free(&e.all);
+    return status;
+}
+
+cleat_status cleat_evaluate_folds(const cleat_member *folds, size_t n, const char *out, cleat_metrics *metrics,
+                                  cleat_error *error) {
+    evaluation e = {.members = folds, .n = n, .split = "val", .folds = out};
+    cleat_status status = cleat_members_check(folds, n, error);
+    for (size_t m = n; m-- > 0 && !status;) status = evaluate_member(&e, m, &metrics[m], error);
+    cleat_members_free(&e.all);
+    return status;
+}
+
+cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
+                                  const char *path, cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
+    const cleat_member one = {profile, checkpoint};
+    return cleat_evaluate_members(&one, 1, split, path, ranks, metrics, error);
 }
 
 cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,

@@ -4,7 +4,7 @@
 
 #include "cleat/train.h"
 #include "session/feed.h"
-#include "train/data_parallel.h"
+#include "train/members.h"
 #include "train/output_check.h"
 #include "train/run_examples.h"
 #include "verify/program_check.h"
@@ -17,6 +17,10 @@ typedef struct cleat_evaluation_setup {
     const cleat_data_parallel *parallel; /* NULL: alone */
     cleat_program_check *check;
     const volatile int *stop; /* NULL: it cannot be interrupted */
+    /* One of several models, of which number 0 comes last, with the metrics of the combination; NULL: alone. */
+    struct cleat_members *members;
+    const cleat_loaded_model *loaded;
+    size_t member;
 } cleat_evaluation_setup;
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad

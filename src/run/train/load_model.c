@@ -8,10 +8,12 @@
 #include "core/string.h"
 #include "exec/copy.h"
 #include "graph/store.h"
+#include "models/model.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Elements that are on their way from the file to the device: 1 MiB. */
 enum { BLOCK = 1 << 18 };
@@ -117,10 +119,9 @@ static double measure_flops(cleat_device *device, const cleat_ranks *ranks) {
     return 0;
 }
 
-/* `saved` is set also after some errors; the caller closes it and `made`. *flops: as cleat_data_parallel_open_pass. */
+/* `saved` is set also after some errors; the caller closes it and `made`. */
 static cleat_status load(const cleat_profile *profile, const char *checkpoint, const char *data, cleat_purpose purpose,
-                         cleat_ranks *ranks, cleat_checkpoint **saved, cleat_loaded_model *made, double *flops,
-                         cleat_error *error) {
+                         cleat_ranks *ranks, cleat_checkpoint **saved, cleat_loaded_model *made, cleat_error *error) {
     cleat_settings settings;
     cleat_lengths lengths;
     const cleat_mode mode = purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE;
@@ -129,13 +130,16 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     if (status) return status;
     made->step = (*saved)->state.step;
     made->epoch = (*saved)->state.epoch;
+    memcpy(made->folder, (*saved)->folder, sizeof made->folder);
+    made->files = (*saved)->files;
     status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
     if (!status) status = cleat_profile_create_model(profile, &made->model, error);
+    if (!status) made->model->options.dropout_in_prediction = made->dropout;
     if (!status) status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
     if (!status) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
     if (!status) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
     if (status) return status;
-    *flops = measure_flops(made->device, ranks);
+    if (made->flops == 0) made->flops = measure_flops(made->device, ranks);
     cleat_fit_request request =
         cleat_fit_request_for(profile, made->model, purpose, &lengths, cleat_device_get_facts(made->device), NULL);
     request.exactly = false; /* the sizes may be those of another device, where the model was trained */
@@ -171,13 +175,12 @@ static cleat_status check_same(cleat_ranks *ranks, cleat_loaded_model *loaded, c
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
                               cleat_error *error) {
-    cleat_loaded_model made = {0};
+    cleat_loaded_model made = {.dropout = loaded->dropout, .flops = loaded->flops};
     cleat_checkpoint *saved = NULL;
-    double flops = 0;
-    cleat_status status = load(profile, checkpoint, data, purpose, ranks, &saved, &made, &flops, error);
+    cleat_status status = load(profile, checkpoint, data, purpose, ranks, &saved, &made, error);
     cleat_checkpoint_close(saved);
     status = cleat_ranks_agree(ranks, status, error);
-    if (!status) status = cleat_data_parallel_open_pass(&made.parallel, ranks, profile, flops, error);
+    if (!status) status = cleat_data_parallel_open_pass(&made.parallel, ranks, profile, made.flops, error);
     if (!status) status = check_same(ranks, &made, error);
     if (status) {
         cleat_loaded_model_close(&made);

@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_LOAD_MODEL_H
 #define CLEAT_SRC_LOAD_MODEL_H
 
+#include "checkpoint/format.h"
 #include "cleat/train.h"
 #include "session/session.h"
 #include "train/data_parallel.h"
@@ -13,7 +14,11 @@ typedef struct cleat_loaded_model {
     cleat_dataset *dataset;
     cleat_session *session;
     cleat_program_check *check;
-    int64_t step, epoch;          /* of the checkpoint */
+    bool dropout;        /* set before loading: cleat_model_options.dropout_in_prediction */
+    double flops;        /* set before loading: the device's speed for all ranks; 0: it is measured */
+    int64_t step, epoch; /* of the checkpoint */
+    char folder[CLEAT_CHECKPOINT_PATH];
+    cleat_checkpoint_files files;
     cleat_data_parallel parallel; /* what the ranks divide the work by; without ranks if the process is alone */
 } cleat_loaded_model;
 

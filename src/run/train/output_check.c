@@ -4,9 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Number of meaningful values in a sample's output. If the output has a row per sequence position, the
- * rows after the end of the sample are padding. */
-static int64_t own_values(const cleat_session *session, const cleat_fed_batch *fed, uint32_t sample, int64_t each) {
+int64_t cleat_output_own_values(const cleat_session *session, const cleat_fed_batch *fed, uint32_t sample,
+                                int64_t each) {
     const cleat_tensor *output = session->work->evaluate[fed->micro_batch->bucket].built.output;
     const int64_t length = fed->host.length, own = cleat_dataset_length(fed->host.dataset, sample);
     const bool rows = cleat_model_fixed_length(session->model) == 0 && output->rank >= 3 && output->shape[1] == length;
@@ -26,7 +25,7 @@ void cleat_output_check_add(cleat_output_check *found, const cleat_session *sess
     found->samples += fed->micro_batch->count;
     for (uint32_t i = 0; i < fed->micro_batch->count; ++i) {
         const uint32_t sample = fed->micro_batch->samples[i];
-        if (is_finite(output + i * each, own_values(session, fed, sample, each))) continue;
+        if (is_finite(output + i * each, cleat_output_own_values(session, fed, sample, each))) continue;
         if (found->bad == 0 || sample < found->first) found->first = sample;
         ++found->bad;
     }

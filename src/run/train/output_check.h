@@ -12,6 +12,11 @@ typedef struct cleat_output_check {
     uint32_t first; /* the lowest index among the bad samples */
 } cleat_output_check;
 
+/* Number of meaningful values of a sample in a batch, of `each` values. If the output has a row per sequence position,
+ * the rows after the end of the sample are padding. */
+int64_t cleat_output_own_values(const cleat_session *session, const cleat_fed_batch *fed, uint32_t sample,
+                                int64_t each);
+
 /* Checks the samples of a micro-batch: output f32 [B, ...] as written by the graph. */
 void cleat_output_check_add(cleat_output_check *found, const cleat_session *session, const cleat_fed_batch *fed,
                             const float *output);
