@@ -3,6 +3,7 @@
 #include "core/json.h"
 
 #include "core/memory.h"
+#include "models/targets.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ bool cleat_model_has_examples(const cleat_model *model) {
 }
 
 static const cleat_metric_info *metric_info(const cleat_model *model, const char *name) {
-    const cleat_metric_info *info = model->type->metrics;
+    const cleat_metric_info *info = cleat_settings_metrics(model->type, model->settings);
     while (info->name && name && strcmp(info->name, name) != 0) ++info;
     return info->name && name ? info : NULL;
 }
@@ -67,8 +68,9 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
         if (!status) cleat_model_metric_compute(model, state, &metrics);
         cleat_free(state);
         if (status) return status;
-        made.known = select_metric(model, &metrics, evaluated->metric, &made) ||
-                     select_metric(model, &metrics, model->type->metrics[0].name, &made);
+        made.known =
+            select_metric(model, &metrics, evaluated->metric, &made) ||
+            select_metric(model, &metrics, cleat_settings_metrics(model->type, model->settings)[0].name, &made);
     }
     *baseline = made;
     return CLEAT_OK;

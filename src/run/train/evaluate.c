@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/memory.h"
 #include "exec/copy.h"
+#include "models/model.h"
 #include "train/load_model.h"
 #include "train/parallel_pass.h"
 
@@ -120,7 +121,7 @@ static void write_results(const cleat_session *session, const cleat_dataset *dat
 cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
                                     cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
                                     cleat_error *error) {
-    const cleat_model *model = setup->session->model;
+    cleat_model *model = setup->session->model;
     cleat_ranks *ranks = setup->parallel ? setup->parallel->ranks : NULL;
     float terms[CLEAT_MAX_METRICS] = {0};
     double sums[CLEAT_MAX_METRICS];
@@ -140,6 +141,8 @@ cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const u
     for (int i = 0; i < CLEAT_MAX_METRICS; ++i) sums[i] = (double)terms[i];
     status = cleat_ranks_agree(ranks, status, error);
     if (!status) status = bring_together(setup, sums, &found, error);
+    if (!status && setup->fits && model->type->fit_outputs)
+        status = model->type->fit_outputs(model, found.metric_state, setup->dataset, error);
     if (!status) write_results(setup->session, setup->dataset, sums, &found, metrics, bad);
     if (!status && examples)
         cleat_run_examples_end(examples, found.metric_state);

@@ -17,6 +17,7 @@ typedef struct cleat_evaluation_setup {
     const cleat_data_parallel *parallel; /* NULL: alone */
     cleat_program_check *check;
     const volatile int *stop; /* NULL: it cannot be interrupted */
+    bool fits;                /* of a training: chooses what checkpoints keep for predictions (thresholds) */
 } cleat_evaluation_setup;
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
