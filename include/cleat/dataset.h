@@ -22,6 +22,23 @@ typedef enum cleat_split { CLEAT_SPLIT_TRAIN, CLEAT_SPLIT_VAL, CLEAT_SPLIT_TEST,
 /* "train", "val", "test". */
 CLEAT_API const char *cleat_split_name(cleat_split split);
 
+/* What a sample of a classifier has: one class, any number of labels, or numbers (transformers' problem_type). */
+typedef enum cleat_problem { CLEAT_SINGLE_LABEL, CLEAT_MULTI_LABEL, CLEAT_REGRESSION, CLEAT_PROBLEMS } cleat_problem;
+/* The mark between the labels of a cell; ANY: a bar, a semicolon or a comma. */
+typedef enum cleat_label_separator {
+    CLEAT_SEPARATOR_ANY,
+    CLEAT_SEPARATOR_BAR,
+    CLEAT_SEPARATOR_SEMICOLON,
+    CLEAT_SEPARATOR_COMMA,
+    CLEAT_SEPARATOR_BLANK
+} cleat_label_separator;
+/* Targets of samples that have no single class. */
+typedef struct cleat_target_options {
+    cleat_problem problem;
+    cleat_label_separator separator; /* several labels in one column */
+    bool standardise;                /* numbers: to mean 0 and deviation 1 of the training part */
+} cleat_target_options;
+
 /* Fold `index`, from 1, of a cross-validation with `count` folds, which is its validation set; count 0: none. */
 typedef struct cleat_fold {
     int64_t index, count;

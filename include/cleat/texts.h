@@ -15,6 +15,8 @@ extern "C" {
  *   lengths  i32 []   number of tokens in this sample; 0 in an empty slot
  * and for classes:
  *   label    i32 []   the class, or CLEAT_TEXT_NO_LABEL
+ *            or, with targets.problem multi_label or regression:
+ *   target   f32 [n, 1]  a label each, 0 or 1, or a standardised number each; 0 where it is unknown
  *   types    i32 [L]  only for pairs of texts (text_pair_column): the type of each token from the template
  *                     (BERT: 0 in the first text, 1 in the second); padded with 0
  * or for tags:
@@ -39,7 +41,10 @@ typedef enum cleat_text_empty {
 /* Options of a text dataset. A NULL string means "". */
 typedef struct cleat_text_options {
     cleat_text_task task;
-    const char *text_column, *label_column; /* column names in tables */
+    /* Column names in tables. For several labels or numbers, label_column may list columns: words, or names in double
+     * quotes. */
+    const char *text_column, *label_column;
+    cleat_target_options targets; /* classes only */
     /* Classes: column of the second text of a pair in tables; "": none. It is kept even if it is empty. */
     const char *text_pair_column;
     /* Id column in tables. "": the row number, prefixed with the name of the part if there are several files

@@ -59,6 +59,8 @@ struct cleat_dataset {
     const cleat_dataset_class *type;
     size_t count;
     bool whole; /* all samples are in one split */
+    struct cleat_targets
+        *targets; /* of samples without a single class (common/targets.h), owned by the format; or NULL */
 };
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "core/string.h"
+#include "data/dataset.h"
 
 #include <string.h>
 #include <strings.h>
@@ -75,6 +76,10 @@ static void warn_alike(const cleat_class_source *source, const cleat_dataset *da
 cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_dataset *dataset, const char *path,
                                 cleat_weighting weighting, int64_t count, const cleat_class_info *classes,
                                 cleat_error *error) {
+    if (dataset->targets) {
+        cleat_classes_warn_absent(path, classes, NULL, count, "training samples", "the model cannot learn them");
+        return CLEAT_OK;
+    }
     int64_t *counts = cleat_alloc((size_t)count, sizeof *counts);
     bool any = false;
     if (!counts)

@@ -4,6 +4,8 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "data/dataset.h"
+#include "models/targets.h"
 #include "models/text_metrics.h"
 #include "models/text_write.h"
 
@@ -139,6 +141,7 @@ static void softmax(const float *logits, int64_t classes, float *probabilities) 
 
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
                                  size_t count, const char *folder, cleat_error *error) {
+    if (count && predictions[0].dataset->targets) return cleat_targets_write(predictions, count, folder, error);
     char path[4096];
     cleat_status status = CLEAT_OK;
     const char **names = cleat_alloc((size_t)classes, sizeof *names);
@@ -165,32 +168,40 @@ done:
 }
 
 cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
-                                   cleat_weighting weighting, cleat_error *error) {
+                                   cleat_weighting weighting, cleat_mode mode, cleat_error *error) {
     const int64_t classes = model->sizes.classes;
     cleat_class_info *known = cleat_alloc((size_t)classes, sizeof *known);
     if (!known) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
     cleat_classes_read(source, dataset, weighting, classes, known);
     cleat_free(model->own);
     model->own = known;
-    return CLEAT_OK;
+    return cleat_model_has_targets(model) ? cleat_targets_prepare(model, dataset, weighting, mode, error) : CLEAT_OK;
 }
 
 size_t cleat_classifier_state_size(const cleat_model *model) {
+    if (cleat_model_has_targets(model)) return cleat_targets_state_size(model);
     return cleat_classes_metric_state_size(model->sizes.classes);
 }
 
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
+    if (cleat_model_has_targets(model))
+        cleat_targets_compute(model, metric_state, found);
+    else
+        cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
 }
 
 void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+    if (!cleat_model_has_targets(model))
+        cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
 }
 
 cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                        double *metric_state, char *text, cleat_error *error) {
     (void)error;
-    cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
+    if (cleat_model_has_targets(model))
+        cleat_targets_baseline(model, evaluated, metric_state, text);
+    else
+        cleat_classes_baseline(model->own, model->sizes.classes, evaluated->metric_state, metric_state, text);
     return CLEAT_OK;
 }
 
@@ -222,6 +233,7 @@ void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, cons
 cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t classes,
                                        const cleat_prediction *prediction, const cleat_class_example *example,
                                        cleat_string *json, cleat_error *error) {
+    if (prediction->dataset->targets) return cleat_targets_add_example(prediction, example, json, error);
     const int32_t found = cleat_class_argmax(prediction->output, classes);
     float *probabilities = cleat_alloc((size_t)classes, sizeof *probabilities);
     if (!probabilities) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);

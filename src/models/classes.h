@@ -26,8 +26,9 @@ typedef struct cleat_class_loss_settings {
 typedef struct cleat_class_info {
     float weight; /* weight in the loss; 0 for a class without training samples */
     char name[40];
-    int64_t samples; /* number of training samples */
-    int32_t shown;   /* its row and column of the confusion matrix */
+    int64_t samples;  /* number of training samples */
+    int32_t shown;    /* its row and column of the confusion matrix */
+    double threshold; /* with several labels: it is predicted from this probability on */
 } cleat_class_info;
 
 /* Callbacks for the classes of a dataset; they return NULL or 0 for an index past the last class. */
@@ -96,10 +97,10 @@ cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t cl
 cleat_status cleat_classes_write(const cleat_class_source *source, int64_t classes, const cleat_prediction *predictions,
                                  size_t count, const char *folder, cleat_error *error);
 
-/* Functions of a family whose samples have one class each: model->own is a cleat_class_info [sizes.classes], which
- * cleat_classifier_open sets. */
+/* Functions of a family whose samples have a class each, or targets (models/targets.h): model->own is a
+ * cleat_class_info [sizes.classes], which cleat_classifier_open sets. */
 cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
-                                   cleat_weighting weighting, cleat_error *error);
+                                   cleat_weighting weighting, cleat_mode mode, cleat_error *error);
 size_t cleat_classifier_state_size(const cleat_model *model);
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);

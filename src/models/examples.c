@@ -3,6 +3,7 @@
 #include "core/json.h"
 
 #include "core/memory.h"
+#include "models/targets.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ bool cleat_model_has_examples(const cleat_model *model) {
 }
 
 static const cleat_metric_info *metric_info(const cleat_model *model, const char *name) {
-    const cleat_metric_info *info = model->type->metrics;
+    const cleat_metric_info *info = cleat_settings_metrics(model->type, model->settings);
     while (info->name && name && strcmp(info->name, name) != 0) ++info;
     return info->name && name ? info : NULL;
 }
@@ -75,8 +76,9 @@ static cleat_status try_baseline(const cleat_model *model, const cleat_evaluatio
     cleat_status status = predict(model, evaluated, state, made.text, error);
     if (!status && made.text[0]) {
         cleat_model_metric_compute(model, state, &metrics);
-        made.known = select_metric(model, &metrics, evaluated->metric, &made) ||
-                     select_metric(model, &metrics, model->type->metrics[0].name, &made);
+        made.known =
+            select_metric(model, &metrics, evaluated->metric, &made) ||
+            select_metric(model, &metrics, cleat_settings_metrics(model->type, model->settings)[0].name, &made);
     }
     cleat_free(state);
     if (!status && is_stronger(&made, best, evaluated->metric)) *best = made;

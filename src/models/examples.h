@@ -4,7 +4,7 @@
  *   {"step": 1900, "epoch": 50, "split": "val",
  *    "baseline": {"text": "...", "metric": "accuracy", "value": 0.1, "ascends": true} or null,
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
- *    "examples": [{"kind": "class" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
+ *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
  *
  * Unknown values, and numbers that are not finite, are null. */
 #ifndef CLEAT_SRC_EXAMPLES_H

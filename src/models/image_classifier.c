@@ -38,7 +38,7 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
     cleat_image_info info = cleat_image_describe(opened);
     model->sizes.inputs = info.channels;
     model->sizes.classes = info.classes;
-    status = cleat_classifier_open(model, &class_source, opened, settings_of(model)->loss.class_weights, error);
+    status = cleat_classifier_open(model, &class_source, opened, settings_of(model)->loss.class_weights, mode, error);
     if (!status && mode == CLEAT_MODE_TRAIN && !(fitted && *fitted))
         status = cleat_classes_warn(&class_source, opened, path, settings_of(model)->loss.class_weights, info.classes,
                                     model->own, error);

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "data/common/targets.h"
 #include "json/member.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ static cleat_status read_list(const cleat_label_source *source, const char *fold
     const cJSON *item;
     cleat_status status = cleat_json_read_file(folder, source->file, &root, error);
     cJSON_ArrayForEach(item, cleat_json_member(root, source->list)) {
-        if (!status && cJSON_IsString(item)) status = add_label(labels, item->valuestring, error);
+        const char *name = cJSON_IsString(item) ? item->valuestring : cleat_json_text(item, "name");
+        if (!status && name) status = add_label(labels, name, error);
     }
     cJSON_Delete(root);
     return status;
@@ -41,9 +43,12 @@ static cleat_status read_lines(const cleat_label_source *source, const char *fol
 
 cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_labels *labels,
                                cleat_error *error) {
+    static const cleat_label_source targets = {CLEAT_TARGETS_FILE, "targets", NULL};
+    char path[LONGEST_PATH];
     cleat_labels made = {0};
-    cleat_status status = CLEAT_OK;
-    if (source) status = (source->list ? read_list : read_lines)(source, folder, &made, error);
+    cleat_status status = cleat_path_join(folder, targets.file, path, sizeof path, error);
+    if (!status && source && cleat_file_exists(path)) source = &targets;
+    if (!status && source) status = (source->list ? read_list : read_lines)(source, folder, &made, error);
     if (status)
         cleat_labels_clear(&made);
     else

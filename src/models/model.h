@@ -72,6 +72,8 @@ struct cleat_model_class {
     /* Checks for conflicting settings; NULL: there are no such conflicts. */
     cleat_status (*check)(const void *settings, const cleat_record *record, cleat_error *error);
     const cleat_metric_info *metrics; /* terminated by a NULL name */
+    /* What samples have besides one class (models/targets.h); NULL: nothing. */
+    cleat_problem (*problem)(const void *settings);
     const char *const *terms;
     int n_terms;
     /* Quick check before a training that the files of the data exist and have the columns of the settings.
@@ -93,6 +95,10 @@ struct cleat_model_class {
     cleat_status (*metric_update)(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error);
     void (*metric_compute)(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
+    /* After an evaluation of a training, before its metrics: takes from the state what predictions need, for the model
+     * and for checkpoints of the dataset (thresholds). NULL: nothing. */
+    cleat_status (*fit_outputs)(cleat_model *model, const double *metric_state, const cleat_dataset *dataset,
+                                cleat_error *error);
     cleat_status (*write)(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error);
     /* Condenses the output [each] of a sample, slot b of the batch, to what `write` and `examples` read, for
@@ -150,7 +156,8 @@ struct cleat_model {
     void *settings; /* the family's struct, owned by the model */
     cleat_model_options options;
     cleat_model_sizes sizes;
-    void *own; /* data of the family in one allocation, freed with the model; NULL: none */
+    size_t evaluated; /* most samples of an evaluation, for metrics of kept predictions */
+    void *own;        /* data of the family in one allocation, freed with the model; NULL: none */
 };
 
 /* check_data of the model's family. */

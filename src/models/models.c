@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "models/param_rules.h"
+#include "models/targets.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ int cleat_model_terms(const cleat_model *model) {
 }
 
 const char *cleat_model_term(const cleat_model *model, int term) {
-    return model->type->terms[term];
+    const char *name = cleat_problem_term(cleat_settings_problem(model->type, model->settings));
+    return name ? name : model->type->terms[term];
 }
 
 cleat_status cleat_model_check_data(const cleat_model *model, const char *path, cleat_error *error) {

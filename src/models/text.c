@@ -9,7 +9,8 @@
 #include "core/memory.h"
 #include "data/text/set.h"
 #include "models/baselines.h"
-#include "models/classes.h"
+#include "models/combine.h"
+#include "models/targets.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
 #include "models/text_tokenizer.h"
@@ -58,11 +59,14 @@ static const cleat_key classifier_keys[] = {
     {FIELD(model, pooling, pooling), CHOICE(cleat_text_pooling_names, "mean"), SHAPES,
      .help = "Pooling of token features for classification: mean of all tokens, or the first token; network = cleat."},
     TEXT_NETWORK_ROWS(network),
+    PROBLEM_ROW(data.targets),
     TEXT_FILE_ROWS,
     TEXT_COLUMN_ROW,
     {AT(data, text_pair_column), TEXT(0, 127, ""), COMPUTES_LATER,
      .help = "Column of the second text of a pair, such as a hypothesis or an answer; empty: single texts."},
-    {AT(data, label_column), TEXT(1, 127, "label"), COMPUTES, .help = "Name of the class label column."},
+    {AT(data, label_column), TEXT(1, 1023, "label"), COMPUTES,
+     .help = "Column of the class; of labels or numbers: one or several, words or names in double quotes."},
+    TARGET_ROWS(data.targets),
     TEXT_ID_COLUMN_ROW,
     {AT(data, fold_column), TEXT(0, 127, ""), COMPUTES_LATER,
      .help = "Column whose equal values are in one fold of a cross-validation; empty: equal texts are."},
@@ -89,6 +93,16 @@ static const cleat_key tagger_keys[] = {
 
 static const text_settings *settings_of(const cleat_model *model) {
     return model->settings;
+}
+
+static cleat_problem problem(const void *settings) {
+    return ((const text_settings *)settings)->data.targets.problem;
+}
+
+static cleat_status check_classifier(const void *settings, const cleat_record *record, cleat_error *error) {
+    const text_settings *s = settings;
+    cleat_status status = cleat_text_model_check(settings, record, error);
+    return status ? status : cleat_problem_check(&s->data.targets, &s->loss, s->data.labels, record, error);
 }
 
 static const cleat_metric_info tag_metrics[] = {
@@ -118,7 +132,8 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     model->sizes.classes = (int64_t)cleat_text_labels_count(opened);
     status = cleat_text_model_set_vocabulary(model, path, cleat_text_tokenizer(opened), error);
     if (!status)
-        status = cleat_classifier_open(model, &label_source, opened, settings_of(model)->loss.class_weights, error);
+        status =
+            cleat_classifier_open(model, &label_source, opened, settings_of(model)->loss.class_weights, mode, error);
     if (!status && mode == CLEAT_MODE_TRAIN && !is_tagger(model) && !(fitted && *fitted))
         status = cleat_classes_warn(&label_source, opened, path, settings_of(model)->loss.class_weights,
                                     model->sizes.classes, model->own, error);
@@ -136,7 +151,8 @@ enum { USUAL_CLASSES = 3 };
 static cleat_model_sizes sizes_of(const cleat_model *model) {
     cleat_model_sizes sizes = model->sizes;
     sizes.vocabulary = cleat_text_model_vocabulary(model);
-    if (sizes.classes == 0) sizes.classes = USUAL_CLASSES;
+    if (sizes.classes == 0)
+        sizes.classes = settings_of(model)->data.targets.problem == CLEAT_REGRESSION ? 1 : USUAL_CLASSES;
     return sizes;
 }
 
@@ -155,7 +171,8 @@ static cleat_text_shape shape_of(const cleat_model *model) {
                               .pooling = s->pooling,
                               .vocabulary = sizes.vocabulary,
                               .classes = sizes.classes,
-                              .tags = is_tagger(model)};
+                              .tags = is_tagger(model),
+                              .numbers = s->data.targets.problem == CLEAT_REGRESSION};
 }
 
 static int64_t layer_of(const cleat_model *model, const char *param) {
@@ -165,19 +182,22 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t row[2] = {batch, length};
-    const int rank = is_tagger(model) ? 2 : 1; /* rank of labels and of their weights */
+    const bool has_targets = cleat_model_has_targets(model);
+    const int rank = is_tagger(model) || has_targets ? 2 : 1; /* of the weights, and of labels */
     const cleat_text_shape shape = shape_of(model);
+    const int64_t weights[2] = {batch, has_targets ? shape.classes : length};
     cleat_tensor *labels = NULL;
     cleat_text_inputs texts = {.tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row),
                                .lengths = cleat_input(graph, "lengths", CLEAT_I32, 1, &batch)};
-    if (mode != CLEAT_MODE_PREDICT)
+    if (mode != CLEAT_MODE_PREDICT && !has_targets)
         labels = cleat_input(graph, is_tagger(model) ? "labels" : "label", CLEAT_I32, rank, row);
     if (has_types(model)) texts.types = cleat_input(graph, "types", CLEAT_I32, 2, row);
-    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, row);
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, rank, weights);
     texts.rng = inputs.rng;
     cleat_tensor *logits = cleat_text_network_build(graph, &shape, mode, &texts);
     logits = cleat_model_output(graph, logits, built);
-    if (mode == CLEAT_MODE_PREDICT) return;
+    if (has_targets) cleat_targets_loss(model, graph, mode, logits, &inputs, built);
+    if (mode == CLEAT_MODE_PREDICT || has_targets) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.sample_weight,
                                              (float)settings_of(model)->loss.label_smoothing);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
@@ -191,11 +211,12 @@ static const cleat_architecture *architecture(const cleat_model *model, bool tim
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t row[1] = {-1};
+    const int64_t row[1] = {-1}, target[2] = {sizes.classes, 1};
     made[TOKENS] = cleat_synthetic_integers("tokens", sizes.vocabulary, 1, row);
     made[LENGTHS] = cleat_synthetic_values("lengths", CLEAT_VALUES_LENGTH, 0, NULL);
-    made[LABELS] = is_tagger(model) ? cleat_synthetic_integers("labels", sizes.classes, 1, row)
-                                    : cleat_synthetic_integers("label", sizes.classes, 0, NULL);
+    made[LABELS] = cleat_model_has_targets(model) ? cleat_synthetic_floats("target", 2, target)
+                   : is_tagger(model)             ? cleat_synthetic_integers("labels", sizes.classes, 1, row)
+                                                  : cleat_synthetic_integers("label", sizes.classes, 0, NULL);
     if (!has_types(model)) return LABELS + 1;
     made[TYPES] = cleat_synthetic_integers("types", 2, 1, row);
     return TYPES + 1;
@@ -207,6 +228,10 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
                           const cleat_global_batch *global_batch, float *values) {
     const int32_t *labels = batch->fields[LABELS];
     const cleat_class_info *known = model->own;
+    if (cleat_model_has_targets(model)) {
+        cleat_targets_weight(model, sizes_of(model).classes, batch, global_batch, values);
+        return;
+    }
     int64_t each = is_tagger(model) ? batch->length : 1,
             whole = is_tagger(model) ? global_batch->items : global_batch->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
@@ -216,6 +241,10 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                         double *metric_state, cleat_error *error) {
     (void)error;
+    if (cleat_model_has_targets(model)) {
+        cleat_targets_update(model, batch, output, metric_state);
+        return CLEAT_OK;
+    }
     cleat_classes_metric_update(model->own, batch->fields[LABELS], output, batch->count, model->sizes.classes,
                                 metric_state);
     return CLEAT_OK;
@@ -395,7 +424,19 @@ static cleat_status fitted_baseline(const cleat_model *model, const cleat_evalua
                                         .cost = 1000,
                                         .label = cleat_text_label,
                                         .read = count_tokens};
-    return cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
+    return cleat_model_has_targets(model) ? CLEAT_OK
+                                          : cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
+}
+
+static cleat_status combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                            float *combined, cleat_error *error) {
+    cleat_model labels = *model;
+    labels.sizes.classes = 1; /* each label has a probability of its own */
+    if (settings_of(model)->data.targets.problem == CLEAT_REGRESSION)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "numbers of several models are not averaged, since each has its own scale: predict with one "
+                          "--checkpoint at a time, and average predictions.csv");
+    return cleat_combine_classes(cleat_model_has_targets(model) ? &labels : model, outputs, n, values, combined, error);
 }
 
 static const cleat_model_examples class_examples = {.add = add_class,
@@ -463,20 +504,23 @@ static cleat_status export_files(const cleat_model *model, const cleat_model_exp
 static const cleat_label_source labels = {"labels.txt", NULL, cleat_text_label_name};
 
 #define TEXT_CLASS                                                                                                     \
-    .settings_size = sizeof(text_settings), .defaults = cleat_text_model_defaults, .check = cleat_text_model_check,    \
-    .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data, .fields = fields, .build = build,  \
-    .layer_of = layer_of, .layers = cleat_text_model_layers, .sample_weight = sample_weight,                           \
-    .architecture = architecture, .labels = &labels, .overrides = cleat_text_overrides, .export_files = export_files
+    .settings_size = sizeof(text_settings), .defaults = cleat_text_model_defaults, .terms = terms, .n_terms = 1,       \
+    .check_data = check_data, .open_data = open_data, .fields = fields, .build = build, .layer_of = layer_of,          \
+    .layers = cleat_text_model_layers, .sample_weight = sample_weight, .architecture = architecture,                   \
+    .labels = &labels, .overrides = cleat_text_overrides, .export_files = export_files
 
 const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .keys = classifier_keys,
                                                  TEXT_CLASS,
+                                                 .check = check_classifier,
+                                                 .problem = problem,
+                                                 .fit_outputs = cleat_targets_choose,
                                                  .metrics = cleat_classes_metrics,
                                                  .metric_state_size = cleat_classifier_state_size,
                                                  .metric_update = class_metric_update,
                                                  .metric_compute = cleat_classifier_compute,
                                                  .write = write_classes,
-                                                 .combine = cleat_combine_classes,
+                                                 .combine = combine,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
                                                  .origins = classifier_origins,
@@ -485,6 +529,7 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
 const cleat_model_class cleat_text_tagger = {.name = "text_tagger",
                                              .keys = tagger_keys,
                                              TEXT_CLASS,
+                                             .check = cleat_text_model_check,
                                              .metrics = tag_metrics,
                                              .metric_state_size = tag_metric_state_size,
                                              .metric_update = tag_metric_update,

@@ -113,6 +113,7 @@ static cleat_tensor *cleat_head(cleat_graph *graph, const cleat_text_shape *shap
                                 const cleat_text_inputs *inputs) {
     if (!shape->tags && shape->pooling == CLEAT_POOLING_MEAN)
         x = cleat_mean_pool(graph, x, inputs->lengths); /* [B, D] */
+    if (shape->numbers) cleat_model_begin_f32_head(graph);
     return cleat_nn_linear(graph, "head", x, shape->classes, NULL);
 }
 
@@ -126,6 +127,7 @@ static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shap
         x = own->head(graph, x);
     }
     if (rate > 0) x = cleat_dropout(graph, x, inputs->rng, rate);
+    if (shape->numbers) cleat_model_begin_f32_head(graph);
     return cleat_nn_linear_normal(graph, "head.out", x, shape->classes, INIT_STD, NULL);
 }
 

@@ -135,6 +135,7 @@ typedef struct cleat_text_shape {
     int64_t vocabulary;         /* rows of the word embeddings */
     int64_t classes;            /* logits of a text or token */
     bool tags;                  /* logits of every token, not of the text */
+    bool numbers;               /* the last layer is computed in f32 */
 } cleat_text_shape;
 
 /* Inputs of the graph. types i32 [B, L]: NULL if all are 0; rng: NULL when predicting. */

@@ -23,8 +23,8 @@ enum { MAX_CLASSES = 6, MAX_SAMPLES = 10 };
 
 /* Metrics of classes a, b, ... from labels and predictions. */
 static cleat_metrics metrics_of(int64_t classes, const int32_t *target, const int32_t *said, int64_t count) {
-    static const cleat_class_info known[MAX_CLASSES] = {{1, "a", 0, 0}, {1, "b", 0, 1}, {1, "c", 0, 2},
-                                                        {1, "d", 0, 3}, {1, "e", 0, 4}, {1, "f", 0, 5}};
+    static const cleat_class_info known[MAX_CLASSES] = {{1, "a", 0, 0, 0}, {1, "b", 0, 1, 0}, {1, "c", 0, 2, 0},
+                                                        {1, "d", 0, 3, 0}, {1, "e", 0, 4, 0}, {1, "f", 0, 5, 0}};
     float logits[MAX_SAMPLES * MAX_CLASSES] = {0};
     double metric_state[3 * MAX_CLASSES + MAX_CLASSES * MAX_CLASSES] = {0};
     cleat_metrics found = {0};

@@ -56,7 +56,7 @@ def randomise(model):
                 value.copy_(torch.randn_like(value) * 0.3 / max(value[0].numel(), 1) ** 0.25)
 
 
-def losses(model, batch, labels, logits_of, ignore):
+def losses(model, batch, labels, logits_of, ignore, criterion=None):
     optimizer = torch.optim.AdamW(model.parameters(), lr=OPTIMIZER["lr"], betas=tuple(OPTIMIZER["betas"]),
                                   eps=OPTIMIZER["eps"], weight_decay=OPTIMIZER["weight_decay"])
     found, gradients = [], {}
@@ -69,7 +69,8 @@ def losses(model, batch, labels, logits_of, ignore):
         if logits.dim() == 3:
             logits = logits.reshape(-1, logits.shape[-1])
         flat = labels.reshape(-1) if logits.dim() == 2 else labels
-        loss = torch.nn.functional.cross_entropy(logits, flat, ignore_index=ignore)
+        loss = (criterion(logits, labels) if criterion else
+                torch.nn.functional.cross_entropy(logits, flat, ignore_index=ignore))
         found.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
@@ -95,7 +96,7 @@ def write_weights(folder, tensors, shards):
 
 
 def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch.float32, rename=lambda n: n, shards=1,
-         extra=None):
+         extra=None, criterion=None):
     folder = os.path.join(HERE, name)
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -105,9 +106,9 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
     model.eval()
     with torch.no_grad():
         output = logits_of(model, batch)
-    curve, gradients = losses(model, batch, labels, logits_of, ignore)
+    curve, gradients = losses(model, batch, labels, logits_of, ignore, criterion)
     expected = {k: v.float() if v.is_floating_point() else v for k, v in batch.items()}
-    expected.update({"labels": labels, "output": output.float(), "loss": torch.tensor(curve)})
+    expected.update({"labels": labels.float() if labels.is_floating_point() else labels, "output": output.float(), "loss": torch.tensor(curve)})
     expected.update({"grad/" + n: g.float() for n, g in gradients.items()})
     expected.update({"after/" + n: p.detach().float() for n, p in model.named_parameters()})
     stored = {rename(n): v.to(dtype) if v.is_floating_point() else v for n, v in state.items() if rename(n)}
@@ -120,11 +121,12 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
             json.dump(config, f, indent=1)
 
 
-def of_transformers(name, cls, config, classes, rank=1, types=0, **options):
+def of_transformers(name, cls, config, classes, rank=1, types=0, targets=None, **options):
     torch.manual_seed(sum(name.encode()))
     config.num_labels = classes
     model = cls(config)
     batch, labels = text_batch(config.vocab_size, types, rank, classes)
+    labels = targets if targets is not None else labels
     make(name, model, json.loads(config.to_json_string()), batch, labels, lambda m, b: m(**b).logits, **options)
 
 
@@ -132,6 +134,23 @@ def bert_tagger():
     config = transformers.BertConfig(vocab_size=40, max_position_embeddings=16, **TINY)
     of_transformers("bert_tagger", transformers.BertForTokenClassification, config, 5, rank=2, types=2,
                     dtype=torch.bfloat16, shards=2)
+
+
+def bert_regression():
+    config = transformers.BertConfig(vocab_size=40, max_position_embeddings=16, problem_type="regression", **TINY)
+    of_transformers("bert_regression", transformers.BertForSequenceClassification, config, 2, types=2,
+                    targets=torch.tensor([[3.5, -1.0], [0.25, 2.0], [-2.0, 0.5]], dtype=torch.float64),
+                    criterion=torch.nn.MSELoss())
+
+
+def distilbert_labels():
+    config = transformers.DistilBertConfig(vocab_size=40, max_position_embeddings=16, dim=16, n_layers=2, n_heads=2,
+                                           hidden_dim=24, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
+                                           problem_type="multi_label_classification",
+                                           id2label=dict(enumerate(["sad", "very tired", "angry", "happy"])))
+    of_transformers("distilbert_labels", transformers.DistilBertForSequenceClassification, config, 4,
+                    targets=torch.tensor([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=torch.float64),
+                    criterion=torch.nn.BCEWithLogitsLoss())
 
 
 def bert_classifier():
@@ -317,7 +336,8 @@ def convnext_torchvision():
     of_timm("convnext_torchvision", model, None, 32, 4)
 
 
-ALL = [bert_classifier, bert_tagger, roberta_classifier, distilbert_tagger, electra_tagger, deberta_tagger, bert_masked,
+ALL = [bert_classifier, bert_regression, distilbert_labels, bert_tagger, roberta_classifier, distilbert_tagger,
+       electra_tagger, deberta_tagger, bert_masked,
        roberta_masked, distilbert_masked, electra_masked, deberta_masked, segformer, resnet, vit, vit_mean,
        vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision, resnet_transformers]
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TOKENS, LENGTHS, LABEL, TYPES, TEXT_FIELDS };
+
 typedef struct text_dataset {
     cleat_dataset base; /* first, so that a cleat_dataset * can be cast to this type */
     cleat_text_task task;
@@ -18,9 +20,9 @@ typedef struct text_dataset {
     cleat_text_labels labels;
     cleat_tokenizer *tokenizer;
     double word_dropout;
+    cleat_dataset_class type; /* of texts with targets, whose field has their number */
+    cleat_field fields[TEXT_FIELDS];
 } text_dataset;
-
-enum { TOKENS, LENGTHS, LABEL, TYPES };
 
 static const uint64_t DROP_SEED = 0x64726F70u; /* "drop": a separate family of random streams */
 
@@ -86,7 +88,10 @@ static cleat_status text_fill(const cleat_dataset *dataset, size_t sample, int64
     if (texts->tokens.types && slots[TYPES])
         memcpy(slots[TYPES], texts->tokens.types + texts->tokens.starts[sample], (size_t)n * sizeof *tokens);
     if (lengths) *lengths = (int32_t)n;
-    if (labels && texts->task == CLEAT_TEXT_CLASSES) *labels = texts->set.units[row->first].label;
+    if (labels && dataset->targets)
+        cleat_targets_fill(dataset->targets, sample, slots[LABEL]);
+    else if (labels && texts->task == CLEAT_TEXT_CLASSES)
+        *labels = texts->set.units[row->first].label;
     if (labels && texts->task == CLEAT_TEXT_TAGS)
         for (size_t i = row->first; i < row->first + row->units; ++i) {
             const cleat_text_unit *word = &texts->set.units[i];
@@ -113,6 +118,13 @@ static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t samp
     return CLEAT_SAMPLE_WHOLE;
 }
 
+/* Known targets: the loss is the mean over them. */
+static int64_t target_items(const cleat_dataset *dataset, size_t sample) {
+    const cleat_targets *targets = dataset->targets;
+    float values[CLEAT_TARGETS_MOST];
+    return (int64_t)cleat_targets_get(targets, sample, values);
+}
+
 /* The saved tokenizer must have the pieces of the dataset's. */
 static cleat_status check_pieces(const cleat_tokenizer *wanted, const cleat_tokenizer *saved, const char *folder,
                                  cleat_error *error) {
@@ -131,6 +143,11 @@ static cleat_status text_check_saved(const cleat_dataset *dataset, const char *f
     cleat_status status = cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(texts->tokenizer), &saved, error);
     if (!status) status = check_pieces(texts->tokenizer, saved, folder, error);
     cleat_tokenizer_destroy(saved);
+    if (!status && dataset->targets) {
+        cleat_targets read = {0};
+        status = cleat_targets_read(folder, &read, error);
+        cleat_targets_free(&read);
+    }
     if (status || !texts->labels.count) return status;
     return cleat_text_check_labels(texts->task, folder, error);
 }
@@ -177,6 +194,7 @@ cleat_text_options cleat_text_defaults(void) {
     return (cleat_text_options){
         .text_column = "text",
         .label_column = "label",
+        .targets.standardise = true,
         .vocabulary_size = 8000,
         .max_length = 128,
         .lowercase = true,
@@ -305,14 +323,33 @@ static void log_summary(const char *path, const text_dataset *texts, const cleat
                                                         : "");
 }
 
+/* The fields and functions of texts with targets. */
+static void add_targets(text_dataset *texts) {
+    memcpy(texts->fields, class_fields, sizeof texts->fields);
+    texts->fields[LABEL] = cleat_targets_field(&texts->set.targets);
+    texts->type = *texts->base.type;
+    texts->type.fields = texts->fields;
+    texts->type.items = target_items;
+    texts->base.type = &texts->type;
+    texts->base.targets = &texts->set.targets;
+}
+
 static cleat_status read_dataset(const char *path, text_dataset *texts, cleat_error *error) {
     cleat_text_files files;
     cleat_text_set *set = &texts->set;
     cleat_status status = cleat_text_find_files(path, set->options, &files, error);
+    if (!status && cleat_text_has_targets(set->options))
+        status = cleat_targets_open(&set->options->targets, cleat_text_option(set->options->labels),
+                                    cleat_text_option(set->options->fitted), &set->targets, error);
     if (!status) status = read_files(path, &files, set, error);
-    if (!status && !set->options->plain) status = cleat_text_select_labels(set, &texts->labels, error);
+    const bool has_classes = !set->options->plain && !cleat_text_has_targets(set->options);
+    if (!status && has_classes) status = cleat_text_select_labels(set, &texts->labels, error);
     cleat_text_free_names(set);
-    if (!status && !set->options->plain) status = count_labels(texts, error);
+    if (!status && has_classes) status = count_labels(texts, error);
+    texts->base.count = set->n_rows;
+    if (!status && cleat_text_has_targets(set->options))
+        status = cleat_targets_fit(&set->targets, &texts->base, path, error);
+    if (!status && cleat_text_has_targets(set->options)) add_targets(texts);
     if (!status) status = cleat_text_open_tokenizer(set, &texts->tokenizer, error);
     if (!status) status = cleat_text_tokenize(set, path, texts->tokenizer, &texts->tokens, error);
     return status;
@@ -337,7 +374,6 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
         text_destroy(&texts->base);
         return status;
     }
-    texts->base.count = texts->set.n_rows;
     texts->set.options = NULL; /* owned by the caller */
     log_summary(path, texts, options);
     *dataset = &texts->base;
@@ -345,8 +381,7 @@ cleat_status cleat_text_open(const char *path, const cleat_text_options *options
 }
 
 static const text_dataset *is_texts(const cleat_dataset *dataset) {
-    bool known = dataset->type == &class_class || dataset->type == &pair_class || dataset->type == &tag_class;
-    return known ? texts_of(dataset) : NULL;
+    return dataset->type->destroy == text_destroy ? texts_of(dataset) : NULL;
 }
 
 static const cleat_text_unit *unit_of(const cleat_dataset *dataset, size_t sample, size_t word) {
@@ -366,6 +401,7 @@ cleat_status cleat_text_save(const cleat_dataset *dataset, const char *folder, c
         status = cleat_path_join(folder, "vocab.txt", path, sizeof path, error);
         if (!status) status = cleat_tokenizer_save(texts->tokenizer, path, error);
     }
+    if (!status && dataset->targets) status = cleat_targets_save(dataset->targets, folder, error);
     if (status || !texts->labels.count) return status; /* plain texts */
     return cleat_text_save_labels(&texts->labels, folder, error);
 }
@@ -383,17 +419,20 @@ const cleat_tokenizer *cleat_text_tokenizer(const cleat_dataset *dataset) {
 
 size_t cleat_text_labels_count(const cleat_dataset *dataset) {
     const text_dataset *texts = is_texts(dataset);
+    if (texts && dataset->targets) return dataset->targets->count;
     return texts ? texts->labels.count : 0;
 }
 
 const char *cleat_text_label_name(const cleat_dataset *dataset, size_t label) {
     const text_dataset *texts = is_texts(dataset);
-    return texts && label < texts->labels.count ? texts->labels.names[label] : NULL;
+    if (label >= cleat_text_labels_count(dataset)) return NULL;
+    return dataset->targets ? dataset->targets->all[label].name : texts->labels.names[label];
 }
 
 int64_t cleat_text_label_samples(const cleat_dataset *dataset, size_t label) {
     const text_dataset *texts = is_texts(dataset);
-    return texts && label < texts->labels.count ? texts->labels.samples[label] : 0;
+    if (label >= cleat_text_labels_count(dataset)) return 0;
+    return dataset->targets ? dataset->targets->all[label].samples : texts->labels.samples[label];
 }
 
 const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample) {
@@ -401,11 +440,12 @@ const char *cleat_text_sample(const cleat_dataset *dataset, size_t sample) {
 }
 
 const char *cleat_text_second(const cleat_dataset *dataset, size_t sample) {
-    return dataset->type == &pair_class ? cleat_text_word(dataset, sample, 1) : NULL;
+    return is_texts(dataset) && texts_of(dataset)->tokens.types ? cleat_text_word(dataset, sample, 1) : NULL;
 }
 
 int32_t cleat_text_label(const cleat_dataset *dataset, size_t sample) {
-    return dataset->type != &tag_class ? cleat_text_word_label(dataset, sample, 0) : CLEAT_TEXT_NO_LABEL;
+    return is_texts(dataset) && texts_of(dataset)->task != CLEAT_TEXT_TAGS ? cleat_text_word_label(dataset, sample, 0)
+                                                                           : CLEAT_TEXT_NO_LABEL;
 }
 
 size_t cleat_text_words(const cleat_dataset *dataset, size_t sample) {

@@ -54,18 +54,11 @@ static cleat_status append_once(names_list *list, const char *name, size_t size,
 
 /* A name with blanks is in quotes: "very good" bad. */
 static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
-    cleat_status status = CLEAT_OK;
-    for (const char *at = text + strspn(text, " \t\n"); *at && !status;) {
-        const bool quoted = *at == '"';
-        at += quoted;
-        const size_t size = strcspn(at, quoted ? "\"" : " \t\n");
-        if (!size || (quoted && at[size] != '"'))
-            return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "data.labels: an empty name, or a quote that is not closed: %.80s", at - 1);
-        status = append_once(list, at, size, "data.labels", error);
-        at += size + quoted;
-        at += strspn(at, " \t\n");
-    }
+    names_list names = {0};
+    cleat_status status = cleat_names_split(text, "data.labels", &names.names, &names.count, &names.capacity, error);
+    for (size_t i = 0; i < names.count && !status; ++i)
+        status = append_once(list, names.names[i], strlen(names.names[i]), "data.labels", error);
+    free_list(&names);
     return status;
 }
 
@@ -247,9 +240,9 @@ static cleat_status check_count(const cleat_text_options *options, size_t count,
     return CLEAT_OK;
 }
 
-/* Rejects labels that are measured values: all numbers, not 0 to n, and with few rows each. */
+/* Rejects labels that are measured values: all numbers, not 0 to n, and with few rows each; warns of very many. */
 static cleat_status check_regression(const cleat_text_set *set, cleat_error *error) {
-    enum { FEW = 12, ROWS = 2, ROWS_OF_DECIMALS = 20 };
+    enum { FEW = 12, MANY = 50, ROWS = 2, ROWS_OF_DECIMALS = 20 };
     size_t decimals = 0;
     double value, most = 0;
     if (set->options->task != CLEAT_TEXT_CLASSES || set->n_names <= FEW) return CLEAT_OK;
@@ -262,13 +255,18 @@ static cleat_status check_regression(const cleat_text_set *set, cleat_error *err
         most = fmax(most, fabs(value));
     }
     const size_t rows = 2 * decimals < set->n_names ? ROWS : ROWS_OF_DECIMALS;
-    if (rows * set->n_names < set->n_rows || (!decimals && most <= (double)set->n_names)) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:%zu: data.label_column = %s has %zu different numbers ('%.20s', '%.20s', ...): values to be "
-                      "estimated (regression), while a classifier needs a few classes: write a class for each range of "
-                      "values, such as low, middle and high (if they are classes, list them in data.labels)",
-                      set->names[0].path, set->names[0].line, cleat_text_option(set->options->label_column),
-                      set->n_names, set->names[0].name, set->names[1].name);
+    const bool sure = rows * set->n_names >= set->n_rows;
+    cleat_error why;
+    if ((!sure && set->n_names <= MANY) || (!decimals && most <= (double)set->n_names)) return CLEAT_OK;
+    cleat_fail(sure ? error : &why, CLEAT_ERR_FORMAT,
+               "%s:%zu: data.label_column = %s has %zu different numbers ('%.20s', '%.20s', ...): values to be "
+               "estimated. Train with model.problem_type=regression run.metric=spearman; or write a class for "
+               "each range of values, such as low, middle and high (if they are classes, list them in "
+               "data.labels)",
+               set->names[0].path, set->names[0].line, cleat_text_option(set->options->label_column), set->n_names,
+               set->names[0].name, set->names[1].name);
+    if (!sure) cleat_log(CLEAT_LOG_WARNING, "%s", why.text);
+    return sure ? CLEAT_ERR_FORMAT : CLEAT_OK;
 }
 
 cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {

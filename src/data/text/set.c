@@ -18,6 +18,10 @@ bool cleat_text_has_pairs(const cleat_text_options *options) {
     return options->task == CLEAT_TEXT_CLASSES && *cleat_text_option(options->text_pair_column);
 }
 
+bool cleat_text_has_targets(const cleat_text_options *options) {
+    return options->task == CLEAT_TEXT_CLASSES && !options->plain && options->targets.problem != CLEAT_SINGLE_LABEL;
+}
+
 cleat_status cleat_text_source(const cleat_text_file *file, cleat_text_set *set, cleat_source *source,
                                cleat_error *error) {
     bool repair = set->options->replace_invalid;
@@ -165,6 +169,7 @@ void cleat_text_free_names(cleat_text_set *set) {
 
 void cleat_text_set_free(cleat_text_set *set) {
     cleat_text_free_names(set);
+    cleat_targets_free(&set->targets);
     cleat_free(set->units);
     cleat_free(set->rows);
     cleat_string_free(&set->bytes);

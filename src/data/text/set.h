@@ -10,6 +10,7 @@
 #include "core/string.h"
 #include "data/common/faults.h"
 #include "data/common/source.h"
+#include "data/common/targets.h"
 
 extern const char *const cleat_text_empty_names[]; /* in settings: by cleat_text_empty; ends in NULL */
 
@@ -52,7 +53,8 @@ typedef struct cleat_text_set {
     size_t n_names, names_capacity;
     cleat_name_table index; /* from a name to its index in `names` */
     cleat_text_summary summary;
-    cleat_faults faults; /* bad rows of all files */
+    cleat_faults faults;   /* bad rows of all files */
+    cleat_targets targets; /* of the rows, if options->targets has a problem that needs them */
 } cleat_text_set;
 
 /* A file and the split of its rows: `split`, except for the fractions that are moved, by a hash of the text,
@@ -142,8 +144,9 @@ void cleat_text_labels_free(cleat_text_labels *labels);
 /* Tokens of a sample [*count], borrowed; `dataset` is one of cleat_text_open. */
 const int32_t *cleat_text_ids(const cleat_dataset *dataset, size_t sample, size_t *count);
 
-/* Whether the options have pairs of texts. */
+/* Whether the options have pairs of texts; whether the texts have several labels, or numbers. */
 bool cleat_text_has_pairs(const cleat_text_options *options);
+bool cleat_text_has_targets(const cleat_text_options *options);
 
 /* Tokens of all rows with special tokens, truncated to max_length. */
 typedef struct cleat_text_tokens {

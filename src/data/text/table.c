@@ -35,7 +35,7 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
         status = cleat_csv_need_column(csv, options->text_pair_column, &columns->pair, error);
         if (status) return cleat_fail_in(error, status, "data.text_pair_column");
     }
-    if (options->labelled) {
+    if (options->labelled && !cleat_text_has_targets(options)) {
         status = cleat_csv_need_column(csv, cleat_text_option(options->label_column), &columns->label, error);
         if (status) return cleat_fail_in(error, status, "data.label_column");
     }
@@ -44,6 +44,13 @@ static cleat_status find_columns(const cleat_csv *csv, const cleat_text_options 
         if (status) return cleat_fail_in(error, status, "data.fold_column");
     }
     return CLEAT_OK;
+}
+
+static cleat_status find_targets(const cleat_csv *csv, const cleat_text_options *options, cleat_targets *targets,
+                                 cleat_error *error) {
+    if (!options->labelled || !cleat_text_has_targets(options)) return CLEAT_OK;
+    cleat_status status = cleat_targets_find(targets, csv, cleat_text_option(options->label_column), error);
+    return status ? cleat_fail_in(error, status, "data.label_column") : status;
 }
 
 static cleat_status find_all_columns(const cleat_csv *csv, const cleat_text_options *options, text_columns *columns,
@@ -91,6 +98,8 @@ static cleat_status add_row(void *user, cleat_error *error) {
         return cleat_csv_fail(
             csv, error, "the text is empty; remove the row, or set data.empty_texts = skip (skips such rows) or keep");
     cleat_status status = read_label(csv, columns->label, set, &label, error);
+    if (!status && set->options->labelled && cleat_text_has_targets(set->options))
+        status = cleat_targets_add(&set->targets, csv, error);
     if (!status)
         status = cleat_text_begin_row(set, file, columns->id < 0 ? NULL : csv->fields[columns->id], t->number, error);
     if (!status && columns->group >= 0) status = cleat_text_set_group(set, csv->fields[columns->group], error);
@@ -105,14 +114,19 @@ static cleat_status add_row(void *user, cleat_error *error) {
 /* Whether this is a test table that was not requested explicitly and has no labels, as distributed by
  * competitions. */
 static bool is_unlabelled_test(const cleat_csv *csv, const cleat_text_file *file, const cleat_text_options *options) {
-    return options->labelled && file->guessed && file->split == CLEAT_SPLIT_TEST &&
-           cleat_csv_column(csv, cleat_text_option(options->label_column)) < 0;
+    cleat_targets targets = {.options = options->targets};
+    if (!options->labelled || !file->guessed || file->split != CLEAT_SPLIT_TEST) return false;
+    if (!cleat_text_has_targets(options)) return cleat_csv_column(csv, cleat_text_option(options->label_column)) < 0;
+    const bool lacks = find_targets(csv, options, &targets, NULL) != CLEAT_OK;
+    cleat_targets_free(&targets);
+    return lacks;
 }
 
 static cleat_status read_rows(cleat_csv *csv, const cleat_text_file *file, cleat_text_set *set, cleat_error *error) {
     table t = {.csv = csv, .file = file, .set = set};
     const size_t faults = set->faults.count;
     cleat_status status = find_all_columns(csv, set->options, &t.columns, error);
+    if (!status) status = find_targets(csv, set->options, &set->targets, error);
     if (!status) status = cleat_csv_each(csv, add_row, &t, &set->faults, error);
     if (!status && !t.number && set->faults.count == faults)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: no row below the header", file->path, csv->line);

@@ -32,15 +32,20 @@ static void add_name(const cJSON *example, cleat_string *page) {
     cleat_string_add(page, "</figcaption>");
 }
 
+/* A class; or numbers, which are neither right nor wrong. */
 static void add_class(const cJSON *example, cleat_string *page) {
     char shown[CLEAT_SHOWN];
+    const bool numbers = strcmp(cleat_json_text(example, "kind"), "number") == 0;
     const char *truth = cleat_json_text(example, "truth"), *prediction = cleat_json_text(example, "prediction");
     const char *text = cleat_json_text(example, "text");
     bool right = truth && prediction && strcmp(truth, prediction) == 0;
-    cleat_string_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">", right ? "right" : "wrong");
+    cleat_string_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">",
+                     numbers ? ""
+                     : right ? "right"
+                             : "wrong");
     add_image(cleat_json_text(example, "image"), cleat_json_text(example, "name"), page);
     if (text) cleat_html_add(page, "<blockquote>%s</blockquote>", text);
-    cleat_html_add(page, "<p><b class=\"mark\">%s</b> %s", right ? "✓" : "✗", prediction);
+    cleat_html_add(page, "<p><b class=\"mark\">%s</b> %s", numbers ? "" : right ? "✓" : "✗", prediction);
     double confidence = cleat_json_number(example, "confidence");
     if (isfinite(confidence)) cleat_string_add(page, " <small>%s</small>", cleat_show_share(confidence, shown));
     cleat_string_add(page, "</p>");
@@ -128,6 +133,7 @@ static const struct {
     const char *legend;
 } kinds[] = {
     {"class", add_class, NULL},
+    {"number", add_class, NULL},
     {"mask", add_mask, NULL},
     {"tags", add_tags,
      "<p class=\"note\">Below a word: its tag, if it has one. A wrong prediction is struck through; the correct tag "

@@ -163,7 +163,8 @@ static cleat_report_outcome find_outcome(const cleat_report_run *run) {
 /* Guesses whether larger is better if the log lacks it: the best value recorded in checkpoints is the largest or the
  * smallest of the evaluations; if that does not decide, errors and losses descend. */
 static bool guess_ascends(const cleat_report_run *run) {
-    static const char *const ascending[] = {"accuracy", "f1", "iou", "recall", "precision", "lddt", "tm", "score"};
+    static const char *const ascending[] = {"accuracy", "f1",    "iou", "recall",  "precision", "lddt",
+                                            "tm",       "score", "r2",  "pearson", "spearman"};
     const cleat_history *history = run->history;
     const double *values = cleat_history_values(run->eval, run->metric);
     double best = history->n_checkpoints ? history->checkpoints[history->n_checkpoints - 1].best_metric : NAN;

@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/model.h"
+#include "models/targets.h"
 #include "profile/adopt.h"
 #include "weights/layout.h"
 
@@ -65,7 +66,8 @@ static cleat_status find_array(const converter *c, const char *name, int min_ran
     if (!array || array->rank < min_rank || array->rank > max_rank)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/expected.safetensors: has no array '%s' of rank %d to %d",
                           cleat_weights_folder(c->weights), name, min_rank, max_rank);
-    const bool integers = strcmp(name, "labels") == 0 || strstr(name, "ids") || strcmp(name, "attention_mask") == 0;
+    const bool labels = strcmp(name, "labels") == 0, numbers = labels && array->dtype == CLEAT_ST_F32; /* targets */
+    const bool integers = (labels && !numbers) || strstr(name, "ids") || strcmp(name, "attention_mask") == 0;
     if (integers ? array->dtype != CLEAT_ST_I64 && array->dtype != CLEAT_ST_I32 : array->dtype != CLEAT_ST_F32)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/expected.safetensors: %s must have %s",
                           cleat_weights_folder(c->weights), name,
@@ -108,6 +110,8 @@ static cleat_status suits(const cleat_model_class *family, const converter *c, b
     cleat_model *model = NULL;
     cleat_synthetic_field fields[CLEAT_MODEL_FIELDS];
     const cleat_model_options options = {.precision = CLEAT_PRECISION_F32};
+    *suitable = family->problem != NULL;
+    if (c->labels->dtype == CLEAT_ST_F32) return CLEAT_OK;
     cleat_status status = cleat_settings_create(family, &settings, error);
     if (!status) status = cleat_model_create(family, settings, &options, &model, error);
     if (!status) {
@@ -327,6 +331,28 @@ static cleat_status add_images(converter *c, cleat_error *error) {
 
 enum { NO_CLASS = 255 }; /* of masks: the label that transformers' segmentation losses leave out */
 
+/* Targets, each a label (0 or 1) or a number; NaN is unknown. */
+static cleat_status add_targets(converter *c, cleat_error *error) {
+    const int64_t shape[3] = {c->batch, c->classes, 1}, elements = c->batch * c->classes;
+    const float *labels = c->labels->data;
+    float *targets = NULL, *weights = NULL;
+    int64_t counted = 0;
+    if (!cleat_model_has_targets(c->model) || cleat_st_elements(c->labels) != elements)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s/expected.safetensors: labels that are numbers need a problem_type in config.json that is "
+                          "regression or multi_label_classification, and the shape of the output",
+                          cleat_weights_folder(c->weights));
+    cleat_status status = add_array(c, "", "target", CLEAT_ST_F32, 3, shape, &targets, error);
+    if (!status) status = add_array(c, "", "scale", CLEAT_ST_F32, 2, shape, &weights, error);
+    if (status) return status;
+    for (int64_t i = 0; i < elements; ++i) counted += !isnan(labels[i]);
+    for (int64_t i = 0; i < elements; ++i) {
+        targets[i] = isnan(labels[i]) ? 0 : labels[i];
+        weights[i] = isnan(labels[i]) ? 0 : 1 / (float)counted;
+    }
+    return CLEAT_OK;
+}
+
 /* The loss is the mean over all labels that count: each has the weight 1 / their number. */
 static cleat_status add_labels(converter *c, cleat_error *error) {
     const int64_t elements = cleat_st_elements(c->labels);
@@ -335,6 +361,12 @@ static cleat_status add_labels(converter *c, cleat_error *error) {
     int32_t *labels = NULL;
     float *weights = NULL;
     int64_t counted = 0;
+    if (c->labels->dtype == CLEAT_ST_F32) return add_targets(c, error);
+    if (!field)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s/expected.safetensors: labels must be numbers (F32) for this "
+                          "problem_type",
+                          cleat_weights_folder(c->weights));
     cleat_status status =
         add_array(c, "", field->field.name, CLEAT_ST_I32, c->labels->rank, c->labels->shape, &labels, error);
     if (!status) status = add_array(c, "", "scale", CLEAT_ST_F32, c->labels->rank, c->labels->shape, &weights, error);

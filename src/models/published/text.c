@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "models/published/labels.h"
+#include "models/targets.h"
 #include "weights/config.h"
 
 #include <cjson/cJSON.h>
@@ -50,16 +51,25 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
     return status;
 }
 
-/* The loss is for one label per text. */
-static cleat_status check_problem(const cleat_weights *weights, cleat_error *error) {
+/* By cleat_problem. */
+static const char *const problem_types[] = {"single_label_classification", "multi_label_classification", "regression"};
+
+/* A regression head predicts in the unit of its data, so targets keep theirs. *numbers: it is one. */
+static cleat_status set_problem(const cleat_weights *weights, const cleat_setting_sink *sink, bool *numbers,
+                                cleat_error *error) {
+    static const char key[] = "problem_type";
     const cJSON *problem;
-    cleat_status status =
-        cleat_weights_member(weights, "problem_type", CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &problem, error);
-    if (!status && problem && strcmp(problem->valuestring, "single_label_classification") != 0)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "%s/config.json: problem_type is %.40s; cleat trains and predicts one label per text (softmax)",
-                  cleat_weights_folder(weights), problem->valuestring);
-    return status;
+    int found = 0;
+    cleat_status status = cleat_weights_member(weights, key, CLEAT_JSON_TEXT | CLEAT_JSON_NULL, &problem, error);
+    if (status || !problem) return status;
+    while (found < CLEAT_PROBLEMS && strcmp(problem->valuestring, problem_types[found]) != 0) ++found;
+    if (found == CLEAT_PROBLEMS)
+        return cleat_config_refuse(cleat_weights_folder(weights), "config.json", key, problem,
+                                   "single_label_classification, multi_label_classification, regression or null",
+                                   error);
+    *numbers = found == CLEAT_REGRESSION;
+    status = sink->set(sink->user, "model.problem_type", cleat_problem_names[found], key, error);
+    return status || !*numbers ? status : sink->set(sink->user, "data.standardise", "false", key, error);
 }
 
 /* Texts are truncated to the positions, or to the tokenizer's length if shorter, unless the profile sets a
@@ -177,8 +187,10 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     cleat_status status = set_positions(weights, sink, positions_start, error);
     if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
-    if (!status && head == CLEAT_HEAD_CLASSES) status = check_problem(weights, error);
-    if (!status && head != CLEAT_HEAD_MASKED) status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
+    bool numbers = false;
+    if (!status && head == CLEAT_HEAD_CLASSES) status = set_problem(weights, sink, &numbers, error);
+    if (!status && head != CLEAT_HEAD_MASKED && !numbers)
+        status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
 
@@ -212,6 +224,9 @@ bool cleat_published_add_class(const cleat_model *model, int network, cJSON *con
     snprintf(name, sizeof name, "%sFor%s", class_names[network], heads[head_of(model)]);
     const cleat_text_network_settings s = cleat_text_network_of(model);
     const double rows = (double)model->sizes.vocabulary; /* 0: not known yet */
+    const cleat_problem problem = cleat_settings_problem(model->type, model->settings);
+    if (problem != CLEAT_SINGLE_LABEL && !cJSON_AddStringToObject(config, "problem_type", problem_types[problem]))
+        return false;
     return array && cJSON_AddItemToArray(array, cJSON_CreateString(name)) &&
            (!model->sizes.vocabulary || replace_number(config, "vocab_size", rows)) &&
            replace_number(config, "type_vocab_size", (double)s.token_types) &&

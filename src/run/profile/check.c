@@ -1,6 +1,7 @@
 /* Checks across values: contradictions, missing values, and requests that this version does not support.
  * The range of a single value is checked when it is set. */
 #include "models/param_rules.h"
+#include "models/targets.h"
 #include "profile/schema.h"
 
 #include <string.h>
@@ -12,7 +13,8 @@ static const cleat_metric_info loss = {"loss", false}; /* every model has it */
 
 static const cleat_metric_info *find_metric(const cleat_profile *profile) {
     if (strcmp(profile->run.metric, loss.name) == 0) return &loss;
-    for (const cleat_metric_info *metric = profile->family->metrics; metric->name; ++metric)
+    for (const cleat_metric_info *metric = cleat_settings_metrics(profile->family, profile->data); metric->name;
+         ++metric)
         if (strcmp(metric->name, profile->run.metric) == 0) return metric;
     return NULL;
 }
@@ -27,7 +29,7 @@ static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *re
     size_t count = 1;
     cleat_string all = {0};
     cleat_string_add(&all, "%s", loss.name);
-    for (const cleat_metric_info *metric = p->family->metrics; metric->name; ++metric) {
+    for (const cleat_metric_info *metric = cleat_settings_metrics(p->family, p->data); metric->name; ++metric) {
         cleat_string_add(&all, ", %s", metric->name);
         if (count < CLEAT_MAX_METRICS) names[count++] = metric->name;
     }

@@ -5,6 +5,8 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
+#include "models/model.h"
+#include "train/load_model.h"
 #include "train/parallel_pass.h"
 
 #include <math.h>
@@ -140,7 +142,7 @@ static void write_results(const cleat_session *session, const cleat_dataset *dat
 cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const uint32_t *samples, size_t count,
                                     cleat_run_examples *examples, cleat_metrics *metrics, char *bad,
                                     cleat_error *error) {
-    const cleat_model *model = setup->session->model;
+    cleat_model *model = setup->session->model;
     cleat_ranks *ranks = setup->parallel ? setup->parallel->ranks : NULL;
     float terms[CLEAT_MAX_METRICS] = {0};
     double sums[CLEAT_MAX_METRICS];
@@ -164,6 +166,8 @@ cleat_status cleat_evaluate_samples(const cleat_evaluation_setup *setup, const u
         setup->members->losses[i] += sums[i];
         sums[i] = setup->members->losses[i] / (double)(setup->members->count - setup->member);
     }
+    if (!status && setup->fits && model->type->fit_outputs)
+        status = model->type->fit_outputs(model, found.metric_state, setup->dataset, error);
     if (!status) write_results(setup->session, setup->dataset, sums, &found, metrics, bad);
     if (!status && examples)
         cleat_run_examples_end(examples, found.metric_state);

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "models/model.h"
+#include "models/targets.h"
 #include "train/adapters.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
@@ -58,8 +59,30 @@ static cleat_status get(void *user, const char *setting, char *text, size_t size
     return cleat_profile_get(user, setting, text, size, error);
 }
 
-static cleat_status read_values(void *merged, const cleat_st_tensor *tensor, float *values, cleat_error *error) {
-    return cleat_merged_tensors_read(merged, tensor, values, error);
+typedef struct values {
+    const cleat_merged_tensors *merged;
+    cleat_targets targets; /* of a regression, else without any */
+} values;
+
+/* The last layer of a regression gives numbers in their own unit. */
+static void unscale(const cleat_targets *targets, const cleat_st_tensor *tensor, float *elements) {
+    const size_t all = (size_t)cleat_st_elements(tensor), width = targets->count ? all / targets->count : 0;
+    const bool bias = strcmp(tensor->name, "head.out.bias") == 0;
+    if (!width || !(bias || strcmp(tensor->name, "head.out.weight") == 0)) return;
+    for (size_t i = 0; i < all; ++i)
+        elements[i] = (float)((double)elements[i] * cleat_targets_scale(targets, i / width) +
+                              (bias ? cleat_targets_shift(targets, i) : 0));
+}
+
+static cleat_status read_values(void *user, const cleat_st_tensor *tensor, float *elements, cleat_error *error) {
+    values *v = user;
+    cleat_status status = cleat_merged_tensors_read((cleat_merged_tensors *)v->merged, tensor, elements, error);
+    if (!status) unscale(&v->targets, tensor, elements);
+    return status;
+}
+
+static bool is_regression(const export *e) {
+    return cleat_settings_problem(e->model->type, e->model->settings) == CLEAT_REGRESSION;
 }
 
 /* The architecture of the network in the format; NULL, and an error, if it has none. */
@@ -80,6 +103,11 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
             "%s: PEFT saves heads whole, and that of a masked language model has the table of word embeddings as "
             "its last layer; --format hf merges the adapters into the weights",
             e->checkpoint->folder);
+    else if (format == CLEAT_WEIGHTS_PEFT && is_regression(e))
+        cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                   "%s: the head of adapters predicts standardised numbers, which PEFT does not scale back; --format "
+                   "hf merges the adapters into a network that predicts in their unit",
+                   e->checkpoint->folder);
     else
         return architecture;
     return NULL;
@@ -87,18 +115,21 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
 
 static cleat_status write_network(export *e, const cleat_architecture *architecture, const cleat_merged_tensors *merged,
                                   cleat_error *error) {
+    values read = {.merged = merged};
     cleat_status status = cleat_labels_read(e->model->type->labels, e->checkpoint->folder, &e->labels, error);
+    if (!status && is_regression(e)) status = cleat_targets_read(e->checkpoint->folder, &read.targets, error);
     const cleat_weights_content content = {.architecture = architecture,
                                            .model = e->model,
                                            .tensors = merged->items,
                                            .tensor_count = merged->count,
                                            .read = read_values,
-                                           .values = (void *)merged,
+                                           .values = &read,
                                            .get = get,
                                            .user = (void *)e->profile,
                                            .labels = (const char *const *)e->labels.names,
                                            .label_count = e->labels.count};
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
+    cleat_targets_free(&read.targets);
     const bool completes = e->model->type->completes_config;
     if (!status && !completes) status = add_files(e, architecture, false, error);
     if (!status) status = cleat_weights_write_config(&content, e->out, error);

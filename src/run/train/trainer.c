@@ -547,6 +547,7 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
                                                .dataset = trainer->data.dataset,
                                                .parallel = &trainer->parallel,
                                                .check = trainer->program_check,
+                                               .fits = true,
                                                .stop = trainer->parallel.ranks ? NULL : trainer->run.options->stop};
     cleat_metrics results;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
