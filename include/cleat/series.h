@@ -41,6 +41,18 @@ typedef enum cleat_series_gaps {
     CLEAT_GAPS_ROWS   /* rows are consecutive steps regardless of their times, for example business days */
 } cleat_series_gaps;
 
+/* Steps between rows. */
+typedef enum cleat_series_rule {
+    CLEAT_STEP_FIRST, /* the interval of the first two rows; with CLEAT_GAPS_ERROR, business days if only they fit */
+    CLEAT_STEP_AUTO,  /* the rule that most rows follow: the median interval, calendar months, or business days */
+    CLEAT_STEP_DAY,
+    CLEAT_STEP_BUSINESS_DAY, /* Monday to Friday */
+    CLEAT_STEP_WEEK,
+    CLEAT_STEP_MONTH, /* on the same day, which is the last one in shorter months, or always on the last one */
+    CLEAT_STEP_QUARTER,
+    CLEAT_STEP_YEAR
+} cleat_series_rule;
+
 /* Handling of cells that are empty or contain nan, na, n/a, null or none. */
 typedef enum cleat_series_missing {
     CLEAT_MISSING_ERROR, /* an error */
@@ -69,6 +81,7 @@ typedef struct cleat_series_options {
     /* Seconds between rows. 0: the interval between the first two rows, or with CLEAT_GAPS_ROWS the shortest
      * interval between rows. */
     int64_t step;
+    cleat_series_rule rule;             /* unless `step` is set; with CLEAT_GAPS_ROWS only of times past the end */
     int64_t lookback, horizon;          /* T steps at each resolution, H rows */
     int64_t stride;                     /* rows from one training window to the next */
     int64_t eval_stride;                /* rows from one validation or test window to the next */
@@ -129,8 +142,8 @@ CLEAT_API double cleat_series_std(const cleat_dataset *dataset, size_t target);
 /* Seconds per step of a resolution; 0 is that of the file. Returns 0 past the last resolution. */
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* Time, in Unix seconds, of the row `ahead` rows after the sample's last known row (0: that row; 1 .. H: its
- * targets). Rows past the end of the file are one step apart: seconds, or calendar months if the first two
- * rows are. With CLEAT_GAPS_ROWS the step is the rule that gives most times of the file: seconds, calendar
+ * targets). Rows past the end of the file are one step apart: seconds, calendar months, or business days. With
+ * CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that gives most times of the file: seconds, calendar
  * months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
  * (unknown) if no rule gives half of them. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);

@@ -62,6 +62,9 @@ typedef struct series_settings {
         {AT(data, gaps), CHOICE(cleat_series_gaps_names, "error"), COMPUTES,                                           \
          .help = "Missing time steps: report an error, fill with the last values, skip windows that contain them, or " \
                  "treat rows as consecutive."},                                                                        \
+        {FIELD(data, step, data.rule), CHOICE(cleat_series_rule_names, "first"), COMPUTES_LATER,                       \
+         .help = "Step between rows: the interval of the first two rows (or business days, if only they fit), the "    \
+                 "rule that most rows follow, or a unit of the calendar."},                                            \
         {AT(data, missing), CHOICE(cleat_series_missing_names, "error"), COMPUTES,                                     \
          .help = "Empty cells: report an error, fill with the last value, or skip windows that contain them."},        \
     {                                                                                                                  \

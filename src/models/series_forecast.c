@@ -80,6 +80,12 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     }
     cleat_string_add(&text, "\n");
     cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
+    if (count &&
+        cleat_series_time(predictions[count - 1].dataset, predictions[count - 1].sample, info.horizon) == INT64_MIN)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: the times of the forecasts past the end of the data are left empty, because its rows follow no "
+                  "rule (data.gaps = rows); data.step names one, such as business_day",
+                  path);
     for (size_t i = 0; i < count && !status; ++i) {
         status = cleat_forecast_fill(predictions[i].dataset, predictions[i].sample, info.horizon, info.targets, kind,
                                      &known, error);

@@ -16,6 +16,7 @@ typedef struct reader {
     cleat_series_table table;
     cleat_time_kind kind;    /* of the first row */
     const char *step_source; /* NULL: the step, table.calendar, is unknown before the second row */
+    bool is_detected;        /* the step is that of all rows */
     int64_t *carried;        /* [columns] number of consecutive cells that were filled */
     bool is_broken;          /* the previous row is not in the table */
     bool went_back;          /* the previous row has an earlier time than the one before it */
@@ -151,9 +152,10 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         r->kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 && time - before == r->table.calendar.step + 3600;
     return cleat_csv_fail(&r->stream.csv, error,
                           "this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
-                          "set data.gaps to fill, skip, or rows (business days)%s",
+                          "set data.gaps to fill, skip, or rows (%s)%s",
                           (long long)(time - before), cleat_time_text(before, text),
                           cleat_calendar_text(&r->table.calendar, step), r->step_source,
+                          r->table.calendar.business ? "with data.step = business_day" : "business days",
                           an_hour ? " (an hour skipped by daylight saving? write UTC with a Z)" : "");
 }
 
@@ -180,7 +182,8 @@ static bool is_next(reader *r, int64_t time) {
         step->day = other.day;
     }
     if (cleat_calendar_after(step, before, 1) == time) return true;
-    if (r->table.rows != 2 || !step->months || before != cleat_calendar_after(step, first, 1)) return false;
+    if (r->is_detected || r->table.rows != 2 || !step->months || before != cleat_calendar_after(step, first, 1))
+        return false;
     const bool by_months = cleat_calendar_months(before, time, &other) && other.months == step->months &&
                            cleat_calendar_after(&other, first, 1) == before;
     if (!by_months && time - before != before - first) return false;
@@ -327,27 +330,33 @@ static cleat_status read_rows(reader *r, cleat_error *error) {
     }
 }
 
-static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
+static void set_step(reader *r, const cleat_series_preprocessor *fitted, const cleat_calendar *detected) {
+    const bool by_rows = r->options->gaps == CLEAT_GAPS_ROWS;
     if (fitted) {
         r->table.calendar.step = fitted->step;
-        r->table.calendar.months = r->options->gaps == CLEAT_GAPS_ROWS ? 0 : fitted->months;
+        r->table.calendar.months = by_rows ? 0 : fitted->months;
+        r->table.calendar.business = !by_rows && fitted->business;
         r->step_source = "as in training";
     } else if (r->options->step) {
         r->table.calendar.step = r->options->step;
         r->step_source = "as set by the caller";
+    } else if (detected && !by_rows) {
+        r->table.calendar = *detected;
+        r->step_source = r->options->rule > CLEAT_STEP_AUTO ? "as data.step says" : "found from all rows";
+        r->is_detected = true;
     }
 }
 
 /* Reads the file with these marks of numbers; *again: it must be read again, with marks->thousands. */
 static cleat_status read_with(const char *path, const cleat_series_options *options,
-                              const cleat_series_preprocessor *fitted, cleat_number_marks *marks, bool *again,
-                              cleat_series_table *table, cleat_error *error) {
+                              const cleat_series_preprocessor *fitted, const cleat_calendar *detected,
+                              cleat_number_marks *marks, bool *again, cleat_series_table *table, cleat_error *error) {
     reader r = {.options = options, .ahead = INT64_MIN, .marks = *marks};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status) return status;
     if (!marks->thousands) cleat_csv_log_separator(&r.stream.csv);
     r.marks.semicolons = r.stream.csv.separator == ';';
-    set_step(&r, fitted);
+    set_step(&r, fitted, detected);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     const size_t columns = r.table.columns.used.count;
     if (!status &&
@@ -363,7 +372,9 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     if (!status && !marks->thousands && (!fitted || r.marks.decimal))
         status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
     if (!status && !*again && options->gaps == CLEAT_GAPS_ROWS)
-        status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
+        status = options->rule > CLEAT_STEP_AUTO
+                     ? cleat_calendar_detect(r.table.times, r.table.rows, options->rule, &r.table.calendar, error)
+                     : cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
     if (!status && !*again && r.marks.decimal == ',')
         cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
     cleat_csv_stream_close(&r.stream);
@@ -379,12 +390,54 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     return CLEAT_OK;
 }
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
-                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+static cleat_status read_twice(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, const cleat_calendar *detected,
+                               cleat_series_table *table, cleat_error *error) {
     cleat_number_marks marks = {.thousands = fitted ? fitted->thousands : 0};
     bool again = false;
-    cleat_status status = read_with(path, options, fitted, &marks, &again, table, error);
-    return !status && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
+    cleat_status status = read_with(path, options, fitted, detected, &marks, &again, table, error);
+    return !status && again ? read_with(path, options, fitted, detected, &marks, &again, table, error) : status;
+}
+
+/* Reads the times that follow each other, and finds their rule; bad rows are left to read_with. */
+static cleat_status detect_step(const char *path, const cleat_series_options *options, cleat_series_rule rule,
+                                cleat_calendar *detected, cleat_error *error) {
+    reader r = {.options = options};
+    bool more = true;
+    cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
+    if (status) return status;
+    status = cleat_series_columns_choose(&r.stream.csv, options, NULL, &r.table.columns, error);
+    while (!status) {
+        int64_t time;
+        cleat_error ignored;
+        const cleat_status bad = cleat_csv_stream_next(&r.stream, &more, &ignored);
+        if ((bad && !r.stream.csv.misfit) || !more) break;
+        if (bad || parse_time(&r, &time, &ignored) || (r.table.rows && time <= r.table.times[r.table.rows - 1]))
+            continue;
+        status = reserve(&r, error);
+        if (!status) r.table.times[r.table.rows++] = time;
+    }
+    if (!status) status = cleat_calendar_detect(r.table.times, r.table.rows, rule, detected, error);
+    cleat_csv_stream_close(&r.stream);
+    cleat_series_table_free(&r.table);
+    return status;
+}
+
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+    cleat_calendar detected = {0};
+    cleat_error ignored;
+    const bool free_step = !fitted && !options->step && options->gaps != CLEAT_GAPS_ROWS;
+    if (free_step && options->rule != CLEAT_STEP_FIRST) {
+        cleat_status status = detect_step(path, options, options->rule, &detected, error);
+        return status ? status : read_twice(path, options, NULL, detected.step ? &detected : NULL, table, error);
+    }
+    cleat_status status = read_twice(path, options, fitted, NULL, table, error);
+    if (status != CLEAT_ERR_FORMAT || !free_step || options->gaps != CLEAT_GAPS_ERROR ||
+        detect_step(path, options, CLEAT_STEP_AUTO, &detected, &ignored) || !detected.business)
+        return status;
+    cleat_log(CLEAT_LOG_INFO, "%s: its rows are business days, from Monday to Friday (data.step)", path);
+    return read_twice(path, options, NULL, &detected, table, error);
 }
 
 void cleat_series_table_free(cleat_series_table *table) {

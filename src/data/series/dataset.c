@@ -101,6 +101,7 @@ static cleat_status series_save(const cleat_dataset *dataset, const char *folder
     const cleat_series_columns *columns = &s->table.columns;
     cleat_series_preprocessor fitted = {.step = s->table.calendar.step,
                                         .months = s->table.calendar.months,
+                                        .business = s->table.calendar.business,
                                         .thousands = s->table.thousands,
                                         .n_resamples = s->n_resamples};
     memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);

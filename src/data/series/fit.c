@@ -3,6 +3,7 @@
  *   kind,name,mean,deviation
  *   step,3600,,
  *   months,1,,          (only if rows are months apart)
+ *   business_day,1,,    (only if rows are business days apart)
  *   thousands,.,,       (only if numbers have marks between thousands)
  *   frame,14400,,
  *   feature,OT,13.3,8.5
@@ -109,6 +110,7 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
     if (status) return status;
     cleat_string_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
     if (fitted->months) cleat_string_add(&text, "months,%d,,\n", fitted->months);
+    if (fitted->business) cleat_string_add(&text, "business_day,1,,\n");
     if (fitted->thousands) cleat_string_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
     for (size_t f = 0; f < fitted->n_resamples; ++f)
         cleat_string_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
@@ -166,6 +168,10 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
         fitted->months = (int)months;
         return CLEAT_OK;
     }
+    if (strcmp(kind, "business_day") == 0) {
+        fitted->business = true;
+        return strcmp(name, "1") == 0 ? CLEAT_OK : bad_line(csv, "a step must be 1 business day", error);
+    }
     if (strcmp(kind, "thousands") == 0) {
         fitted->thousands = *name;
         return strcmp(name, ".") == 0 || strcmp(name, ",") == 0
@@ -173,7 +179,7 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
                    : bad_line(csv, "the mark between thousands must be a point or a comma", error);
     }
     if (strcmp(kind, "frame") != 0)
-        return bad_line(csv, "kind must be step, months, thousands, frame, feature or target", error);
+        return bad_line(csv, "kind must be step, months, business_day, thousands, frame, feature or target", error);
     if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
         !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
         return bad_line(csv, "at most eight frames are allowed, each a whole number of seconds", error);

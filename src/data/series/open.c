@@ -212,6 +212,8 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
     if ((unsigned)o->gaps > CLEAT_GAPS_ROWS || (unsigned)o->missing > CLEAT_MISSING_SKIP)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown policy for gaps (%d) or missing values (%d)",
                           (int)o->gaps, (int)o->missing);
+    if ((unsigned)o->rule > CLEAT_STEP_YEAR)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown rule of steps (%d)", (int)o->rule);
     if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown anchor (%d)", (int)o->anchor);
     if ((o->forecast || o->evaluation) && !o->fitted)
@@ -229,6 +231,8 @@ static cleat_status check_resamples(const cleat_series_options *o, const cleat_s
                       "%s: data.frames differs from the time frames of the training; do not change it", o->fitted);
 }
 
+const char *const cleat_series_rule_names[] = {"first",   "auto", "day", "business_day", "week", "month",
+                                               "quarter", "year", NULL};
 const char *const cleat_series_gaps_names[] = {"error", "fill", "skip", "rows", NULL};
 const char *const cleat_series_missing_names[] = {"error", "fill", "skip", NULL};
 const char *const cleat_series_anchor_names[] = {"none", "last", "season", NULL};

@@ -10,8 +10,8 @@
 #include "data/series/calendar.h"
 
 /* Names of the enums' values in settings, in their order; each list ends in NULL. */
-extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
-                                                        *const cleat_series_anchor_names[];
+extern const char *const cleat_series_gaps_names[],
+    *const cleat_series_missing_names[], *const cleat_series_anchor_names[], *const cleat_series_rule_names[];
 
 /* The columns in use: the features in their order, then the targets that are not features. */
 typedef struct cleat_series_columns {
@@ -58,6 +58,7 @@ struct cleat_series_preprocessor {
     size_t count, capacity; /* of mean and std */
     int64_t step;           /* in seconds */
     int months;             /* calendar months per step; 0: none */
+    bool business;          /* the step is a business day */
     char thousands;         /* as of the table */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
     size_t n_resamples;
