@@ -1,7 +1,7 @@
 /* Time series forecasting. Maps windows [T, C] of the past to the next H steps of K columns, with an
  * LSTM or a transformer encoder (both read out at the last step), or a dense network over the whole
- * window. Loss: mean squared error of standardised values. Persistence and seasonal persistence are
- * evaluated as baselines. */
+ * window. Loss: mean squared error of standardised values. Persistence, seasonal persistence and the mean of
+ * both are evaluated as baselines. */
 #include "data/series/series.h"
 #include "cleat/ops.h"
 #include "core/files.h"
@@ -267,9 +267,12 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 }
 
 /* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
- * model, persistence and seasonal persistence. */
-enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
-static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_"};
+ * model, persistence, seasonal persistence and the mean of these two. */
+enum { MODEL, PERSISTENCE, SEASONAL, BLEND, FORECASTS };
+static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_", "blend_"};
+static const char *const baseline_texts[FORECASTS] = {NULL, "persistence: the last known values",
+                                                      "seasonal persistence: the values one season earlier",
+                                                      "the mean of the last known values and those one season earlier"};
 
 static size_t metric_state_size(const cleat_model *model) {
     return 1 + (size_t)(FORECASTS * 2 * settings_of(model)->data.horizon);
@@ -302,10 +305,12 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         for (int64_t i = 0; i < each; ++i) { /* like the target: differences from the anchor */
             known.last[i] -= known.anchor[i];
             known.season[i] -= known.anchor[i];
+            known.anchor[i] = (known.last[i] + known.season[i]) / 2; /* no longer the anchor */
         }
         add_errors(output + b * each, target, horizon, columns, errors_of(model, metric_state, MODEL));
         add_errors(known.last, target, horizon, columns, errors_of(model, metric_state, PERSISTENCE));
         add_errors(known.season, target, horizon, columns, errors_of(model, metric_state, SEASONAL));
+        add_errors(known.anchor, target, horizon, columns, errors_of(model, metric_state, BLEND));
         metric_state[0] += 1;
     }
     cleat_forecast_free(&known);
@@ -319,14 +324,14 @@ static double mean_error(const cleat_model *model, const double *metric_state, c
     return sum / (metric_state[0] * (double)(model->sizes.outputs * (end - first)));
 }
 
-/* Computes the errors over all steps, those of persistence, and the model's squared error at some single
+/* Computes the errors over all steps, those of the baselines, and the model's squared error at some single
  * steps ahead. */
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const int64_t horizon = settings_of(model)->data.horizon;
     char name[48];
     for (int f = 0; f < FORECASTS; ++f) {
         const double *errors = errors_of(model, (double *)metric_state, f);
-        if (f == SEASONAL && settings_of(model)->data.season == CLEAT_NONE) continue;
+        if (f >= SEASONAL && settings_of(model)->data.season == CLEAT_NONE) continue;
         for (int kind = 0; kind < 2; ++kind) {
             snprintf(name, sizeof name, "%s%s", prefixes[f], kind ? "mae" : "mse");
             cleat_metrics_add(found, name, mean_error(model, metric_state, errors, kind, 0, horizon));
@@ -350,13 +355,18 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 
-/* The better of persistence and, with data.season, seasonal persistence, by the squared error. */
+/* The best of persistence and, with data.season, seasonal persistence and the mean, by the squared error. */
 static int baseline_forecast(const cleat_model *model, const double *metric_state) {
     const int64_t horizon = settings_of(model)->data.horizon;
-    double *state = (double *)metric_state;
-    const double last = mean_error(model, state, errors_of(model, state, PERSISTENCE), 0, 0, horizon);
-    const double season = mean_error(model, state, errors_of(model, state, SEASONAL), 0, 0, horizon);
-    return settings_of(model)->data.season != CLEAT_NONE && season < last ? SEASONAL : PERSISTENCE;
+    double *state = (double *)metric_state, least = 0;
+    int best = PERSISTENCE;
+    for (int f = PERSISTENCE; f < (settings_of(model)->data.season != CLEAT_NONE ? FORECASTS : SEASONAL); ++f) {
+        const double found = mean_error(model, state, errors_of(model, state, f), 0, 0, horizon);
+        if (f > PERSISTENCE && !(found < least)) continue;
+        best = f;
+        least = found;
+    }
+    return best;
 }
 
 static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
@@ -367,9 +377,7 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
     metric_state[0] = evaluated->metric_state[0];
     memcpy(errors_of(model, metric_state, MODEL), errors_of(model, (double *)evaluated->metric_state, forecast),
            values * sizeof *metric_state);
-    snprintf(text, CLEAT_BASELINE_TEXT, "%s",
-             forecast == SEASONAL ? "seasonal persistence: the values one season earlier"
-                                  : "persistence: the last known values");
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s", baseline_texts[forecast]);
     return CLEAT_OK;
 }
 
@@ -424,8 +432,10 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
         add_values(json, "past", room, past, cleat_series_std(dataset, k));
         add_column(json, "truth", dataset, k, target, known.anchor, room);
         add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
-        const bool seasonal = baseline_forecast(model, evaluated->metric_state) == SEASONAL;
-        add_column(json, "baseline", dataset, k, seasonal ? known.season : known.last, NULL, room);
+        const int best = baseline_forecast(model, evaluated->metric_state);
+        for (int64_t i = 0; best == BLEND && i < info.horizon * info.targets; ++i)
+            known.last[i] = (known.last[i] + known.season[i]) / 2;
+        add_column(json, "baseline", dataset, k, best == SEASONAL ? known.season : known.last, NULL, room);
         json_add(json, json_close('}'));
     }
     cleat_forecast_free(&known);
