@@ -64,9 +64,16 @@ typedef enum cleat_series_missing {
  * range. */
 typedef enum cleat_series_anchor {
     CLEAT_SERIES_ANCHOR_NONE,
-    CLEAT_SERIES_ANCHOR_LAST,  /* for both x and target: the last known row */
-    CLEAT_SERIES_ANCHOR_SEASON /* for x: the last known row; for target: `season` */
+    CLEAT_SERIES_ANCHOR_LAST,   /* for both x and target: the last known row */
+    CLEAT_SERIES_ANCHOR_SEASON, /* for x: the last known row; for target: `season` */
+    CLEAT_SERIES_ANCHOR_AUTO    /* one of the two, chosen from the training rows */
 } cleat_series_anchor;
+
+/* For lookback, horizon and season: chosen from the training rows, and logged. The season is the period of the
+ * calendar (a day, a week, a year, ...) with the highest autocorrelation of the differences, the horizon the usual one
+ * of the step, the lookback two seasons or four horizons, as far as the rows suffice. Not for evaluations and
+ * forecasts. */
+enum { CLEAT_SERIES_AUTO = -1 };
 
 enum { CLEAT_SERIES_MAX_RESAMPLES = 8 };
 
@@ -120,7 +127,8 @@ CLEAT_API cleat_status cleat_series_open(const char *path, const cleat_series_op
                                          cleat_error *error);
 /* Sizes and counts of a series dataset. */
 typedef struct cleat_series_info {
-    int64_t lookback, horizon, season, step;          /* T, H; rows; seconds */
+    int64_t lookback, horizon, season, step; /* T, H; rows; seconds */
+    cleat_series_anchor anchor;
     int64_t features, resolutions, channels, targets; /* F; resolutions, including the file's; C; K */
     int64_t rows;                                     /* including filled rows */
     int64_t split_rows[CLEAT_SPLITS], windows[CLEAT_SPLITS];

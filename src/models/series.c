@@ -43,16 +43,20 @@ typedef struct series_settings {
         {FIELD(data, frames, frames), LIST(1, 525600, "none"), OR_NONE, COMPUTES,                                      \
          .help =                                                                                                       \
              "Additional time frames in minutes: the file averaged to each of them, as inputs besides its own step."}, \
-        {AT(data, lookback), INT(1, 65536, "96"), SHAPES, .help = "Input window length in steps of each time frame."}, \
-        {AT(data, horizon), INT(1, 65536, "24"), SHAPES, .help = "Forecast length in time steps."},                    \
+        {AT(data, lookback), INT(1, 65536, "96"), OR_AUTO, SHAPES,                                                     \
+         .help = "Input window length in steps of each time frame; auto: two seasons or four horizons."},              \
+        {AT(data, horizon), INT(1, 65536, "24"), OR_AUTO, SHAPES,                                                      \
+         .help = "Forecast length in time steps; auto: usual for the step, such as 12 months, 7 days or 24 hours."},   \
         {AT(data, stride), INT(1, 65536, "1"), COMPUTES, .help = "Stride between training windows in time steps."},    \
         {AT(data, eval_stride), INT(1, 65536, "1"), COMPUTES,                                                          \
          .help = "Stride between validation or test windows in time steps."},                                          \
         {AT(data, anchor), CHOICE(cleat_series_anchor_names, "none"), SHAPES,                                          \
          .help = "Reference subtracted from inputs and targets: nothing, the last known values, or (targets) the "     \
-                 "values one season earlier."},                                                                        \
-        {AT(data, season), INT(1, 65536, "none"), OR_NONE, SHAPES,                                                     \
-         .help = "Season length in time steps, for anchor = season and for the seasonal persistence baseline."},       \
+                 "values one season earlier; auto: by their errors in the training rows."},                            \
+        {AT(data, season), INT(1, 65536, "none"), OR_NONE_OR_AUTO, SHAPES,                                             \
+         .help =                                                                                                       \
+             "Season length in time steps, for anchor = season and for the baselines; auto: the calendar's period "    \
+             "with the highest autocorrelation."},                                                                     \
         {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                 \
          .help = "Number of training rows, from the start of the file; none: by val_fraction and test_fraction."},     \
         {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                   \
@@ -113,8 +117,19 @@ extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, clea
 
 enum { TARGET = 1 }; /* index of the dataset's field */
 
+/* A model without data has the defaults in place of automatic numbers. */
+static int64_t lookback_of(const cleat_model *model) {
+    const int64_t lookback = settings_of(model)->data.lookback;
+    return lookback == CLEAT_AUTO ? cleat_series_defaults().lookback : lookback;
+}
+
+static int64_t horizon_of(const cleat_model *model) {
+    const int64_t horizon = settings_of(model)->data.horizon;
+    return horizon == CLEAT_AUTO ? cleat_series_defaults().horizon : horizon;
+}
+
 static int64_t fixed_length(const cleat_model *model) {
-    return settings_of(model)->data.lookback;
+    return lookback_of(model);
 }
 
 static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
@@ -136,6 +151,11 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_status status = cleat_series_open(path, &options, dataset, error);
     if (status) return status;
     cleat_series_info info = cleat_series_describe(*dataset);
+    cleat_series_options *chosen = &((series_settings *)model->settings)->data;
+    chosen->lookback = info.lookback;
+    chosen->horizon = info.horizon;
+    chosen->season = info.season;
+    chosen->anchor = info.anchor;
     model->sizes.inputs = info.channels;
     model->sizes.outputs = info.targets;
     return CLEAT_OK;
@@ -212,7 +232,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
 static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *x, int64_t outputs, cleat_tensor *rng) {
     if (model->type == &cleat_series_dense) {
-        const int64_t flat[2] = {batch, settings_of(model)->data.lookback * sizes_of(model).inputs};
+        const int64_t flat[2] = {batch, lookback_of(model) * sizes_of(model).inputs};
         return build_dense(model, graph, mode, cleat_reshape(graph, x, 2, flat), outputs, rng);
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
@@ -236,7 +256,7 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t steps = settings_of(model)->data.lookback, horizon = settings_of(model)->data.horizon;
+    const int64_t steps = lookback_of(model), horizon = horizon_of(model);
     const int64_t classes = model->sizes.classes;
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
@@ -258,8 +278,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t x[2] = {settings_of(model)->data.lookback, sizes.inputs};
-    const int64_t target[2] = {settings_of(model)->data.horizon, sizes.outputs};
+    const int64_t x[2] = {lookback_of(model), sizes.inputs};
+    const int64_t target[2] = {horizon_of(model), sizes.outputs};
     made[0] = cleat_synthetic_floats("x", 2, x);
     made[TARGET] = model->sizes.classes ? cleat_synthetic_integers("target", model->sizes.classes, 0, NULL)
                                         : cleat_synthetic_floats("target", 2, target);
@@ -275,11 +295,11 @@ static const char *const baseline_texts[FORECASTS] = {NULL, "persistence: the la
                                                       "the mean of the last known values and those one season earlier"};
 
 static size_t metric_state_size(const cleat_model *model) {
-    return 1 + (size_t)(FORECASTS * 2 * settings_of(model)->data.horizon);
+    return 1 + (size_t)(FORECASTS * 2 * horizon_of(model));
 }
 
 static double *errors_of(const cleat_model *model, double *metric_state, int forecast) {
-    return metric_state + 1 + forecast * 2 * settings_of(model)->data.horizon;
+    return metric_state + 1 + forecast * 2 * horizon_of(model);
 }
 
 /* found, target [H, K]; errors [H, 2] */
@@ -293,7 +313,7 @@ static void add_errors(const float *found, const float *target, int64_t horizon,
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
-    const int64_t horizon = settings_of(model)->data.horizon, columns = model->sizes.outputs, each = horizon * columns;
+    const int64_t horizon = horizon_of(model), columns = model->sizes.outputs, each = horizon * columns;
     const float *targets = batch->fields[TARGET];
     cleat_forecast known = {0};
     cleat_status status = cleat_forecast_create(each, &known, error);
@@ -327,7 +347,7 @@ static double mean_error(const cleat_model *model, const double *metric_state, c
 /* Computes the errors over all steps, those of the baselines, and the model's squared error at some single
  * steps ahead. */
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    const int64_t horizon = settings_of(model)->data.horizon;
+    const int64_t horizon = horizon_of(model);
     char name[48];
     for (int f = 0; f < FORECASTS; ++f) {
         const double *errors = errors_of(model, (double *)metric_state, f);
@@ -357,7 +377,7 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
 
 /* The best of persistence and, with data.season, seasonal persistence and the mean, by the squared error. */
 static int baseline_forecast(const cleat_model *model, const double *metric_state) {
-    const int64_t horizon = settings_of(model)->data.horizon;
+    const int64_t horizon = horizon_of(model);
     double *state = (double *)metric_state, least = 0;
     int best = PERSISTENCE;
     for (int f = PERSISTENCE; f < (settings_of(model)->data.season != CLEAT_NONE ? FORECASTS : SEASONAL); ++f) {
@@ -372,7 +392,7 @@ static int baseline_forecast(const cleat_model *model, const double *metric_stat
 static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     const int forecast = baseline_forecast(model, evaluated->metric_state);
-    const size_t values = 2 * (size_t)settings_of(model)->data.horizon;
+    const size_t values = 2 * (size_t)horizon_of(model);
     (void)error;
     metric_state[0] = evaluated->metric_state[0];
     memcpy(errors_of(model, metric_state, MODEL), errors_of(model, (double *)evaluated->metric_state, forecast),

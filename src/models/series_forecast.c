@@ -31,6 +31,7 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
     if (status) return status;
     for (int64_t i = columns; i < horizon * columns; ++i) forecast->last[i] = forecast->last[i - columns];
     switch (kind) {
+    case CLEAT_SERIES_ANCHOR_AUTO: /* of no dataset */
     case CLEAT_SERIES_ANCHOR_NONE:
         memset(forecast->anchor, 0, bytes);
         break;

@@ -377,6 +377,10 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
                      : cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
     if (!status && !*again && r.marks.decimal == ',')
         cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
+    if (!status && !(r.table.series = cleat_alloc(1, sizeof *r.table.series)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for a series", path);
+    if (!status) r.table.series[0].end = r.table.rows;
+    r.table.n_series = 1;
     cleat_csv_stream_close(&r.stream);
     cleat_free(r.carried);
     cleat_free(r.seen);
@@ -442,6 +446,7 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
 
 void cleat_series_table_free(cleat_series_table *table) {
     cleat_series_columns_free(&table->columns);
+    cleat_free(table->series);
     cleat_free(table->cells);
     cleat_free(table->times);
     cleat_calendar_free(&table->calendar);

@@ -174,6 +174,7 @@ cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
         .horizon = s->horizon,
         .season = s->season,
         .step = s->table.calendar.step,
+        .anchor = s->anchor,
         .features = (int64_t)columns->features,
         .resolutions = (int64_t)s->n_resamples + 1,
         .channels = s->fields[X].shape[1],

@@ -190,9 +190,15 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
         const char *name;
         int64_t value, least;
     } numbers[] = {
-        {"lookback", o->lookback, 1},         {"horizon", o->horizon, 1},   {"stride", o->stride, 1},
-        {"eval_stride", o->eval_stride, 1},   {"season", o->season, 0},     {"step", o->step, 0},
-        {"train_rows", o->train_rows, 0},     {"val_rows", o->val_rows, 0}, {"test_rows", o->test_rows, 0},
+        {"lookback", o->lookback == CLEAT_SERIES_AUTO ? 1 : o->lookback, 1},
+        {"horizon", o->horizon == CLEAT_SERIES_AUTO ? 1 : o->horizon, 1},
+        {"season", o->season == CLEAT_SERIES_AUTO ? 0 : o->season, 0},
+        {"stride", o->stride, 1},
+        {"eval_stride", o->eval_stride, 1},
+        {"step", o->step, 0},
+        {"train_rows", o->train_rows, 0},
+        {"val_rows", o->val_rows, 0},
+        {"test_rows", o->test_rows, 0},
         {"longest_fill", o->longest_fill, 0},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
@@ -214,7 +220,10 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
                           (int)o->gaps, (int)o->missing);
     if ((unsigned)o->rule > CLEAT_STEP_YEAR)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown rule of steps (%d)", (int)o->rule);
-    if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
+    if ((o->evaluation || o->forecast) && cleat_series_is_automatic(o))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "lookback, horizon, season or anchor is auto; only a training chooses it");
+    if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_AUTO)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown anchor (%d)", (int)o->anchor);
     if ((o->forecast || o->evaluation) && !o->fitted)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s requires the preprocessing state saved by training",
@@ -235,7 +244,7 @@ const char *const cleat_series_rule_names[] = {"first",   "auto", "day", "busine
                                                "quarter", "year", NULL};
 const char *const cleat_series_gaps_names[] = {"error", "fill", "skip", "rows", NULL};
 const char *const cleat_series_missing_names[] = {"error", "fill", "skip", NULL};
-const char *const cleat_series_anchor_names[] = {"none", "last", "season", NULL};
+const char *const cleat_series_anchor_names[] = {"none", "last", "season", "auto", NULL};
 
 cleat_series_options cleat_series_defaults(void) {
     return (cleat_series_options){.lookback = 96,
@@ -273,6 +282,7 @@ cleat_status cleat_series_open(const char *path, const cleat_series_options *opt
     if (!status && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
     if (!status && earlier) status = check_resamples(&chosen, earlier, error);
     if (!status) status = cleat_series_read(file, &chosen, earlier, &table, error);
+    if (!status) status = cleat_series_choose(file, &table, &chosen, error);
     if (!status) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
     cleat_series_table_free(&table);
     cleat_series_preprocessor_free(&fitted);

@@ -37,8 +37,15 @@ cleat_status cleat_series_check_columns(const char *path, const cleat_series_opt
 /* flags of a row: a gap precedes it; it has a cell without a value */
 enum { CLEAT_ROW_BREAK = 1, CLEAT_ROW_MISSING = 2 };
 
+/* Rows [begin, end) of the table. */
+typedef struct cleat_series_part {
+    int64_t begin, end;
+} cleat_series_part;
+
 typedef struct cleat_series_table {
     cleat_series_columns columns;
+    cleat_series_part *series; /* [n_series] */
+    size_t n_series;
     int64_t rows, capacity;
     float *cells;   /* [rows, columns.used.count]; NaN where missing */
     int64_t *times; /* [rows] */
@@ -51,6 +58,14 @@ typedef struct cleat_series_table {
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
                                const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error);
 void cleat_series_table_free(cleat_series_table *table);
+
+/* Replaces the automatic values of the options by those that suit the table, whose cells are not standardised yet;
+ * logs them (automatic.c). */
+cleat_status cleat_series_choose(const char *path, const cleat_series_table *table, cleat_series_options *options,
+                                 cleat_error *error);
+bool cleat_series_is_automatic(const cleat_series_options *options);
+/* Number of training rows of a series of `rows` rows (windows.c). */
+int64_t cleat_series_training_rows(const cleat_series_options *options, int64_t rows);
 
 struct cleat_series_preprocessor {
     cleat_name_list features, targets;

@@ -31,6 +31,13 @@ static void borders_by_fraction(const cleat_series_options *options, int64_t row
     windows->end[CLEAT_SPLIT_TEST] = rows;
 }
 
+int64_t cleat_series_training_rows(const cleat_series_options *options, int64_t rows) {
+    cleat_series_windows windows;
+    borders_by_fraction(options, rows, &windows);
+    if (options->train_rows) return options->train_rows < rows ? options->train_rows : rows;
+    return windows.end[CLEAT_SPLIT_TRAIN];
+}
+
 static void no_borders(int64_t rows, cleat_series_windows *windows) {
     for (int s = 0; s < CLEAT_SPLITS; ++s) windows->begin[s] = windows->end[s] = 0;
     windows->end[CLEAT_SPLIT_TEST] = rows;
