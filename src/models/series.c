@@ -36,6 +36,8 @@ typedef struct series_settings {
     PATH_ROW(common), VAL_FRACTION_ROW(data.val_fraction), TEST_FRACTION_ROW(data.test_fraction), LIMIT_ROW(common),   \
         {AT(data, time_column), TEXT(0, 127, ""), COMPUTES,                                                            \
          .help = "Name of the time column; empty: the first column."},                                                 \
+        {AT(data, series_column), TEXT(0, 127, ""), COMPUTES_LATER,                                                    \
+         .help = "Column that names the series of each row, if the file holds several; empty: one series."},           \
         {AT(data, features), TEXT(0, 1023, ""), COMPUTES,                                                              \
          .help = "Input columns, separated by commas; empty: all except the time."},                                   \
         {AT(data, targets), TEXT(0, 1023, ""), COMPUTES,                                                               \
@@ -51,12 +53,10 @@ typedef struct series_settings {
         {AT(data, eval_stride), INT(1, 65536, "1"), COMPUTES,                                                          \
          .help = "Stride between validation or test windows in time steps."},                                          \
         {AT(data, anchor), CHOICE(cleat_series_anchor_names, "none"), SHAPES,                                          \
-         .help = "Reference subtracted from inputs and targets: nothing, the last known values, or (targets) the "     \
-                 "values one season earlier; auto: by their errors in the training rows."},                            \
+         .help = "Subtracted from inputs and targets: nothing, the last known values, or (targets) those one season "  \
+                 "earlier; auto: by their errors."},                                                                   \
         {AT(data, season), INT(1, 65536, "none"), OR_NONE_OR_AUTO, SHAPES,                                             \
-         .help =                                                                                                       \
-             "Season length in time steps, for anchor = season and for the baselines; auto: the calendar's period "    \
-             "with the highest autocorrelation."},                                                                     \
+         .help = "Season length in time steps, for anchor = season and the baselines; auto: by autocorrelation."},     \
         {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                 \
          .help = "Number of training rows, from the start of the file; none: by val_fraction and test_fraction."},     \
         {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                   \
@@ -67,8 +67,8 @@ typedef struct series_settings {
          .help = "Missing time steps: report an error, fill with the last values, skip windows that contain them, or " \
                  "treat rows as consecutive."},                                                                        \
         {FIELD(data, step, data.rule), CHOICE(cleat_series_rule_names, "first"), COMPUTES_LATER,                       \
-         .help = "Step between rows: the interval of the first two rows (or business days, if only they fit), the "    \
-                 "rule that most rows follow, or a unit of the calendar."},                                            \
+         .help =                                                                                                       \
+             "Step between rows: that of the first two, or business days if only they fit; of most rows; or a unit."}, \
         {AT(data, missing), CHOICE(cleat_series_missing_names, "error"), COMPUTES,                                     \
          .help = "Empty cells: report an error, fill with the last value, or skip windows that contain them."},        \
     {                                                                                                                  \
@@ -414,15 +414,16 @@ static void add_values(cleat_string *json, const char *member, const double *val
 
 /* One column k of standardised values [H, K], plus an offset of the same shape (NULL: none), in the file's
  * units. */
-static void add_column(cleat_string *json, const char *member, const cleat_dataset *dataset, size_t k,
+static void add_column(cleat_string *json, const char *member, const cleat_dataset *dataset, size_t sample, size_t k,
                        const float *values, const float *offset, double *room) {
     const cleat_series_info info = cleat_series_describe(dataset);
+    double mean, std;
+    cleat_series_scale(dataset, sample, k, &mean, &std);
     for (int64_t h = 0; h < info.horizon; ++h) {
         const int64_t i = h * info.targets + (int64_t)k;
-        room[h] = ((double)values[i] + (offset ? (double)offset[i] : 0)) * cleat_series_std(dataset, k) +
-                  cleat_series_mean(dataset, k);
+        room[h] = ((double)values[i] + (offset ? (double)offset[i] : 0)) * std + mean;
     }
-    add_values(json, member, room, info.horizon, cleat_series_std(dataset, k));
+    add_values(json, member, room, info.horizon, std);
 }
 
 /* Successive examples show successive forecast columns. */
@@ -447,15 +448,22 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
                                      settings_of(model)->data.anchor, &known, error);
     if (!status) {
         cleat_examples_begin(json, "series", prediction);
-        cleat_examples_add_string(json, "column", cleat_series_target(dataset, k), COLUMN_CHARACTERS);
+        const char *series = cleat_series_name(dataset, prediction->sample);
+        char column[2 * COLUMN_CHARACTERS];
+        snprintf(column, sizeof column, "%s%s%s", series ? series : "", series ? ": " : "",
+                 cleat_series_target(dataset, k));
+        cleat_examples_add_string(json, "column", column, COLUMN_CHARACTERS);
         cleat_series_past(dataset, prediction->sample, k, past, room);
-        add_values(json, "past", room, past, cleat_series_std(dataset, k));
-        add_column(json, "truth", dataset, k, target, known.anchor, room);
-        add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
+        double mean, std;
+        cleat_series_scale(dataset, prediction->sample, k, &mean, &std);
+        add_values(json, "past", room, past, std);
+        add_column(json, "truth", dataset, prediction->sample, k, target, known.anchor, room);
+        add_column(json, "prediction", dataset, prediction->sample, k, prediction->output, known.anchor, room);
         const int best = baseline_forecast(model, evaluated->metric_state);
         for (int64_t i = 0; best == BLEND && i < info.horizon * info.targets; ++i)
             known.last[i] = (known.last[i] + known.season[i]) / 2;
-        add_column(json, "baseline", dataset, k, best == SEASONAL ? known.season : known.last, NULL, room);
+        add_column(json, "baseline", dataset, prediction->sample, k, best == SEASONAL ? known.season : known.last, NULL,
+                   room);
         json_add(json, json_close('}'));
     }
     cleat_forecast_free(&known);

@@ -59,8 +59,8 @@ require_python
 make_data
 
 exits 0 "$cleat" train "$auto" data.path=sales.csv train.epochs=2 --out run "${small[@]}"
-says err "data.season = 12: of 1 calendar periods in steps of 1 month"
-says err "data.horizon = 12: as usual for steps of 1 month"
+says err "data.season = 12: of 1 calendar periods in steps of 1 month, the differences"
+says err "data.horizon = 12: as usual in steps of 1 month"
 says err "data.lookback = 36: half of the training rows"
 says err "data.anchor = season: the season has 0."
 says err "37 training, 7 validation and 7 test windows"
@@ -99,4 +99,46 @@ says err "data.anchor = last: there is no season"
 exits 0 grep -qx "season = none" three/resolved.ini
 exits 1 "$cleat" config "$auto" data.season=automatic
 says err "auto"
+
+# A file whose rows follow no rule: the dates of forecasts past its end stay empty, with a warning.
+python3 -c '
+import datetime, random
+random.seed(1)
+day = datetime.date(2020, 1, 1)
+print("day,value")
+for row in range(150):
+    print("%s,%d" % (day, random.randrange(100)))
+    day += datetime.timedelta(days=random.randrange(1, 40))' >odd.csv
+exits 0 "$cleat" train "$auto" data.path=odd.csv data.gaps=rows train.epochs=1 --out odd "${small[@]}"
+exits 0 "$cleat" predict --checkpoint odd --data odd.csv --out odd_next --device "${CLEAT_TEST_DEVICE:-auto}"
+says err "times past the end of the data are empty"
+exits 0 test -z "$(tail -n 1 odd_next/predictions.csv | cut -d , -f 2)"
+
+# Many shops in one file, of which one is new when the forecast is made, and one too short to be trained on.
+python3 - <<'END'
+import csv, math
+rows = list(csv.reader(open("sales.csv")))[1:]
+shops = {"north": rows, "south": [(t, "%.3f" % (1000 - 5 * float(v))) for t, v in rows[30:]], "new": rows[-9:]}
+def write(name, shops):
+    with open(name, "w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(["shop", "month", "sold"])
+        table.writerows(sorted(([shop, t, v] for shop, lines in shops.items() for t, v in lines), key=lambda row: row[1]))
+write("shops.csv", shops)
+write("later.csv", {"north": rows, "west": rows})
+END
+exits 0 "$cleat" train "$auto" data.path=shops.csv data.series_column=shop data.lookback=24 train.epochs=2 --out shops "${small[@]}"
+says err "shops.csv: 3 series, one model for all"
+says err "1 of 3 series are shorter than a window (36 rows) and are left out"
+exits 0 grep -q '^series,south,,$' shops/ckpt-E002-*/series.csv
+exits 0 grep -q '"column":"[a-z]*: sold"' <(tr -d ' ' <shops/examples.json | sed 's/:sold/: sold/')
+exits 0 "$cleat" predict --checkpoint shops --data later.csv --out later --device "${CLEAT_TEST_DEVICE:-auto}"
+says err "1 of 2 series are not in the training; they are standardised by their own rows"
+exits 0 test "$(head -n 1 later/predictions.csv)" = "series,made_at,time,step,sold"
+exits 0 test "$(grep -c '^west,2019-12-31T00:00:00,' later/predictions.csv)" = 12
+exits 0 grep -q '^north,2019-12-31T00:00:00,2020-02-29T00:00:00,2,' later/predictions.csv
+exits 0 "$cleat" eval --checkpoint shops --data shops.csv --split test --device "${CLEAT_TEST_DEVICE:-auto}"
+says out "blend_mse"
+exits 1 "$cleat" train "$auto" data.path=shops.csv data.features=sold --out none "${small[@]}"
+says err "data.series_column"
 finish

@@ -127,7 +127,7 @@ static void real_hours(void **state) {
     assert_int_equal(info.season, 24);
     assert_int_equal(info.anchor, CLEAT_SERIES_ANCHOR_LAST);
     assert_non_null(strstr(log, "data.season = 24: of 2 calendar periods"));
-    assert_non_null(strstr(log, "at this one (0.29)"));
+    assert_non_null(strstr(log, "correlate most at it (0.29; none: 0.10 or less)"));
     assert_non_null(strstr(log, "the season has 0.753 times the error of the last value in 10080 training rows"));
     cleat_dataset_destroy(dataset);
 }

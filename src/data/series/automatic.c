@@ -31,16 +31,8 @@ static int64_t usual_horizon(const cleat_calendar *c) {
     if (c->business) return 5;
     if (c->step <= MINUTE) return MINUTE;
     if (c->step < 10 * MINUTE) return HOUR / c->step;
-    if (c->step < DAY) return DAY / c->step > 1 ? DAY / c->step : 2;
+    if (c->step < DAY) return (DAY + c->step - 1) / c->step;
     return c->step < WEEK ? WEEK / c->step : 4;
-}
-
-/* Training rows of a series, on average. */
-static int64_t mean_rows(const cleat_series_table *t, const cleat_series_options *o) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < t->n_series; ++i)
-        sum += cleat_series_training_rows(o, t->series[i].end - t->series[i].begin);
-    return sum / (int64_t)t->n_series;
 }
 
 static double value_at(const cleat_series_table *t, int64_t row, size_t column) {
@@ -61,14 +53,13 @@ static double correlation(const cleat_series_table *t, int64_t begin, int64_t en
     return end - begin > 2 * o->season ? product / square : NAN;
 }
 
-/* The mean of a function of a column's training rows over all targets of the first series, where it is known. */
-enum { MOST_SERIES = 100 };
+/* The mean of a function of a column's training rows over all targets of the first 100 series, where it is known. */
 typedef double (*measure)(const cleat_series_table *t, int64_t begin, int64_t end, size_t column,
                           const cleat_series_options *o);
 
 static double mean_of(const cleat_series_table *t, const cleat_series_options *o, measure of) {
     double sum = 0, count = 0;
-    for (size_t i = 0; i < t->n_series && i < MOST_SERIES; ++i)
+    for (size_t i = 0; i < t->n_series && i < 100; ++i)
         for (size_t k = 0; k < t->columns.targets; ++k) {
             const int64_t begin = t->series[i].begin, rows = cleat_series_training_rows(o, t->series[i].end - begin);
             const double found = rows > 2 ? of(t, begin, begin + rows, t->columns.target[k], o) : NAN;
@@ -79,13 +70,13 @@ static double mean_of(const cleat_series_table *t, const cleat_series_options *o
     return sum / count;
 }
 
-/* The calendar's period with the highest autocorrelation, which is higher than at half of it; a longer one must exceed a shorter one by a margin, because
- * its multiples correlate too. */
+/* The calendar's period with the highest autocorrelation, which exceeds by a margin that of half of it and those of
+ * shorter periods, whose multiples correlate too. */
 static void choose_season(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
     int64_t found[CANDIDATES];
     const double margin = 0.05, least = fmax(0.1, 2 / sqrt((double)rows));
-    double best = least;
-    char step[CLEAT_STEP_TEXT];
+    double best = least, highest = 0;
+    char step[CLEAT_STEP_TEXT], number[24];
     const int count = find_candidates(&t->calendar, rows / 3 < LONGEST ? rows / 3 : LONGEST, found);
     int64_t chosen = 0;
     for (int i = 0; i < count; ++i) {
@@ -93,22 +84,17 @@ static void choose_season(const char *path, const cleat_series_table *t, int64_t
         const double half = mean_of(t, o, correlation); /* high too where values change slowly */
         o->season = found[i];
         const double r = mean_of(t, o, correlation);
+        highest = fmax(highest, r);
         if (!(r > half + margin && r > best + (chosen ? margin : 0))) continue;
         best = r;
         chosen = found[i];
     }
     o->season = chosen;
-    cleat_calendar_text(&t->calendar, step);
-    if (chosen)
-        cleat_log(CLEAT_LOG_INFO,
-                  "%s: data.season = %lld: of %d calendar periods in steps of %s, the differences of the training rows "
-                  "correlate most at this one (%.2f)",
-                  path, (long long)chosen, count, step, best);
-    else
-        cleat_log(CLEAT_LOG_INFO,
-                  "%s: data.season = none: at none of %d calendar periods in steps of %s the differences of the "
-                  "training rows correlate by more than %.2f",
-                  path, count, step, least);
+    snprintf(number, sizeof number, "%lld", (long long)chosen);
+    cleat_log(CLEAT_LOG_INFO,
+              "%s: data.season = %s: of %d calendar periods in steps of %s, the differences of the training rows "
+              "correlate most at it (%.2f; none: %.2f or less)",
+              path, chosen ? number : "none", count, cleat_calendar_text(&t->calendar, step), highest, least);
 }
 
 /* Squared error of repeating the season over the horizon, divided by that of repeating the last value. */
@@ -128,33 +114,29 @@ static double season_error(const cleat_series_table *t, int64_t begin, int64_t e
 /* The season if repeating it is much better, and the rows are few: a network learns the season from many (validation
  * MSE with season and with last: 0.026 and 0.059 of 102 months, 0.33 and 0.29 of 12,194 hours of ETTh1). */
 static void choose_anchor(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
-    const double ratio = o->season ? mean_of(t, o, season_error) : NAN, most = 0.5;
-    const int64_t many = 2000;
+    const double ratio = o->season ? mean_of(t, o, season_error) : NAN;
     char why[128] = "there is no season";
-    o->anchor = ratio < most && rows < many ? CLEAT_SERIES_ANCHOR_SEASON : CLEAT_SERIES_ANCHOR_LAST;
+    o->anchor = ratio < 0.5 && rows < 2000 ? CLEAT_SERIES_ANCHOR_SEASON : CLEAT_SERIES_ANCHOR_LAST;
     if (o->season)
-        snprintf(why, sizeof why,
-                 "the season has %.3g times the error of the last value in %lld training rows (season: below %g, fewer "
-                 "than %lld)",
-                 ratio, (long long)rows, most, (long long)many);
+        snprintf(why, sizeof why, "the season has %.3g times the error of the last value in %lld training rows", ratio,
+                 (long long)rows);
     cleat_log(CLEAT_LOG_INFO, "%s: data.anchor = %s: %s", path, cleat_series_anchor_names[o->anchor], why);
 }
 
 static void choose_horizon(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
     char step[CLEAT_STEP_TEXT];
     const int64_t usual = usual_horizon(&t->calendar);
-    const double part = o->val_fraction > 0 ? o->val_fraction / (1 - o->val_fraction - o->test_fraction) : 0.25;
-    int64_t most = (int64_t)((double)rows * (part < 0.25 ? part : 0.25));
-    if (o->train_rows && o->val_rows) most = o->val_rows;
-    o->horizon = usual < most ? usual : most > 1 ? most : 1;
-    cleat_log(CLEAT_LOG_INFO, "%s: data.horizon = %lld: %s for steps of %s", path, (long long)o->horizon,
-              o->horizon == usual ? "as usual" : "what the validation rows hold",
-              cleat_calendar_text(&t->calendar, step));
+    const double part =
+        o->val_fraction > 0 && !o->series_column ? o->val_fraction / (1 - o->val_fraction - o->test_fraction) : 0.25;
+    const int64_t val = o->train_rows ? o->val_rows : (int64_t)((double)rows * fmin(part, 0.25));
+    o->horizon = usual < val ? usual : val > 1 ? val : 1;
+    cleat_log(CLEAT_LOG_INFO, "%s: data.horizon = %lld: %s in steps of %s", path, (long long)o->horizon,
+              o->horizon == usual ? "as usual" : "the validation rows", cleat_calendar_text(&t->calendar, step));
 }
 
 static cleat_status choose_lookback(const char *path, int64_t rows, cleat_series_options *o, cleat_error *error) {
-    const int64_t seasons = 2 * o->season, horizons = 4 * o->horizon, most = (rows - o->horizon) / 2;
-    const int64_t wanted = seasons > horizons ? seasons : horizons;
+    const int64_t seasons = 2 * o->season, horizons = 4 * o->horizon, most = (rows - o->horizon) / 2,
+                  wanted = seasons > horizons ? seasons : horizons;
     if (most < 1)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: %lld training rows are too few for a horizon of %lld; add rows, or set data.horizon "
@@ -168,22 +150,18 @@ static cleat_status choose_lookback(const char *path, int64_t rows, cleat_series
     return CLEAT_OK;
 }
 
-bool cleat_series_is_automatic(const cleat_series_options *o) {
-    return o->lookback == CLEAT_SERIES_AUTO || o->horizon == CLEAT_SERIES_AUTO || o->season == CLEAT_SERIES_AUTO ||
-           o->anchor == CLEAT_SERIES_ANCHOR_AUTO;
-}
-
 cleat_status cleat_series_choose(const char *path, const cleat_series_table *table, cleat_series_options *o,
                                  cleat_error *error) {
-    const int64_t rows = mean_rows(table, o);
     cleat_status status = CLEAT_OK;
+    int64_t rows = 0;
+    for (size_t i = 0; i < table->n_series; ++i)
+        rows += cleat_series_training_rows(o, table->series[i].end - table->series[i].begin);
+    rows /= (int64_t)table->n_series; /* on average */
     if (o->season == CLEAT_SERIES_AUTO) choose_season(path, table, rows, o);
     if (o->horizon == CLEAT_SERIES_AUTO) choose_horizon(path, table, rows, o);
     if (o->lookback == CLEAT_SERIES_AUTO) status = choose_lookback(path, rows, o, error);
     if (!status && o->anchor == CLEAT_SERIES_ANCHOR_AUTO) choose_anchor(path, table, rows, o);
-    if (!status && o->anchor == CLEAT_SERIES_ANCHOR_SEASON && !o->season)
-        status =
-            cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                       "%s: data.anchor = season, but no season was found; set data.season, or data.anchor=last", path);
-    return status;
+    if (status || o->anchor != CLEAT_SERIES_ANCHOR_SEASON || o->season) return status;
+    return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                      "%s: data.anchor = season, but no season was found; set data.season, or data.anchor=last", path);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DAY = 86400, WEEK = 7 * DAY, SHORTEST_MONTH = 28 * DAY };
+enum { DAY = 86400, WEEK = 7 * DAY };
 
 bool cleat_calendar_months(int64_t a, int64_t b, cleat_calendar *calendar) {
     const cleat_date from = cleat_date_of(a), to = cleat_date_of(b);
@@ -60,10 +60,6 @@ static int64_t business_days(int64_t time) {
 static int64_t business_after(int64_t time, int64_t steps) {
     const int64_t days = business_days(time) + steps, week = days >= 0 ? days / 5 : -((4 - days) / 5);
     return steps == 0 ? time : week * WEEK + (days - 5 * week - 3) * DAY + of_week(time) % DAY;
-}
-
-static bool is_weekday(int64_t time) {
-    return of_week(time + 3 * DAY) < 5 * DAY;
 }
 
 int64_t cleat_calendar_after(const cleat_calendar *c, int64_t time, int64_t steps) {
@@ -119,34 +115,27 @@ static int64_t hits(const int64_t *times, int64_t rows, const cleat_calendar *c)
     return found;
 }
 
-/* The median interval of the times, and their median distance in months. */
+/* The median interval of the times, and the months nearest to it. */
 static cleat_status find_medians(const int64_t *times, int64_t rows, cleat_calendar *c, cleat_error *error) {
+    const int64_t year = 31556952;
     int64_t *sorted = cleat_alloc((size_t)rows, sizeof *sorted);
     if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the times of %lld rows", (long long)rows);
     for (int64_t r = 1; r < rows; ++r) sorted[r - 1] = times[r] - times[r - 1];
     qsort(sorted, (size_t)rows - 1, sizeof *sorted, by_value);
     c->step = sorted[(rows - 2) / 2];
-    for (int64_t r = 1; r < rows; ++r) {
-        const cleat_date a = cleat_date_of(times[r - 1]), b = cleat_date_of(times[r]);
-        sorted[r - 1] = (b.year - a.year) * 12 + b.month - a.month;
-    }
-    qsort(sorted, (size_t)rows - 1, sizeof *sorted, by_value);
-    c->months = (int)sorted[(rows - 2) / 2];
+    c->months = (int)((12 * c->step + year / 2) / year);
     cleat_free(sorted);
     return CLEAT_OK;
 }
 
-/* The day of the month: the last one if all times are on it, else the latest day. Sets *weekdays if all times are on
- * weekdays. */
-static int find_day(const int64_t *times, int64_t rows, bool *weekdays) {
+/* The day of the month: the last one if all times are on it, else the latest day. */
+static int find_day(const int64_t *times, int64_t rows) {
     int day = 0;
     bool ends = true;
-    *weekdays = true;
     for (int64_t r = 0; r < rows; ++r) {
         const cleat_date date = cleat_date_of(times[r]);
         ends = ends && date.day == cleat_days_in(date.year, date.month);
         day = date.day > day ? date.day : day;
-        *weekdays = *weekdays && is_weekday(times[r]);
     }
     return ends ? 31 : day;
 }
@@ -154,22 +143,21 @@ static int find_day(const int64_t *times, int64_t rows, bool *weekdays) {
 cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_series_rule rule, cleat_calendar *calendar,
                                    cleat_error *error) {
     static const int months_of[] = {[CLEAT_STEP_MONTH] = 1, [CLEAT_STEP_QUARTER] = 3, [CLEAT_STEP_YEAR] = 12};
-    bool weekdays = false;
     cleat_calendar found = {0};
     if (rows < 2) return CLEAT_OK;
     cleat_status status = find_medians(times, rows, &found, error);
     if (status) return status;
     const cleat_calendar plain = {.step = found.step}, business = {.step = DAY, .business = true};
-    found.day = find_day(times, rows, &weekdays);
+    found.day = find_day(times, rows);
     if (rule == CLEAT_STEP_DAY || rule == CLEAT_STEP_WEEK)
         found = (cleat_calendar){.step = rule == CLEAT_STEP_DAY ? DAY : WEEK};
     else if (rule == CLEAT_STEP_BUSINESS_DAY)
         found = business;
     else if (rule > CLEAT_STEP_WEEK)
         found.months = months_of[rule];
-    else if (weekdays && hits(times, rows, &business) > hits(times, rows, &plain))
+    else if (hits(times, rows, &business) > hits(times, rows, &plain))
         found = business;
-    else if (found.step < SHORTEST_MONTH || hits(times, rows, &found) < hits(times, rows, &plain))
+    else if (!found.months || hits(times, rows, &found) < hits(times, rows, &plain))
         found = plain;
     *calendar = found;
     return CLEAT_OK;

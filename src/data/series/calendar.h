@@ -22,8 +22,7 @@ int64_t cleat_calendar_after(const cleat_calendar *calendar, int64_t time, int64
 /* The number of steps from one time to a later one; 0: not a whole number. Not for slots. */
 int64_t cleat_calendar_steps(const cleat_calendar *calendar, int64_t from, int64_t to);
 /* Sets the step, months and business of the rule for the times [rows], in ascending order. CLEAT_STEP_AUTO: the rule
- * that most of them follow, of their median interval, their median number of months, and, if all are on weekdays,
- * business days. */
+ * that most of them follow: their median interval, months of that length, or business days. */
 cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_series_rule rule, cleat_calendar *calendar,
                                    cleat_error *error);
 /* "3600 s" or "1 month", in `text`, which is returned. */

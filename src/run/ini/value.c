@@ -472,6 +472,5 @@ void cleat_value_allowed(const cleat_key *key, cleat_string *text) {
         cleat_string_add(text, ", separated by commas, at most %d", CLEAT_INI_LIST);
         break;
     }
-    if (key->word) cleat_string_add(text, "%s %s", key->or_auto ? "," : ", or", key->word);
-    if (key->or_auto) cleat_string_add(text, ", or auto");
+    if (key->word) cleat_string_add(text, ", %sor %s", key->or_auto ? "auto " : "", key->word);
 }

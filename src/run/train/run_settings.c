@@ -23,18 +23,17 @@ cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t le
 cleat_status cleat_run_settings_choose(cleat_run_settings *settings, const cleat_model *model, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (const cleat_key *key = model->type->keys; key->name && !status; ++key) {
-        cleat_string given = {0}, chosen = {0};
+        cleat_string given = {0}, value = {0};
         cleat_value_print(key, settings->profile->data, &given);
-        cleat_string_add(&chosen, "%s.%s=", key->section, key->name);
-        cleat_value_print(key, model->settings, &chosen);
-        const char *value = chosen.data ? strchr(chosen.data, '=') + 1 : "";
-        if (key->shapes && given.data && strcmp(given.data, "auto") == 0 && strcmp(value, "auto") != 0) {
+        cleat_string_add(&value, "%s.%s=", key->section, key->name);
+        cleat_value_print(key, model->settings, &value);
+        if (key->shapes && given.data && strcmp(given.data, "auto") == 0 && !value.failed) {
             if (!settings->chosen) status = cleat_profile_clone(settings->profile, &settings->chosen, error);
-            if (!status) status = cleat_profile_set(settings->chosen, chosen.data, error);
+            if (!status) status = cleat_profile_set(settings->chosen, value.data, error);
             if (!status) settings->profile = settings->chosen;
         }
         cleat_string_free(&given);
-        cleat_string_free(&chosen);
+        cleat_string_free(&value);
     }
     return status;
 }
