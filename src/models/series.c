@@ -1,7 +1,7 @@
 /* Time series forecasting. Maps windows [T, C] of the past to the next H steps of K columns, with an
  * LSTM or a transformer encoder (both read out at the last step), or a dense network over the whole
- * window. Loss: mean squared error of standardised values. Persistence and seasonal persistence are
- * evaluated as baselines. */
+ * window. Loss: mean squared error of standardised values. Persistence, seasonal persistence and the mean of
+ * both are evaluated as baselines. */
 #include "data/series/series.h"
 #include "cleat/ops.h"
 #include "core/files.h"
@@ -36,6 +36,8 @@ typedef struct series_settings {
     PATH_ROW(common), VAL_FRACTION_ROW(data.val_fraction), TEST_FRACTION_ROW(data.test_fraction), LIMIT_ROW(common),   \
         {AT(data, time_column), TEXT(0, 127, ""), COMPUTES,                                                            \
          .help = "Name of the time column; empty: the first column."},                                                 \
+        {AT(data, series_column), TEXT(0, 127, ""), COMPUTES_LATER,                                                    \
+         .help = "Column that names the series of each row, if the file holds several; empty: one series."},           \
         {AT(data, features), TEXT(0, 1023, ""), COMPUTES,                                                              \
          .help = "Input columns, separated by commas; empty: all except the time."},                                   \
         {AT(data, targets), TEXT(0, 1023, ""), COMPUTES,                                                               \
@@ -43,16 +45,18 @@ typedef struct series_settings {
         {FIELD(data, frames, frames), LIST(1, 525600, "none"), OR_NONE, COMPUTES,                                      \
          .help =                                                                                                       \
              "Additional time frames in minutes: the file averaged to each of them, as inputs besides its own step."}, \
-        {AT(data, lookback), INT(1, 65536, "96"), SHAPES, .help = "Input window length in steps of each time frame."}, \
-        {AT(data, horizon), INT(1, 65536, "24"), SHAPES, .help = "Forecast length in time steps."},                    \
+        {AT(data, lookback), INT(1, 65536, "96"), OR_AUTO, SHAPES,                                                     \
+         .help = "Input window length in steps of each time frame; auto: two seasons or four horizons."},              \
+        {AT(data, horizon), INT(1, 65536, "24"), OR_AUTO, SHAPES,                                                      \
+         .help = "Forecast length in time steps; auto: usual for the step, such as 12 months, 7 days or 24 hours."},   \
         {AT(data, stride), INT(1, 65536, "1"), COMPUTES, .help = "Stride between training windows in time steps."},    \
         {AT(data, eval_stride), INT(1, 65536, "1"), COMPUTES,                                                          \
          .help = "Stride between validation or test windows in time steps."},                                          \
         {AT(data, anchor), CHOICE(cleat_series_anchor_names, "none"), SHAPES,                                          \
-         .help = "Reference subtracted from inputs and targets: nothing, the last known values, or (targets) the "     \
-                 "values one season earlier."},                                                                        \
-        {AT(data, season), INT(1, 65536, "none"), OR_NONE, SHAPES,                                                     \
-         .help = "Season length in time steps, for anchor = season and for the seasonal persistence baseline."},       \
+         .help = "Subtracted from inputs and targets: nothing, the last known values, or (targets) those one season "  \
+                 "earlier; auto: by their errors."},                                                                   \
+        {AT(data, season), INT(1, 65536, "none"), OR_NONE_OR_AUTO, SHAPES,                                             \
+         .help = "Season length in time steps, for anchor = season and the baselines; auto: by autocorrelation."},     \
         {AT(data, train_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                 \
          .help = "Number of training rows, from the start of the file; none: by val_fraction and test_fraction."},     \
         {AT(data, val_rows), INT(1, 1e9, "none"), OR_NONE, COMPUTES,                                                   \
@@ -62,6 +66,9 @@ typedef struct series_settings {
         {AT(data, gaps), CHOICE(cleat_series_gaps_names, "error"), COMPUTES,                                           \
          .help = "Missing time steps: report an error, fill with the last values, skip windows that contain them, or " \
                  "treat rows as consecutive."},                                                                        \
+        {FIELD(data, step, data.rule), CHOICE(cleat_series_rule_names, "first"), COMPUTES_LATER,                       \
+         .help =                                                                                                       \
+             "Step between rows: that of the first two, or business days if only they fit; of most rows; or a unit."}, \
         {AT(data, missing), CHOICE(cleat_series_missing_names, "error"), COMPUTES,                                     \
          .help = "Empty cells: report an error, fill with the last value, or skip windows that contain them."},        \
     {                                                                                                                  \
@@ -110,8 +117,19 @@ extern const cleat_model_class cleat_series_lstm, cleat_series_transformer, clea
 
 enum { TARGET = 1 }; /* index of the dataset's field */
 
+/* A model without data has the defaults in place of automatic numbers. */
+static int64_t lookback_of(const cleat_model *model) {
+    const int64_t lookback = settings_of(model)->data.lookback;
+    return lookback == CLEAT_AUTO ? cleat_series_defaults().lookback : lookback;
+}
+
+static int64_t horizon_of(const cleat_model *model) {
+    const int64_t horizon = settings_of(model)->data.horizon;
+    return horizon == CLEAT_AUTO ? cleat_series_defaults().horizon : horizon;
+}
+
 static int64_t fixed_length(const cleat_model *model) {
-    return settings_of(model)->data.lookback;
+    return lookback_of(model);
 }
 
 static cleat_status check_data(const cleat_model *model, const char *path, cleat_error *error) {
@@ -133,6 +151,11 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     cleat_status status = cleat_series_open(path, &options, dataset, error);
     if (status) return status;
     cleat_series_info info = cleat_series_describe(*dataset);
+    cleat_series_options *chosen = &((series_settings *)model->settings)->data;
+    chosen->lookback = info.lookback;
+    chosen->horizon = info.horizon;
+    chosen->season = info.season;
+    chosen->anchor = info.anchor;
     model->sizes.inputs = info.channels;
     model->sizes.outputs = info.targets;
     return CLEAT_OK;
@@ -209,7 +232,7 @@ static cleat_tensor *build_dense(const cleat_model *model, cleat_graph *graph, c
 static cleat_tensor *build_network(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch,
                                    cleat_tensor *x, int64_t outputs, cleat_tensor *rng) {
     if (model->type == &cleat_series_dense) {
-        const int64_t flat[2] = {batch, settings_of(model)->data.lookback * sizes_of(model).inputs};
+        const int64_t flat[2] = {batch, lookback_of(model) * sizes_of(model).inputs};
         return build_dense(model, graph, mode, cleat_reshape(graph, x, 2, flat), outputs, rng);
     }
     x = model->type == &cleat_series_lstm ? build_lstm(model, graph, mode, x, rng)
@@ -233,7 +256,7 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t steps = settings_of(model)->data.lookback, horizon = settings_of(model)->data.horizon;
+    const int64_t steps = lookback_of(model), horizon = horizon_of(model);
     const int64_t classes = model->sizes.classes;
     const int64_t outputs = classes ? classes : horizon * sizes.outputs;
     const int64_t x_shape[3] = {batch, steps, sizes.inputs}, target_shape[3] = {batch, horizon, sizes.outputs};
@@ -255,8 +278,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     const cleat_model_sizes sizes = sizes_of(model);
-    const int64_t x[2] = {settings_of(model)->data.lookback, sizes.inputs};
-    const int64_t target[2] = {settings_of(model)->data.horizon, sizes.outputs};
+    const int64_t x[2] = {lookback_of(model), sizes.inputs};
+    const int64_t target[2] = {horizon_of(model), sizes.outputs};
     made[0] = cleat_synthetic_floats("x", 2, x);
     made[TARGET] = model->sizes.classes ? cleat_synthetic_integers("target", model->sizes.classes, 0, NULL)
                                         : cleat_synthetic_floats("target", 2, target);
@@ -264,16 +287,19 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 }
 
 /* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
- * model, persistence and seasonal persistence. */
-enum { MODEL, PERSISTENCE, SEASONAL, FORECASTS };
-static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_"};
+ * model, persistence, seasonal persistence and the mean of these two. */
+enum { MODEL, PERSISTENCE, SEASONAL, BLEND, FORECASTS };
+static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_", "blend_"};
+static const char *const baseline_texts[FORECASTS] = {NULL, "persistence: the last known values",
+                                                      "seasonal persistence: the values one season earlier",
+                                                      "the mean of the last known values and those one season earlier"};
 
 static size_t metric_state_size(const cleat_model *model) {
-    return 1 + (size_t)(FORECASTS * 2 * settings_of(model)->data.horizon);
+    return 1 + (size_t)(FORECASTS * 2 * horizon_of(model));
 }
 
 static double *errors_of(const cleat_model *model, double *metric_state, int forecast) {
-    return metric_state + 1 + forecast * 2 * settings_of(model)->data.horizon;
+    return metric_state + 1 + forecast * 2 * horizon_of(model);
 }
 
 /* found, target [H, K]; errors [H, 2] */
@@ -287,7 +313,7 @@ static void add_errors(const float *found, const float *target, int64_t horizon,
 
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
-    const int64_t horizon = settings_of(model)->data.horizon, columns = model->sizes.outputs, each = horizon * columns;
+    const int64_t horizon = horizon_of(model), columns = model->sizes.outputs, each = horizon * columns;
     const float *targets = batch->fields[TARGET];
     cleat_forecast known = {0};
     cleat_status status = cleat_forecast_create(each, &known, error);
@@ -299,10 +325,12 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         for (int64_t i = 0; i < each; ++i) { /* like the target: differences from the anchor */
             known.last[i] -= known.anchor[i];
             known.season[i] -= known.anchor[i];
+            known.anchor[i] = (known.last[i] + known.season[i]) / 2; /* no longer the anchor */
         }
         add_errors(output + b * each, target, horizon, columns, errors_of(model, metric_state, MODEL));
         add_errors(known.last, target, horizon, columns, errors_of(model, metric_state, PERSISTENCE));
         add_errors(known.season, target, horizon, columns, errors_of(model, metric_state, SEASONAL));
+        add_errors(known.anchor, target, horizon, columns, errors_of(model, metric_state, BLEND));
         metric_state[0] += 1;
     }
     cleat_forecast_free(&known);
@@ -316,14 +344,14 @@ static double mean_error(const cleat_model *model, const double *metric_state, c
     return sum / (metric_state[0] * (double)(model->sizes.outputs * (end - first)));
 }
 
-/* Computes the errors over all steps, those of persistence, and the model's squared error at some single
+/* Computes the errors over all steps, those of the baselines, and the model's squared error at some single
  * steps ahead. */
 static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
-    const int64_t horizon = settings_of(model)->data.horizon;
+    const int64_t horizon = horizon_of(model);
     char name[48];
     for (int f = 0; f < FORECASTS; ++f) {
         const double *errors = errors_of(model, (double *)metric_state, f);
-        if (f == SEASONAL && settings_of(model)->data.season == CLEAT_NONE) continue;
+        if (f >= SEASONAL && settings_of(model)->data.season == CLEAT_NONE) continue;
         for (int kind = 0; kind < 2; ++kind) {
             snprintf(name, sizeof name, "%s%s", prefixes[f], kind ? "mae" : "mse");
             cleat_metrics_add(found, name, mean_error(model, metric_state, errors, kind, 0, horizon));
@@ -347,26 +375,29 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     return cleat_series_write(path, settings_of(model)->data.anchor, predictions, count, error);
 }
 
-/* The better of persistence and, with data.season, seasonal persistence, by the squared error. */
+/* The best of persistence and, with data.season, seasonal persistence and the mean, by the squared error. */
 static int baseline_forecast(const cleat_model *model, const double *metric_state) {
-    const int64_t horizon = settings_of(model)->data.horizon;
-    double *state = (double *)metric_state;
-    const double last = mean_error(model, state, errors_of(model, state, PERSISTENCE), 0, 0, horizon);
-    const double season = mean_error(model, state, errors_of(model, state, SEASONAL), 0, 0, horizon);
-    return settings_of(model)->data.season != CLEAT_NONE && season < last ? SEASONAL : PERSISTENCE;
+    const int64_t horizon = horizon_of(model);
+    double *state = (double *)metric_state, least = 0;
+    int best = PERSISTENCE;
+    for (int f = PERSISTENCE; f < (settings_of(model)->data.season != CLEAT_NONE ? FORECASTS : SEASONAL); ++f) {
+        const double found = mean_error(model, state, errors_of(model, state, f), 0, 0, horizon);
+        if (f > PERSISTENCE && !(found < least)) continue;
+        best = f;
+        least = found;
+    }
+    return best;
 }
 
 static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                                 char *text, cleat_error *error) {
     const int forecast = baseline_forecast(model, evaluated->metric_state);
-    const size_t values = 2 * (size_t)settings_of(model)->data.horizon;
+    const size_t values = 2 * (size_t)horizon_of(model);
     (void)error;
     metric_state[0] = evaluated->metric_state[0];
     memcpy(errors_of(model, metric_state, MODEL), errors_of(model, (double *)evaluated->metric_state, forecast),
            values * sizeof *metric_state);
-    snprintf(text, CLEAT_BASELINE_TEXT, "%s",
-             forecast == SEASONAL ? "seasonal persistence: the values one season earlier"
-                                  : "persistence: the last known values");
+    snprintf(text, CLEAT_BASELINE_TEXT, "%s", baseline_texts[forecast]);
     return CLEAT_OK;
 }
 
@@ -383,15 +414,16 @@ static void add_values(cleat_string *json, const char *member, const double *val
 
 /* One column k of standardised values [H, K], plus an offset of the same shape (NULL: none), in the file's
  * units. */
-static void add_column(cleat_string *json, const char *member, const cleat_dataset *dataset, size_t k,
+static void add_column(cleat_string *json, const char *member, const cleat_dataset *dataset, size_t sample, size_t k,
                        const float *values, const float *offset, double *room) {
     const cleat_series_info info = cleat_series_describe(dataset);
+    double mean, std;
+    cleat_series_scale(dataset, sample, k, &mean, &std);
     for (int64_t h = 0; h < info.horizon; ++h) {
         const int64_t i = h * info.targets + (int64_t)k;
-        room[h] = ((double)values[i] + (offset ? (double)offset[i] : 0)) * cleat_series_std(dataset, k) +
-                  cleat_series_mean(dataset, k);
+        room[h] = ((double)values[i] + (offset ? (double)offset[i] : 0)) * std + mean;
     }
-    add_values(json, member, room, info.horizon, cleat_series_std(dataset, k));
+    add_values(json, member, room, info.horizon, std);
 }
 
 /* Successive examples show successive forecast columns. */
@@ -416,13 +448,22 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
                                      settings_of(model)->data.anchor, &known, error);
     if (!status) {
         cleat_examples_begin(json, "series", prediction);
-        cleat_examples_add_string(json, "column", cleat_series_target(dataset, k), COLUMN_CHARACTERS);
+        const char *series = cleat_series_name(dataset, prediction->sample);
+        char column[2 * COLUMN_CHARACTERS];
+        snprintf(column, sizeof column, "%s%s%s", series ? series : "", series ? ": " : "",
+                 cleat_series_target(dataset, k));
+        cleat_examples_add_string(json, "column", column, COLUMN_CHARACTERS);
         cleat_series_past(dataset, prediction->sample, k, past, room);
-        add_values(json, "past", room, past, cleat_series_std(dataset, k));
-        add_column(json, "truth", dataset, k, target, known.anchor, room);
-        add_column(json, "prediction", dataset, k, prediction->output, known.anchor, room);
-        const bool seasonal = baseline_forecast(model, evaluated->metric_state) == SEASONAL;
-        add_column(json, "baseline", dataset, k, seasonal ? known.season : known.last, NULL, room);
+        double mean, std;
+        cleat_series_scale(dataset, prediction->sample, k, &mean, &std);
+        add_values(json, "past", room, past, std);
+        add_column(json, "truth", dataset, prediction->sample, k, target, known.anchor, room);
+        add_column(json, "prediction", dataset, prediction->sample, k, prediction->output, known.anchor, room);
+        const int best = baseline_forecast(model, evaluated->metric_state);
+        for (int64_t i = 0; best == BLEND && i < info.horizon * info.targets; ++i)
+            known.last[i] = (known.last[i] + known.season[i]) / 2;
+        add_column(json, "baseline", dataset, prediction->sample, k, best == SEASONAL ? known.season : known.last, NULL,
+                   room);
         json_add(json, json_close('}'));
     }
     cleat_forecast_free(&known);

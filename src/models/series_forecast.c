@@ -31,6 +31,7 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
     if (status) return status;
     for (int64_t i = columns; i < horizon * columns; ++i) forecast->last[i] = forecast->last[i - columns];
     switch (kind) {
+    case CLEAT_SERIES_ANCHOR_AUTO: /* of no dataset */
     case CLEAT_SERIES_ANCHOR_NONE:
         memset(forecast->anchor, 0, bytes);
         break;
@@ -55,13 +56,16 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
             time[0] = 0;
         else
             cleat_time_text(at, time);
-        cleat_string_add(text, "%s,%s,%lld", made, time, (long long)(h + 1));
+        const char *series = cleat_series_name(dataset, prediction->sample);
+        if (series) cleat_string_add_field(text, series);
+        cleat_string_add(text, "%s%s,%s,%lld", series ? "," : "", made, time, (long long)(h + 1));
         for (int64_t k = 0; k < info->targets; ++k) {
             int64_t i = h * info->targets + k;
             double value = (double)prediction->output[i] + (double)anchor[i];
             char number[32];
-            cleat_number_print_digits(
-                value * cleat_series_std(dataset, (size_t)k) + cleat_series_mean(dataset, (size_t)k), 9, number);
+            double mean, std;
+            cleat_series_scale(dataset, prediction->sample, (size_t)k, &mean, &std);
+            cleat_number_print_digits(value * std + mean, 9, number);
             cleat_string_add(text, ",%s", number);
         }
         cleat_string_add(text, "\n");
@@ -73,6 +77,7 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     cleat_series_info info = count ? cleat_series_describe(predictions[0].dataset) : (cleat_series_info){0};
     cleat_forecast known = {0};
     cleat_string text = {0};
+    if (count && cleat_series_name(predictions[0].dataset, predictions[0].sample)) cleat_string_add(&text, "series,");
     cleat_string_add(&text, "made_at,time,step");
     for (size_t k = 0; count && cleat_series_target(predictions[0].dataset, k); ++k) {
         cleat_string_add(&text, ",");
@@ -80,6 +85,10 @@ cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, cons
     }
     cleat_string_add(&text, "\n");
     cleat_status status = cleat_forecast_create(info.horizon * info.targets, &known, error);
+    if (count &&
+        cleat_series_time(predictions[count - 1].dataset, predictions[count - 1].sample, info.horizon) == INT64_MIN)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: times past the end of the data are empty: its rows follow no rule (data.step names one)", path);
     for (size_t i = 0; i < count && !status; ++i) {
         status = cleat_forecast_fill(predictions[i].dataset, predictions[i].sample, info.horizon, info.targets, kind,
                                      &known, error);

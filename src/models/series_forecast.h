@@ -16,8 +16,8 @@ void cleat_forecast_free(cleat_forecast *forecast);
 cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, int64_t horizon, int64_t columns,
                                  cleat_series_anchor kind, cleat_forecast *forecast, cleat_error *error);
 
-/* Writes the columns made_at, time, step and one per target, in the units of the data: a row for each step
- * ahead of each prediction, whose output is [H, K]. The file is written completely or not at all. */
+/* Writes the columns series (of many), made_at, time, step and one per target, in the units of the data: a row for each
+ * step ahead of each prediction, whose output is [H, K]. The file is written completely or not at all. */
 cleat_status cleat_series_write(const char *path, cleat_series_anchor kind, const cleat_prediction *predictions,
                                 size_t count, cleat_error *error);
 

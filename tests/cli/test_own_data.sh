@@ -32,6 +32,13 @@ make_data() {
             printf '%s;%d,5;%d\r\n' "$(date -u -d "2020-01-01 +$i days" +%d.%m.%Y)" $((10 + i % 7)) $((i % 5))
         done
     } >sales.csv
+    {
+        printf 'date,shop,sold\n'
+        for ((i = 0; i < 100; ++i)); do
+            printf '%s,%s,%d\n' "$(date -u -d "2020-01-01 +$i days" +%F)" north $((10 + i % 7)) \
+                "$(date -u -d "2020-01-01 +$i days" +%F)" south $((90 - i % 7))
+        done
+    } >shops.csv
     python3 - <<'END'
 import os, struct, zlib
 def chunk(kind, data):
@@ -50,12 +57,12 @@ for i in range(3):
 END
 }
 
-# run_examples FILE: runs the examples of one README.
+# run_examples FILE COUNT: runs the examples of one README, of which COUNT train.
 run_examples() {
     local line words
     commands "$1" >commands
     : >log
-    exits 0 test "$(grep -c '^cleat train' commands)" = 3
+    exits 0 test "$(grep -c '^cleat train' commands)" = "$2"
     rm -rf runs
     while IFS= read -r line <&3; do
         read -ra words <<<"$line"
@@ -98,8 +105,8 @@ cd "$scratch"
 require_device
 require_python
 make_data
-run_examples "$source/README.md"
-run_examples "$source/profiles/README.md"
+run_examples "$source/README.md" 3
+run_examples "$source/profiles/README.md" 4
 says err "reviews.csv: its fields are separated by ';'"
 says err "reviews.csv: no column 'textID' (data.id_column)"
 says err "reviews.csv: the classes are unbalanced"

@@ -175,7 +175,7 @@ static void set_policy(cleat_series_options *o) {
     o->gaps = (cleat_series_gaps)7;
 }
 static void set_no_such_anchor(cleat_series_options *o) {
-    o->anchor = (cleat_series_anchor)3;
+    o->anchor = (cleat_series_anchor)4;
 }
 static void set_other_step(cleat_series_options *o) {
     o->step = 30;

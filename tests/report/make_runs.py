@@ -520,6 +520,17 @@ def worse_series(folder):
     run.write()
 
 
+def blend_series(folder):
+    """A forecast from the values one season before, better than these, but not than their mean with the last ones."""
+    run = Run(folder, "blend_series", metric="mse", ascends=False, family="lstm", epochs=3, per_epoch=60)
+    run.settings["data"]["anchor"] = "season"
+    for step in range(60, 181, 60):
+        run.eval(step, loss=0.45, mse=0.45, persistence_mse=1.2, seasonal_mse=0.5, blend_mse=0.4)
+    run.start()
+    run.end(run.samples(0, 180, START + 10, 40), 180)
+    run.write()
+
+
 def running(folder):
     run = Run(folder, "interrupted")
     run.learn(steps=700)
@@ -531,7 +542,8 @@ def running(folder):
 
 RUNS = {"healthy": healthy, "loader": loader, "launch": launch, "killed": killed, "resumed": resumed, "empty": empty, "one_eval": one_eval, "old": old,
         "diverged": diverged, "overfit": overfit, "evil": evil, "long": long_run, "rna": rna, "series": series, "masks": masks, "interrupted": running, "shared": shared, "dry": dry,
-        "busy_cpu": busy_cpu, "busy_launch": busy_launch, "busy_loader": busy_loader, "evaluates": evaluates, "beaten": beaten, "worse_series": worse_series}
+        "busy_cpu": busy_cpu, "busy_launch": busy_launch, "busy_loader": busy_loader, "evaluates": evaluates, "beaten": beaten, "worse_series": worse_series,
+        "blend_series": blend_series}
 
 if __name__ == "__main__":
     for wanted in sys.argv[2:] or RUNS:

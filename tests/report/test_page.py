@@ -122,6 +122,7 @@ def check_verdicts(pages):
                 "busy_cpu": (["Finished", "Device shared with other processes"], "ps -eo pcpu"),
                 "beaten": (["Finished", "Loader-bound", "Not better than the baseline"], "train.epochs=4"),
                 "worse_series": (["Finished", "Good utilisation", "Not better than the baseline"], "data.anchor=season"),
+                "blend_series": (["Finished", "Good utilisation", "Not better than the baseline"], "data.anchor=last"),
                 "busy_launch": (["Finished", "Launch-bound"], "cleat find-batch"),
                 "busy_loader": (["Finished", "Loader-bound"], "cleat find-workers"), "evaluates": (["Finished", "Launch-bound"], "cleat find-batch")}
     for name, (chips, command) in expected.items():
@@ -135,6 +136,7 @@ def check_verdicts(pages):
                  "interrupted": ["can continue"], "shared": ["What to do nextLet the other processes end", "Other processes took 84 % of the device"],
                  "busy_cpu": ["Other processes took 43 % of the device", "It also lost time: evaluations 13 %", "of the host, by this run"],
                  "busy_launch": ["It also lost time: other processes 4", "A step has 23 kernels of 6 us on average. (up to step 1,500)"],
+                 "blend_series": ["not better than 0.4: the mean of the last known values and those one season before", "from the last known values, from which"],
                  "masks": ["last frame, channel count"], "beaten": ["not better than 0.95: always"], "busy_loader": ["It also lost time: other processes 2"], "evaluates": ["20 of 20 epochs", "evaluations 13 %"]}
     for name, texts in sentences.items():
         for text in texts:

@@ -1,5 +1,5 @@
-/* Steps of a series that are not a constant number of seconds: calendar months, and weeks with closed days or hours
- * (business days, trading hours). */
+/* Steps of a series that are not a constant number of seconds: calendar months, business days, and weeks with closed
+ * days or hours (trading hours). */
 #include "data/series/calendar.h"
 
 #include "core/memory.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WEEK = 7 * 86400 };
+enum { DAY = 86400, WEEK = 7 * DAY };
 
 bool cleat_calendar_months(int64_t a, int64_t b, cleat_calendar *calendar) {
     const cleat_date from = cleat_date_of(a), to = cleat_date_of(b);
@@ -51,21 +51,37 @@ static int64_t slots_after(const cleat_calendar *c, int64_t time, int64_t steps)
     return time - of_week(time) + slot / n * WEEK + c->slots[slot % n];
 }
 
+/* Business days since Monday 1969-12-29; a day of a weekend counts as the Friday before it. */
+static int64_t business_days(int64_t time) {
+    const int64_t of_monday = of_week(time + 3 * DAY), day = of_monday / DAY; /* 1970-01-01 was a Thursday */
+    return (time + 3 * DAY - of_monday) / WEEK * 5 + (day < 5 ? day : 4);
+}
+
+static int64_t business_after(int64_t time, int64_t steps) {
+    const int64_t days = business_days(time) + steps, week = days >= 0 ? days / 5 : -((4 - days) / 5);
+    return steps == 0 ? time : week * WEEK + (days - 5 * week - 3) * DAY + of_week(time) % DAY;
+}
+
 int64_t cleat_calendar_after(const cleat_calendar *c, int64_t time, int64_t steps) {
     if (c->unknown && steps > 0) return INT64_MIN;
     if (c->months) return months_after(c, time, steps);
+    if (c->business) return business_after(time, steps);
     return c->n_slots ? slots_after(c, time, steps) : time + steps * c->step;
 }
 
 int64_t cleat_calendar_steps(const cleat_calendar *c, int64_t from, int64_t to) {
     const cleat_date a = cleat_date_of(from), b = cleat_date_of(to);
-    const int64_t steps = c->months ? ((b.year - a.year) * 12 + b.month - a.month) / c->months : (to - from) / c->step;
+    const int64_t steps = c->months     ? ((b.year - a.year) * 12 + b.month - a.month) / c->months
+                          : c->business ? business_days(to) - business_days(from)
+                                        : (to - from) / c->step;
     return steps > 0 && cleat_calendar_after(c, from, steps) == to ? steps : 0;
 }
 
 const char *cleat_calendar_text(const cleat_calendar *c, char text[CLEAT_STEP_TEXT]) {
     if (c->months)
         snprintf(text, CLEAT_STEP_TEXT, "%d month%s", c->months, c->months == 1 ? "" : "s");
+    else if (c->business)
+        snprintf(text, CLEAT_STEP_TEXT, "1 business day");
     else
         snprintf(text, CLEAT_STEP_TEXT, "%lld s", (long long)c->step);
     return text;
@@ -97,6 +113,54 @@ static int64_t hits(const int64_t *times, int64_t rows, const cleat_calendar *c)
     int64_t found = 0;
     for (int64_t r = 1; r < rows; ++r) found += cleat_calendar_after(c, times[r - 1], 1) == times[r];
     return found;
+}
+
+/* The median interval of the times, and the months nearest to it. */
+static cleat_status find_medians(const int64_t *times, int64_t rows, cleat_calendar *c, cleat_error *error) {
+    const int64_t year = 31556952;
+    int64_t *sorted = cleat_alloc((size_t)rows, sizeof *sorted);
+    if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the times of %lld rows", (long long)rows);
+    for (int64_t r = 1; r < rows; ++r) sorted[r - 1] = times[r] - times[r - 1];
+    qsort(sorted, (size_t)rows - 1, sizeof *sorted, by_value);
+    c->step = sorted[(rows - 2) / 2];
+    c->months = (int)((12 * c->step + year / 2) / year);
+    cleat_free(sorted);
+    return CLEAT_OK;
+}
+
+/* The day of the month: the last one if all times are on it, else the latest day. */
+static int find_day(const int64_t *times, int64_t rows) {
+    int day = 0;
+    bool ends = true;
+    for (int64_t r = 0; r < rows; ++r) {
+        const cleat_date date = cleat_date_of(times[r]);
+        ends = ends && date.day == cleat_days_in(date.year, date.month);
+        day = date.day > day ? date.day : day;
+    }
+    return ends ? 31 : day;
+}
+
+cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_series_rule rule, cleat_calendar *calendar,
+                                   cleat_error *error) {
+    static const int months_of[] = {[CLEAT_STEP_MONTH] = 1, [CLEAT_STEP_QUARTER] = 3, [CLEAT_STEP_YEAR] = 12};
+    cleat_calendar found = {0};
+    if (rows < 2) return CLEAT_OK;
+    cleat_status status = find_medians(times, rows, &found, error);
+    if (status) return status;
+    const cleat_calendar plain = {.step = found.step}, business = {.step = DAY, .business = true};
+    found.day = find_day(times, rows);
+    if (rule == CLEAT_STEP_DAY || rule == CLEAT_STEP_WEEK)
+        found = (cleat_calendar){.step = rule == CLEAT_STEP_DAY ? DAY : WEEK};
+    else if (rule == CLEAT_STEP_BUSINESS_DAY)
+        found = business;
+    else if (rule > CLEAT_STEP_WEEK)
+        found.months = months_of[rule];
+    else if (hits(times, rows, &business) > hits(times, rows, &plain))
+        found = business;
+    else if (!found.months || hits(times, rows, &found) < hits(times, rows, &plain))
+        found = plain;
+    *calendar = found;
+    return CLEAT_OK;
 }
 
 cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calendar *calendar, cleat_error *error) {

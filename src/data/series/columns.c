@@ -47,11 +47,12 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     return CLEAT_OK;
 }
 
-/* Selects all columns except the time. */
-static cleat_status all_columns(const cleat_csv *csv, int time, cleat_name_list *names, cleat_error *error) {
+/* Selects all columns except the time and the names of series. */
+static cleat_status all_columns(const cleat_csv *csv, int time, int series, cleat_name_list *names,
+                                cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < csv->count && !status; ++i) {
-        if ((int)i == time) continue;
+        if ((int)i == time || (int)i == series) continue;
         if (!*csv->fields[i])
             return cleat_csv_fail(csv, error, "column %zu has no name; name it, or set data.features", i + 1);
         status = cleat_name_list_add(names, csv->fields[i], error);
@@ -96,11 +97,11 @@ static cleat_status names_asked(const char *list, const char *what, const cleat_
     return same_names(names, fitted) ? CLEAT_OK : differs(what, names, fitted, folder, error);
 }
 
-static cleat_status find_time(const cleat_csv *csv, const char *name, int *time, cleat_error *error) {
-    *time = 0;
+static cleat_status find_column(const cleat_csv *csv, const char *name, const char *setting, int *column,
+                                cleat_error *error) {
     if (!name || !*name) return CLEAT_OK;
-    const cleat_status status = cleat_csv_need_column(csv, name, time, error);
-    return status ? cleat_fail_in(error, status, "data.time_column (empty: the first column)") : status;
+    const cleat_status status = cleat_csv_need_column(csv, name, column, error);
+    return status ? cleat_fail_in(error, status, "%s", setting) : status;
 }
 
 /* The columns of a header by name. */
@@ -160,10 +161,10 @@ static cleat_status place_columns(const cleat_csv *csv, cleat_series_columns *co
     for (size_t i = 0; i < used->count && !status; ++i) {
         status = need_column(csv, &header, used->names[i], &columns->at[i], error);
         if (status) status = cleat_fail_in(error, status, i < columns->features ? "data.features" : "data.targets");
-        if (!status && columns->at[i] == columns->time)
-            status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                                "%s:%zu: '%.100s' is the time column and cannot also be a feature or target",
-                                csv->source.path, csv->line, used->names[i]);
+        if (!status && (columns->at[i] == columns->time || columns->at[i] == columns->series))
+            status = cleat_fail(
+                error, CLEAT_ERR_ARGUMENT, "%s:%zu: '%.100s' is the %s column and cannot also be a feature or target",
+                csv->source.path, csv->line, used->names[i], columns->at[i] == columns->time ? "time" : "series");
     }
     cleat_name_table_free(&header.names);
     cleat_free(header.again);
@@ -188,14 +189,18 @@ static cleat_status place(const cleat_csv *csv, const cleat_name_list *features,
 cleat_status cleat_series_columns_choose(const cleat_csv *csv, const cleat_series_options *options,
                                          const cleat_series_preprocessor *fitted, cleat_series_columns *columns,
                                          cleat_error *error) {
-    cleat_series_columns chosen = {0};
+    cleat_series_columns chosen = {.series = -1};
     cleat_name_list features = {0}, targets = {0};
     cleat_status status = check_header(csv, error);
-    if (!status) status = find_time(csv, options->time_column, &chosen.time, error);
+    if (!status) status = find_column(csv, options->series_column, "data.series_column", &chosen.series, error);
+    chosen.time = chosen.series == 0; /* the first column but that */
+    if (!status)
+        status =
+            find_column(csv, options->time_column, "data.time_column (empty: the first column)", &chosen.time, error);
     if (!status)
         status = names_asked(options->features, "features", fitted ? &fitted->features : NULL, options->fitted,
                              &features, error);
-    if (!status && !features.count) status = all_columns(csv, chosen.time, &features, error);
+    if (!status && !features.count) status = all_columns(csv, chosen.time, chosen.series, &features, error);
     if (!status)
         status = names_asked(options->targets, "targets", fitted ? &fitted->targets : NULL, options->fitted, &targets,
                              error);

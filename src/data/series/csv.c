@@ -5,21 +5,33 @@
 #include "data/series/series.h"
 
 #include "core/memory.h"
+#include "core/name_table.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* A record of a file of many series. */
+typedef struct record {
+    size_t series, at, line; /* `at`: its offset in the text */
+} record;
 
 typedef struct reader {
     cleat_csv_stream stream;
     const cleat_series_options *options;
     cleat_series_table table;
-    cleat_time_kind kind;    /* of the first row */
-    const char *step_source; /* NULL: the step, table.calendar, is unknown before the second row */
-    int64_t *carried;        /* [columns] number of consecutive cells that were filled */
-    bool is_broken;          /* the previous row is not in the table */
-    bool went_back;          /* the previous row has an earlier time than the one before it */
-    int64_t ahead;           /* time before the last one that went back; INT64_MIN: none did */
+    record *order;                  /* [n_records] by series, for many series; NULL: as in the file */
+    size_t n_records, next, series; /* `series`: index of the current one */
+    int64_t begin;                  /* its first row */
+    cleat_time_kind kind;           /* of the first row */
+    const char *step_source;        /* NULL: the step, table.calendar, is unknown before the second row */
+    bool is_detected;               /* the step is that of all rows */
+    int64_t *carried;               /* [columns] number of consecutive cells that were filled */
+    bool is_broken;                 /* the previous row is not in the table */
+    bool went_back;                 /* the previous row has an earlier time than the one before it */
+    int64_t ahead;                  /* time before the last one that went back; INT64_MIN: none did */
     struct {
         int64_t from, to; /* times around it; equal: none */
         size_t fault;     /* number of faults with its own */
@@ -30,6 +42,12 @@ typedef struct reader {
 } reader;
 
 static const char *const kind_names[] = {"a time without a time zone", "a time with Z or an offset", "Unix seconds"};
+
+static const char MELT[] =
+    ". If each row is a series, write rows of times with pandas: t = pd.read_csv(\"wide.csv\").melt(id_vars=\"NAME\", "
+    "var_name=\"time\").dropna(); t.assign(time=t.time.str.lstrip(\"V\")).to_csv(\"long.csv\", index=False), NAME "
+    "being the first column, and set data.series_column=NAME data.time_column=time";
+static const char COLUMNS[] = " (data.time_column names the column of times, data.series_column that of series)";
 
 static const char *path_of(const reader *r) {
     return r->stream.csv.source.path;
@@ -82,8 +100,11 @@ static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
     bool first = r->table.rows == 0;
     const char *wrong = cleat_time_parse(text, first, time, &kind);
     if (wrong)
-        return cleat_csv_fail(&r->stream.csv, error, "the time '%s' %s",
-                              cleat_format_excerpt(text, strlen(text), shown), wrong);
+        return cleat_csv_fail(&r->stream.csv, error, "the time '%s' %s%s",
+                              cleat_format_excerpt(text, strlen(text), shown), wrong,
+                              !isalpha((unsigned char)*text)     ? ""
+                              : first && r->stream.csv.count > 3 ? MELT
+                                                                 : COLUMNS);
     if (first) r->kind = kind;
     if (kind != r->kind)
         return cleat_csv_fail(&r->stream.csv, error,
@@ -97,14 +118,14 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
     char text[CLEAT_TIME_TEXT], text_before[CLEAT_TIME_TEXT];
     if (time > before) return CLEAT_OK;
     cleat_time_text(time, text);
+    const char *saving =
+        r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "";
+    const char *several = r->order ? "" : " (several series in one file? name their column: data.series_column)";
     if (time == before)
-        return cleat_csv_fail(&r->stream.csv, error, "duplicate time %s; remove one row%s", text,
-                              r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)"
-                                                          : "");
-    return cleat_csv_fail(
-        &r->stream.csv, error, "the time decreases from %s to %s; sort the rows by time, the oldest first%s",
-        cleat_time_text(before, text_before), text,
-        r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "");
+        return cleat_csv_fail(&r->stream.csv, error, "duplicate time %s; remove one row%s%s", text, saving, several);
+    return cleat_csv_fail(&r->stream.csv, error,
+                          "the time decreases from %s to %s; sort the rows by time, the oldest first%s%s",
+                          cleat_time_text(before, text_before), text, saving, several);
 }
 
 /* Inserts the missing rows before `time` as copies of the last one. */
@@ -151,9 +172,10 @@ static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_er
         r->kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 && time - before == r->table.calendar.step + 3600;
     return cleat_csv_fail(&r->stream.csv, error,
                           "this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
-                          "set data.gaps to fill, skip, or rows (business days)%s",
+                          "set data.gaps to fill, skip, or rows (%s)%s",
                           (long long)(time - before), cleat_time_text(before, text),
                           cleat_calendar_text(&r->table.calendar, step), r->step_source,
+                          r->table.calendar.business ? "with data.step = business_day" : "business days",
                           an_hour ? " (an hour skipped by daylight saving? write UTC with a Z)" : "");
 }
 
@@ -171,7 +193,7 @@ static void record_disorder(reader *r, int64_t time) {
  * months, the third row may disprove it: 28 days from the 1st of February, or 30 June after 30 April. */
 static bool is_next(reader *r, int64_t time) {
     cleat_calendar *step = &r->table.calendar, other = {0};
-    const int64_t first = r->table.times[0], before = r->table.times[r->table.rows - 1];
+    const int64_t first = r->table.times[r->begin], before = r->table.times[r->table.rows - 1];
     if (!step->step) {
         step->step = time - before;
         cleat_calendar_months(before, time, step);
@@ -180,7 +202,9 @@ static bool is_next(reader *r, int64_t time) {
         step->day = other.day;
     }
     if (cleat_calendar_after(step, before, 1) == time) return true;
-    if (r->table.rows != 2 || !step->months || before != cleat_calendar_after(step, first, 1)) return false;
+    if (r->is_detected || r->table.rows - r->begin != 2 || !step->months ||
+        before != cleat_calendar_after(step, first, 1))
+        return false;
     const bool by_months = cleat_calendar_months(before, time, &other) && other.months == step->months &&
                            cleat_calendar_after(&other, first, 1) == before;
     if (!by_months && time - before != before - first) return false;
@@ -193,7 +217,7 @@ static bool is_next(reader *r, int64_t time) {
 static cleat_status follow(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     const bool unknown = r->is_broken, behind = r->went_back;
     r->is_broken = r->went_back = false;
-    if (r->table.rows == 0 || unknown) return CLEAT_OK;
+    if (r->table.rows == r->begin || unknown) return CLEAT_OK;
     const int64_t before = r->table.times[r->table.rows - 1];
     cleat_status status = check_order(r, time, error);
     if (status) {
@@ -261,7 +285,7 @@ static cleat_status handle_missing(reader *r, size_t column, float *row, uint8_t
     if (r->options->missing == CLEAT_MISSING_ERROR)
         return cleat_csv_fail(&r->stream.csv, error,
                               "'%.100s' has no value; complete the file, or set data.missing to fill or skip", name);
-    if (r->table.rows == 0)
+    if (r->table.rows == r->begin)
         return cleat_csv_fail(
             &r->stream.csv, error,
             "'%.100s' has no value, and no earlier row to fill it from; begin the file with a complete row", name);
@@ -298,7 +322,9 @@ static cleat_status add_row(reader *r, cleat_error *error) {
     cleat_error why;
     cleat_status status = parse_time(r, &time, error);
     if (status) return status;
-    if (follow(r, time, &flags, &why) != CLEAT_OK) status = cleat_faults_add(&r->faults, &why, error);
+    status = follow(r, time, &flags, &why);
+    if (status && r->order) cleat_fail_in(&why, status, "series '%.60s'", r->table.series[r->series].name);
+    if (status) status = cleat_faults_add(&r->faults, &why, error);
     if (!status) status = reserve(r, error);
     if (status) return status;
     if (parse_cells(r, t->cells + (size_t)t->rows * t->columns.used.count, &flags, &why) != CLEAT_OK)
@@ -310,12 +336,95 @@ static cleat_status add_row(reader *r, cleat_error *error) {
     return CLEAT_OK;
 }
 
+static cleat_status open_text(const char *path, cleat_csv *csv, cleat_error *error) {
+    cleat_source source;
+    cleat_status status = cleat_source_read(path, true, &source, error);
+    return status ? status : cleat_csv_begin(&source, csv, error);
+}
+
+static int by_series(const void *a, const void *b) {
+    const record *x = a, *y = b;
+    const size_t i = x->series != y->series ? x->series : x->at, k = x->series != y->series ? y->series : y->at;
+    return (i > k) - (i < k);
+}
+
+/* Orders the records by series, in the order in which these first occur, and replaces the stream by the file's text. */
+static cleat_status order_records(reader *r, const char *path, cleat_error *error) {
+    cleat_csv csv;
+    cleat_name_table names = {0};
+    cleat_series_table *t = &r->table;
+    size_t capacity = 0, room = 0;
+    uint32_t at = 0;
+    bool more = true;
+    cleat_csv_stream_close(&r->stream);
+    cleat_status status = open_text(path, &r->stream.csv, error);
+    if (status || (status = open_text(path, &csv, error))) return status;
+    while (!status) {
+        record one = {.at = (size_t)(csv.source.at - csv.source.data), .line = csv.next_line};
+        status = cleat_csv_next(&csv, &more, error);
+        const bool is_odd = status && csv.misfit && t->n_series; /* reported with its series */
+        if (is_odd) status = CLEAT_OK;
+        if (status || !more) break;
+        const char *name = is_odd ? NULL : csv.fields[t->columns.series];
+        if (name && !*name) status = cleat_csv_fail(&csv, error, "the row names no series (data.series_column)");
+        if (!status && name && !cleat_name_table_find(&names, name, &at)) {
+            status = cleat_name_table_add(&names, name, at = (uint32_t)t->n_series, error);
+            if (!status) status = cleat_grow(&t->series, t->n_series, &room, sizeof *t->series, error);
+            if (!status) t->series[t->n_series++] = (cleat_series_part){.name = cleat_strdup(name)};
+            if (!status && !t->series[at].name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory", path);
+        }
+        if (!status) status = cleat_grow(&r->order, r->n_records, &capacity, sizeof *r->order, error);
+        one.series = at;
+        if (!status) r->order[r->n_records++] = one;
+    }
+    if (r->n_records) qsort(r->order, r->n_records, sizeof *r->order, by_series);
+    cleat_csv_close(&csv);
+    cleat_name_table_free(&names);
+    return status;
+}
+
+/* Ends the current series, and finds the rule of its times. */
+static cleat_status end_series(reader *r, cleat_error *error) {
+    cleat_series_part *part = &r->table.series[r->series];
+    const cleat_series_rule rule = r->options->rule;
+    const int64_t rows = r->table.rows - r->begin, *times = r->table.times + r->begin;
+    *part = (cleat_series_part){r->begin, r->table.rows, part->name, r->table.calendar};
+    if (r->options->gaps != CLEAT_GAPS_ROWS || rows < 2) return CLEAT_OK;
+    return rule > CLEAT_STEP_AUTO ? cleat_calendar_detect(times, rows, rule, &part->calendar, error)
+                                  : cleat_calendar_find(times, rows, &part->calendar, error);
+}
+
+/* The next series has the same step, but its own day of the month. */
+static cleat_status begin_series(reader *r, size_t series, cleat_error *error) {
+    cleat_status status = end_series(r, error);
+    r->series = series;
+    r->begin = r->table.rows;
+    r->is_broken = r->went_back = false;
+    r->ahead = INT64_MIN;
+    r->gap.to = r->gap.from;
+    r->table.calendar.day = 0;
+    if (r->options->gaps == CLEAT_GAPS_ROWS && !r->step_source) r->table.calendar.step = 0;
+    memset(r->carried, 0, r->table.columns.used.count * sizeof *r->carried);
+    return status;
+}
+
+static cleat_status next_record(reader *r, bool *more, cleat_error *error) {
+    if (!r->order) return cleat_csv_stream_next(&r->stream, more, error);
+    if (!(*more = r->next < r->n_records)) return CLEAT_OK;
+    const record *one = &r->order[r->next++];
+    cleat_status status = one->series != r->series ? begin_series(r, one->series, error) : CLEAT_OK;
+    if (status) return status;
+    r->stream.csv.source.at = r->stream.csv.source.data + one->at;
+    r->stream.csv.next_line = one->line;
+    return cleat_csv_next(&r->stream.csv, more, error);
+}
+
 /* Reads all rows; bad ones are collected. A syntax error ends the file. */
 static cleat_status read_rows(reader *r, cleat_error *error) {
     cleat_error why;
     for (;;) {
         bool more = true;
-        cleat_status status = cleat_csv_stream_next(&r->stream, &more, &why);
+        cleat_status status = next_record(r, &more, &why);
         const bool ends = status != CLEAT_OK && !r->stream.csv.misfit;
         if (!status && !more) return CLEAT_OK;
         if (!status) status = add_row(r, &why);
@@ -327,32 +436,44 @@ static cleat_status read_rows(reader *r, cleat_error *error) {
     }
 }
 
-static void set_step(reader *r, const cleat_series_preprocessor *fitted) {
+static void set_step(reader *r, const cleat_series_preprocessor *fitted, const cleat_calendar *detected) {
+    const bool by_rows = r->options->gaps == CLEAT_GAPS_ROWS;
     if (fitted) {
         r->table.calendar.step = fitted->step;
-        r->table.calendar.months = r->options->gaps == CLEAT_GAPS_ROWS ? 0 : fitted->months;
+        r->table.calendar.months = by_rows ? 0 : fitted->months;
+        r->table.calendar.business = !by_rows && fitted->business;
         r->step_source = "as in training";
     } else if (r->options->step) {
         r->table.calendar.step = r->options->step;
         r->step_source = "as set by the caller";
+    } else if (detected && !by_rows) {
+        r->table.calendar = *detected;
+        r->step_source = r->options->rule > CLEAT_STEP_AUTO ? "as data.step says" : "found from all rows";
+        r->is_detected = true;
     }
 }
 
 /* Reads the file with these marks of numbers; *again: it must be read again, with marks->thousands. */
 static cleat_status read_with(const char *path, const cleat_series_options *options,
-                              const cleat_series_preprocessor *fitted, cleat_number_marks *marks, bool *again,
-                              cleat_series_table *table, cleat_error *error) {
+                              const cleat_series_preprocessor *fitted, const cleat_calendar *detected,
+                              cleat_number_marks *marks, bool *again, cleat_series_table *table, cleat_error *error) {
     reader r = {.options = options, .ahead = INT64_MIN, .marks = *marks};
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status) return status;
     if (!marks->thousands) cleat_csv_log_separator(&r.stream.csv);
     r.marks.semicolons = r.stream.csv.separator == ';';
-    set_step(&r, fitted);
+    set_step(&r, fitted, detected);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
     const size_t columns = r.table.columns.used.count;
     if (!status &&
         (!(r.carried = cleat_alloc(columns, sizeof *r.carried)) || !(r.seen = cleat_alloc(columns, sizeof *r.seen))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the columns", path);
+    if (!status && r.table.columns.series >= 0)
+        status = order_records(&r, path, error);
+    else if (!status && (r.table.series = cleat_alloc(1, sizeof *r.table.series)))
+        r.table.n_series = 1;
+    else if (!status)
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory", path);
     if (!status) status = read_rows(&r, error);
     if (!status) status = cleat_faults_report(&r.faults, error);
     if (!status && r.table.rows < 2)
@@ -362,11 +483,12 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     /* A file to predict may be too short to show its marks: only a decimal mark is evidence there. */
     if (!status && !marks->thousands && (!fitted || r.marks.decimal))
         status = cleat_marks_decide(path, &r.marks, r.seen, fitted ? 0 : columns, again, error);
-    if (!status && !*again && options->gaps == CLEAT_GAPS_ROWS)
-        status = cleat_calendar_find(r.table.times, r.table.rows, &r.table.calendar, error);
+    if (!status && !*again) status = end_series(&r, error);
+    if (!status && !*again) r.table.calendar = r.table.series[0].calendar;
     if (!status && !*again && r.marks.decimal == ',')
         cleat_log(CLEAT_LOG_INFO, "%s: its numbers have a decimal comma", path);
     cleat_csv_stream_close(&r.stream);
+    cleat_free(r.order);
     cleat_free(r.carried);
     cleat_free(r.seen);
     *marks = r.marks;
@@ -379,19 +501,65 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     return CLEAT_OK;
 }
 
-cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
-                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+static cleat_status read_twice(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, const cleat_calendar *detected,
+                               cleat_series_table *table, cleat_error *error) {
     cleat_number_marks marks = {.thousands = fitted ? fitted->thousands : 0};
     bool again = false;
-    cleat_status status = read_with(path, options, fitted, &marks, &again, table, error);
-    return !status && again ? read_with(path, options, fitted, &marks, &again, table, error) : status;
+    cleat_status status = read_with(path, options, fitted, detected, &marks, &again, table, error);
+    return !status && again ? read_with(path, options, fitted, detected, &marks, &again, table, error) : status;
+}
+
+/* Reads the times that follow each other, of any series, and finds their rule; bad rows are left to read_with. */
+static cleat_status detect_step(const char *path, const cleat_series_options *options, cleat_series_rule rule,
+                                cleat_calendar *detected, cleat_error *error) {
+    reader r = {.options = options};
+    bool more = true;
+    cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
+    if (status) return status;
+    status = cleat_series_columns_choose(&r.stream.csv, options, NULL, &r.table.columns, error);
+    while (!status) {
+        int64_t time;
+        cleat_error ignored;
+        const cleat_status bad = cleat_csv_stream_next(&r.stream, &more, &ignored);
+        if ((bad && !r.stream.csv.misfit) || !more) break;
+        if (bad || parse_time(&r, &time, &ignored) || (r.table.rows && time <= r.table.times[r.table.rows - 1]))
+            continue;
+        status = reserve(&r, error);
+        if (!status) r.table.times[r.table.rows++] = time;
+    }
+    if (!status) status = cleat_calendar_detect(r.table.times, r.table.rows, rule, detected, error);
+    cleat_csv_stream_close(&r.stream);
+    cleat_series_table_free(&r.table);
+    return status;
+}
+
+cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
+                               const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error) {
+    cleat_calendar detected = {0};
+    cleat_error ignored;
+    const bool free_step = !fitted && !options->step && options->gaps != CLEAT_GAPS_ROWS;
+    if (free_step && options->rule != CLEAT_STEP_FIRST) {
+        cleat_status status = detect_step(path, options, options->rule, &detected, error);
+        return status ? status : read_twice(path, options, NULL, detected.step ? &detected : NULL, table, error);
+    }
+    cleat_status status = read_twice(path, options, fitted, NULL, table, error);
+    if (status != CLEAT_ERR_FORMAT || !free_step || options->gaps != CLEAT_GAPS_ERROR ||
+        detect_step(path, options, CLEAT_STEP_AUTO, &detected, &ignored) || !detected.business)
+        return status;
+    cleat_log(CLEAT_LOG_INFO, "%s: its rows are business days, from Monday to Friday (data.step)", path);
+    return read_twice(path, options, NULL, &detected, table, error);
 }
 
 void cleat_series_table_free(cleat_series_table *table) {
     cleat_series_columns_free(&table->columns);
+    for (size_t i = 0; i < table->n_series; ++i) {
+        cleat_free(table->series[i].name);
+        cleat_calendar_free(&table->series[i].calendar);
+    }
+    cleat_free(table->series);
     cleat_free(table->cells);
     cleat_free(table->times);
-    cleat_calendar_free(&table->calendar);
     cleat_free(table->flags);
     *table = (cleat_series_table){0};
 }

@@ -20,9 +20,9 @@ static int64_t series_length(const cleat_dataset *dataset, size_t sample) {
 
 static cleat_split series_split(const cleat_dataset *dataset, size_t sample) {
     const cleat_series *s = (const cleat_series *)dataset;
-    int64_t next = s->windows.last[sample] + INT64_C(1);
-    if (s->forecast || next >= s->windows.end[CLEAT_SPLIT_VAL]) return CLEAT_SPLIT_TEST;
-    return next >= s->windows.end[CLEAT_SPLIT_TRAIN] ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TRAIN;
+    const int64_t *of = s->windows.of_split, at = (int64_t)sample;
+    if (at < of[CLEAT_SPLIT_TRAIN]) return CLEAT_SPLIT_TRAIN;
+    return at < of[CLEAT_SPLIT_TRAIN] + of[CLEAT_SPLIT_VAL] ? CLEAT_SPLIT_VAL : CLEAT_SPLIT_TEST;
 }
 
 /* x [T, C]: the file's own time frame and the coarser ones side by side. */
@@ -69,9 +69,21 @@ static void anchor_x(const cleat_series *s, int64_t last, float *x) {
         for (size_t f = 0; f < columns->features; ++f) x[f] -= cells[f];
 }
 
+/* The series of a row. */
+static const cleat_series_part *part_of(const cleat_series *s, int64_t row) {
+    const cleat_series_part *part = s->table.series;
+    for (size_t rest = s->table.n_series; rest > 1;) { /* it is one of the `rest` parts from `part` on */
+        const size_t half = rest / 2;
+        part += part[half].begin <= row ? half : 0;
+        rest = rest - half > half ? rest - half : half;
+    }
+    return part;
+}
+
 static int64_t known_of(const cleat_series *s, int64_t last) {
+    const int64_t end = part_of(s, last)->end;
     int64_t known = 0;
-    while (known < s->horizon && last + known + 1 < s->table.rows && !s->table.flags[last + known + 1]) ++known;
+    while (known < s->horizon && last + known + 1 < end && !s->table.flags[last + known + 1]) ++known;
     return known;
 }
 
@@ -101,14 +113,21 @@ static cleat_status series_save(const cleat_dataset *dataset, const char *folder
     const cleat_series_columns *columns = &s->table.columns;
     cleat_series_preprocessor fitted = {.step = s->table.calendar.step,
                                         .months = s->table.calendar.months,
+                                        .business = s->table.calendar.business,
                                         .thousands = s->table.thousands,
                                         .n_resamples = s->n_resamples};
     memcpy(fitted.resample_seconds, s->resample_seconds, sizeof fitted.resample_seconds);
     cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < columns->features + columns->targets && !status; ++i) {
-        bool target = i >= columns->features;
-        size_t c = target ? columns->target[i - columns->features] : i;
-        status = cleat_series_preprocessor_add(&fitted, target, columns->used.names[c], s->mean[c], s->std[c], error);
+    for (size_t p = 0; p <= (columns->series >= 0 ? s->table.n_series : 0) && !status; ++p) {
+        const size_t first = (p ? p - 1 : 0) * columns->used.count;
+        if (p) status = cleat_name_list_add(&fitted.series, s->table.series[p - 1].name, error);
+        for (size_t i = 0; i < columns->features + columns->targets && !status; ++i) {
+            const bool target = i >= columns->features;
+            const size_t c = target ? columns->target[i - columns->features] : i;
+            const double mean = s->mean[first + c], std = s->std[first + c];
+            status = p ? cleat_series_preprocessor_add_value(&fitted, mean, std, error)
+                       : cleat_series_preprocessor_add(&fitted, target, columns->used.names[c], mean, std, error);
+        }
     }
     if (!status) status = cleat_series_preprocessor_write(folder, &fitted, error);
     cleat_series_preprocessor_free(&fitted);
@@ -173,6 +192,7 @@ cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
         .horizon = s->horizon,
         .season = s->season,
         .step = s->table.calendar.step,
+        .anchor = s->anchor,
         .features = (int64_t)columns->features,
         .resolutions = (int64_t)s->n_resamples + 1,
         .channels = s->fields[X].shape[1],
@@ -182,6 +202,8 @@ cleat_series_info cleat_series_describe(const cleat_dataset *dataset) {
         .filled_rows = s->table.filled_rows,
         .missing = s->table.missing,
         .left_out = s->windows.left_out,
+        .series = (int64_t)s->table.n_series,
+        .short_series = s->windows.short_series,
     };
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
         info.split_rows[split] = s->windows.end[split] - s->windows.begin[split];
@@ -218,14 +240,29 @@ double cleat_series_std(const cleat_dataset *dataset, size_t target) {
     return column != SIZE_MAX ? s->std[column] : 0;
 }
 
+void cleat_series_scale(const cleat_dataset *dataset, size_t sample, size_t target, double *mean, double *std) {
+    const cleat_series *s = as_series(dataset);
+    const size_t column = column_of(s, target);
+    *mean = *std = 0;
+    if (column == SIZE_MAX || sample >= dataset->count) return;
+    const size_t at = (size_t)(part_of(s, s->windows.last[sample]) - s->table.series) * s->table.columns.used.count;
+    *mean = s->mean[at + column];
+    *std = s->std[at + column];
+}
+
+const char *cleat_series_name(const cleat_dataset *dataset, size_t sample) {
+    const cleat_series *s = as_series(dataset);
+    return s && sample < dataset->count ? part_of(s, s->windows.last[sample])->name : NULL;
+}
+
 void cleat_series_past(const cleat_dataset *dataset, size_t sample, size_t target, int64_t count, double *values) {
     const cleat_series *s = (const cleat_series *)dataset;
     const size_t column = s->table.columns.target[target], width = s->table.columns.used.count;
-    const int64_t first = s->windows.last[sample] - count + 1;
+    const int64_t first = s->windows.last[sample] - count + 1, begin = part_of(s, s->windows.last[sample])->begin;
+    double mean, std;
+    cleat_series_scale(dataset, sample, target, &mean, &std);
     for (int64_t i = 0; i < count; ++i)
-        values[i] = first + i < 0 ? NAN
-                                  : (double)s->table.cells[(size_t)(first + i) * width + column] * s->std[column] +
-                                        s->mean[column];
+        values[i] = first + i < begin ? NAN : (double)s->table.cells[(size_t)(first + i) * width + column] * std + mean;
 }
 
 int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample) {
@@ -237,8 +274,9 @@ int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resam
 int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead) {
     const cleat_series *s = as_series(dataset);
     if (!s || sample >= dataset->count || ahead < 0) return 0;
-    int64_t row = s->windows.last[sample] + ahead, end = s->table.rows - 1;
-    return row <= end ? s->table.times[row] : cleat_calendar_after(&s->table.calendar, s->table.times[end], row - end);
+    const cleat_series_part *part = part_of(s, s->windows.last[sample]);
+    int64_t row = s->windows.last[sample] + ahead, end = part->end - 1;
+    return row <= end ? s->table.times[row] : cleat_calendar_after(&part->calendar, s->table.times[end], row - end);
 }
 
 int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample) {

@@ -3,10 +3,13 @@
  *   kind,name,mean,deviation
  *   step,3600,,
  *   months,1,,          (only if rows are months apart)
+ *   business_day,1,,    (only if rows are business days apart)
  *   thousands,.,,       (only if numbers have marks between thousands)
  *   frame,14400,,
  *   feature,OT,13.3,8.5
- *   target,OT,13.3,8.5 */
+ *   target,OT,13.3,8.5
+ *   series,A,,          (only of many series: its scales follow, for the features and the targets)
+ *   scale,OT,12.1,7.9 */
 #include "data/series/series.h"
 
 #include "core/files.h"
@@ -21,32 +24,34 @@
 
 enum { PATH_BYTES = 4096 };
 
-static cleat_status fit_column(const char *path, const cleat_series_table *table, int64_t rows, size_t column,
-                               double *mean, double *std, cleat_error *error) {
+static cleat_status fit_column(const char *path, const cleat_series_table *table, const cleat_series_part *rows,
+                               size_t column, double *mean, double *std, cleat_error *error) {
     size_t width = table->columns.used.count;
     const float *cells = table->cells + column;
     double sum = 0, squares = 0;
     cleat_extremes extremes = cleat_extremes_none();
     char what[128];
     int64_t known = 0;
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = rows->begin; r < rows->end; ++r) {
         float value = cells[(size_t)r * width];
         if (isnan(value)) continue;
         sum += value;
         cleat_extremes_add(&extremes, value);
         ++known;
     }
-    if (!known)
+    if (!known && !rows->name) /* of many, the series has no windows */
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: '%.100s' has no value in the %lld training rows; remove the column", path,
-                          table->columns.used.names[column], (long long)rows);
-    bool constant = extremes.least == extremes.most; /* the sum of squares would be nothing but rounding errors */
-    *mean = constant ? extremes.least : sum / (double)known;
-    for (int64_t r = 0; r < rows; ++r) {
+                          table->columns.used.names[column], (long long)(rows->end - rows->begin));
+    bool constant =
+        !known || extremes.least == extremes.most; /* the sum of squares would be nothing but rounding errors */
+    *mean = !known ? 0 : constant ? extremes.least : sum / (double)known;
+    for (int64_t r = rows->begin; r < rows->end; ++r) {
         double off = cells[(size_t)r * width] - *mean;
         if (!isnan(off)) squares += off * off;
     }
     *std = constant ? 1 : sqrt(squares / (double)known);
+    if (rows->name) return CLEAT_OK; /* not a line for each of many series */
     if (constant)
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: '%s' is constant (%g) in all training rows; its standard deviation is set to 1", path,
@@ -56,25 +61,33 @@ static cleat_status fit_column(const char *path, const cleat_series_table *table
     return CLEAT_OK;
 }
 
-cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
-                                           double *mean, double *std, cleat_error *error) {
+cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table,
+                                           const cleat_series_part *rows, double *mean, double *std,
+                                           cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t c = 0; c < table->columns.used.count && !status; ++c)
         status = fit_column(path, table, rows, c, &mean[c], &std[c], error);
     return status;
 }
 
-cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
-                                           double mean, double std, cleat_error *error) {
+cleat_status cleat_series_preprocessor_add_value(cleat_series_preprocessor *fitted, double mean, double std,
+                                                 cleat_error *error) {
     size_t means = fitted->capacity, std_capacity = fitted->capacity;
-    cleat_status status = cleat_grow(&fitted->mean, fitted->count, &means, sizeof *fitted->mean, error);
-    if (!status) status = cleat_grow(&fitted->std, fitted->count, &std_capacity, sizeof *fitted->std, error);
-    if (!status) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
+    cleat_status status = cleat_grow(&fitted->mean, fitted->values, &means, sizeof *fitted->mean, error);
+    if (!status) status = cleat_grow(&fitted->std, fitted->values, &std_capacity, sizeof *fitted->std, error);
     fitted->capacity = status ? fitted->capacity : means;
     if (status) return status;
-    fitted->mean[fitted->count] = mean;
-    fitted->std[fitted->count++] = std;
+    fitted->mean[fitted->values] = mean;
+    fitted->std[fitted->values++] = std;
     return CLEAT_OK;
+}
+
+cleat_status cleat_series_preprocessor_add(cleat_series_preprocessor *fitted, bool target, const char *name,
+                                           double mean, double std, cleat_error *error) {
+    cleat_status status = cleat_series_preprocessor_add_value(fitted, mean, std, error);
+    if (!status) status = cleat_name_list_add(target ? &fitted->targets : &fitted->features, name, error);
+    fitted->count += !status;
+    return status;
 }
 
 void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted) {
@@ -82,6 +95,7 @@ void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted) {
     cleat_name_list_free(&fitted->targets);
     cleat_free(fitted->mean);
     cleat_free(fitted->std);
+    cleat_name_list_free(&fitted->series);
     *fitted = (cleat_series_preprocessor){0};
 }
 
@@ -109,11 +123,20 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
     if (status) return status;
     cleat_string_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
     if (fitted->months) cleat_string_add(&text, "months,%d,,\n", fitted->months);
+    if (fitted->business) cleat_string_add(&text, "business_day,1,,\n");
     if (fitted->thousands) cleat_string_add(&text, "thousands,\"%c\",,\n", fitted->thousands);
     for (size_t f = 0; f < fitted->n_resamples; ++f)
         cleat_string_add(&text, "frame,%lld,,\n", (long long)fitted->resample_seconds[f]);
     add_columns(&text, "feature", &fitted->features, fitted->mean, fitted->std);
     add_columns(&text, "target", &fitted->targets, fitted->mean + features, fitted->std + features);
+    for (size_t i = 0; i < fitted->series.count; ++i) {
+        const double *mean = fitted->mean + (i + 1) * fitted->count, *std = fitted->std + (i + 1) * fitted->count;
+        cleat_string_add(&text, "series,");
+        cleat_string_add_field(&text, fitted->series.names[i]);
+        cleat_string_add(&text, ",,\n");
+        add_columns(&text, "scale", &fitted->features, mean, std);
+        add_columns(&text, "scale", &fitted->targets, mean + features, std + features);
+    }
     return cleat_file_write_text(path, &text, error);
 }
 
@@ -140,13 +163,15 @@ static cleat_status add_column(const cleat_csv *csv, line_columns *at, bool targ
     const char *name = csv->fields[at->name];
     uint32_t before;
     double mean, std;
-    if (!*name || cleat_name_table_find(&at->known[target], name, &before))
+    const bool is_scale = fitted->series.count > 0; /* of a column that is known */
+    if (!is_scale && (!*name || cleat_name_table_find(&at->known[target], name, &before)))
         return bad_line(csv, "a column without a name, or a duplicate column", error);
-    if (!target && fitted->targets.count) return bad_line(csv, "a feature after the targets", error);
+    if (!is_scale && !target && fitted->targets.count) return bad_line(csv, "a feature after the targets", error);
     if (!cleat_number_parse(csv->fields[at->mean], &mean) || !cleat_number_parse(csv->fields[at->std], &std) ||
         !(std > 0))
         return bad_line(csv, "mean and standard deviation must be numbers, the standard deviation greater than 0",
                         error);
+    if (is_scale) return cleat_series_preprocessor_add_value(fitted, mean, std, error);
     cleat_status status = cleat_name_table_add(&at->known[target], name, 0, error);
     return status ? status : cleat_series_preprocessor_add(fitted, target, name, mean, std, error);
 }
@@ -156,6 +181,8 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
     const char *kind = csv->fields[at->kind], *name = csv->fields[at->name];
     if (strcmp(kind, "feature") == 0) return add_column(csv, at, false, fitted, error);
     if (strcmp(kind, "target") == 0) return add_column(csv, at, true, fitted, error);
+    if (strcmp(kind, "series") == 0) return cleat_name_list_add(&fitted->series, name, error);
+    if (strcmp(kind, "scale") == 0) return add_column(csv, at, false, fitted, error);
     if (strcmp(kind, "step") == 0)
         return whole_seconds(name, &fitted->step) ? CLEAT_OK
                                                   : bad_line(csv, "the step must be a whole number of seconds", error);
@@ -166,6 +193,10 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
         fitted->months = (int)months;
         return CLEAT_OK;
     }
+    if (strcmp(kind, "business_day") == 0) {
+        fitted->business = true;
+        return strcmp(name, "1") == 0 ? CLEAT_OK : bad_line(csv, "a step must be 1 business day", error);
+    }
     if (strcmp(kind, "thousands") == 0) {
         fitted->thousands = *name;
         return strcmp(name, ".") == 0 || strcmp(name, ",") == 0
@@ -173,7 +204,8 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
                    : bad_line(csv, "the mark between thousands must be a point or a comma", error);
     }
     if (strcmp(kind, "frame") != 0)
-        return bad_line(csv, "kind must be step, months, thousands, frame, feature or target", error);
+        return bad_line(
+            csv, "kind must be step, months, business_day, thousands, frame, feature, target, series or scale", error);
     if (fitted->n_resamples == CLEAT_SERIES_MAX_RESAMPLES ||
         !whole_seconds(name, &fitted->resample_seconds[fitted->n_resamples]))
         return bad_line(csv, "at most eight frames are allowed, each a whole number of seconds", error);
@@ -199,6 +231,8 @@ cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_pre
     }
     if (!status && (!found.step || !found.features.count || !found.targets.count))
         status = bad_line(&csv, "step, features or targets are missing", error);
+    if (!status && found.values != (1 + found.series.count) * found.count)
+        status = bad_line(&csv, "scales of series are missing", error);
     for (int target = 0; target < 2; ++target) cleat_name_table_free(&at.known[target]);
     cleat_csv_close(&csv);
     if (status) {

@@ -13,22 +13,41 @@
 enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
 
 /* Means and standard deviations of the used columns: fitted to the training rows, or taken from `fitted`. */
-static cleat_status find_means(const char *path, cleat_series *s, const cleat_series_preprocessor *fitted,
-                               cleat_error *error) {
+static cleat_status find_means(const char *path, const cleat_series_options *options, cleat_series *s,
+                               const cleat_series_preprocessor *fitted, cleat_error *error) {
     const cleat_series_columns *columns = &s->table.columns;
-    s->mean = cleat_alloc(columns->used.count, sizeof *s->mean);
-    s->std = cleat_alloc(columns->used.count, sizeof *s->std);
-    if (!s->mean || !s->std)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu means", path, columns->used.count);
-    if (!fitted)
-        return cleat_series_fit_preprocessor(path, &s->table, s->windows.end[CLEAT_SPLIT_TRAIN], s->mean, s->std,
-                                             error);
-    for (size_t i = 0; i < fitted->count; ++i) {
-        size_t c = i < columns->features ? i : columns->target[i - columns->features];
-        s->mean[c] = fitted->mean[i];
-        s->std[c] = fitted->std[i];
+    const size_t width = columns->used.count, n = s->table.n_series;
+    size_t unknown = 0;
+    cleat_status status = CLEAT_OK;
+    s->mean = cleat_alloc(n * width, sizeof *s->mean);
+    s->std = cleat_alloc(n * width, sizeof *s->std);
+    if (!s->mean || !s->std) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu means", path, n * width);
+    for (size_t p = 0; p < n && !status; ++p) {
+        const cleat_series_part *part = &s->table.series[p];
+        const cleat_name_list *names = fitted ? &fitted->series : NULL;
+        double *mean = s->mean + p * width, *std = s->std + p * width;
+        int at = 0;
+        if (fitted && part->name)
+            at = p < names->count && strcmp(names->names[p], part->name) == 0 ? (int)p
+                                                                              : cleat_name_list_find(names, part->name);
+        for (size_t i = 0; fitted && at >= 0 && i < fitted->count; ++i) {
+            size_t c = i < columns->features ? i : columns->target[i - columns->features];
+            const size_t value = i + (part->name ? (size_t)at + 1 : 0) * fitted->count;
+            mean[c] = fitted->mean[value];
+            std[c] = fitted->std[value];
+        }
+        if (fitted && at >= 0) continue;
+        unknown += fitted != NULL;
+        cleat_series_part rows = {.begin = part->begin, .end = part->end, .name = part->name};
+        const int64_t training = cleat_series_training_rows(options, part->end - part->begin);
+        if (!s->windows.whole && !options->forecast && training) rows.end = part->begin + training;
+        status = cleat_series_fit_preprocessor(path, &s->table, &rows, mean, std, error);
     }
-    return CLEAT_OK;
+    if (!status && unknown)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: %zu of %zu series are not in the training; they are standardised by their own rows", path,
+                  unknown, n);
+    return status;
 }
 
 /* Cells without a value become 0, the mean; no window reads them. */
@@ -36,17 +55,20 @@ static cleat_status standardise(const char *path, cleat_series *s, cleat_error *
     const cleat_series_table *t = &s->table;
     size_t width = t->columns.used.count;
     char text[CLEAT_TIME_TEXT];
-    for (int64_t r = 0; r < t->rows; ++r)
+    for (int64_t r = 0, p = 0; r < t->rows; ++r) {
+        while (r >= t->series[p].end) ++p;
+        const double *mean = s->mean + (size_t)p * width, *std = s->std + (size_t)p * width;
         for (size_t c = 0; c < width; ++c) {
             float *cell = &t->cells[(size_t)r * width + c], value = *cell;
-            *cell = isnan(value) ? 0 : (float)((value - s->mean[c]) / s->std[c]);
+            *cell = isnan(value) ? 0 : (float)((value - mean[c]) / std[c]);
             if (!isfinite(*cell))
                 return cleat_fail(
                     error, CLEAT_ERR_FORMAT,
                     "%s: '%.100s' is %g at %s, which exceeds single precision after division by the standard deviation "
                     "(%g) of the training rows; correct the value, or remove the column",
-                    path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), s->std[c]);
+                    path, t->columns.used.names[c], value, cleat_time_text(t->times[r], text), std[c]);
         }
+    }
     return CLEAT_OK;
 }
 
@@ -87,8 +109,7 @@ static cleat_status set_samples(cleat_series *s, const cleat_series_windows *win
 /* Divides the rows into splits and lists their windows. whole: no splits. */
 static cleat_status find_samples(cleat_series *s, const cleat_series_options *options, bool whole, cleat_error *error) {
     cleat_series_windows windows = {.whole = whole};
-    cleat_status status = cleat_series_borders(s->path, options, s->table.rows, &windows, error);
-    if (!status) status = cleat_series_windows_find(s->path, options, &s->table, reach_of(s), &windows, error);
+    cleat_status status = cleat_series_windows_find(s->path, options, &s->table, reach_of(s), &windows, error);
     if (!status) status = set_samples(s, &windows, error);
     if (status) cleat_free(windows.last);
     return status;
@@ -113,9 +134,15 @@ static void log_summary(const char *path, const cleat_series *s) {
               path, (long long)t->rows, t->calendar.n_slots ? "at least " : "", cleat_calendar_text(&t->calendar, step),
               t->columns.features, s->n_resamples + 1, t->columns.targets, (long long)of[CLEAT_SPLIT_TRAIN],
               (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
+    if (t->columns.series >= 0) cleat_log(CLEAT_LOG_INFO, "%s: %zu series, one model for all", path, t->n_series);
+    if (t->columns.series >= 0 && s->windows.short_series)
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %zu series are shorter than a window (%lld rows) and are left out",
+                  path, (long long)s->windows.short_series, t->n_series,
+                  (long long)(reach_of(s) + (s->forecast ? 0 : s->horizon)));
     if (t->filled_rows)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and are filled with the previous row",
-                  path, (long long)t->filled_rows, (long long)t->gaps);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and are filled with the previous row%s",
+                  path, (long long)t->filled_rows, (long long)t->gaps,
+                  t->calendar.step == 86400 && !t->calendar.business ? " (weekends? data.step = business_day)" : "");
     if (t->missing) cleat_log(CLEAT_LOG_WARNING, "%s: %lld cells have no value", path, (long long)t->missing);
     if (s->windows.left_out)
         cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows contain a gap or a missing value and are skipped", path,
@@ -144,7 +171,7 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     if (!status && !(s->path = cleat_strdup(path)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     if (!status) status = find_samples(s, options, false, error);
-    if (!status) status = find_means(path, s, fitted, error);
+    if (!status) status = find_means(path, options, s, fitted, error);
     if (!status) status = standardise(path, s, error);
     if (!status) status = resample_all(path, s, error);
     if (status) {
@@ -190,9 +217,15 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
         const char *name;
         int64_t value, least;
     } numbers[] = {
-        {"lookback", o->lookback, 1},         {"horizon", o->horizon, 1},   {"stride", o->stride, 1},
-        {"eval_stride", o->eval_stride, 1},   {"season", o->season, 0},     {"step", o->step, 0},
-        {"train_rows", o->train_rows, 0},     {"val_rows", o->val_rows, 0}, {"test_rows", o->test_rows, 0},
+        {"lookback", o->lookback == CLEAT_SERIES_AUTO ? 1 : o->lookback, 1},
+        {"horizon", o->horizon == CLEAT_SERIES_AUTO ? 1 : o->horizon, 1},
+        {"season", o->season == CLEAT_SERIES_AUTO ? 0 : o->season, 0},
+        {"stride", o->stride, 1},
+        {"eval_stride", o->eval_stride, 1},
+        {"step", o->step, 0},
+        {"train_rows", o->train_rows, 0},
+        {"val_rows", o->val_rows, 0},
+        {"test_rows", o->test_rows, 0},
         {"longest_fill", o->longest_fill, 0},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
@@ -212,7 +245,17 @@ static cleat_status check_options(const cleat_series_options *o, cleat_error *er
     if ((unsigned)o->gaps > CLEAT_GAPS_ROWS || (unsigned)o->missing > CLEAT_MISSING_SKIP)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown policy for gaps (%d) or missing values (%d)",
                           (int)o->gaps, (int)o->missing);
-    if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_SEASON)
+    if ((unsigned)o->rule > CLEAT_STEP_YEAR)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown rule of steps (%d)", (int)o->rule);
+    if (o->series_column && o->train_rows)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "data.train_rows counts rows of one series; many series are divided by fractions: set "
+                          "data.train_rows=none data.val_rows=none data.test_rows=none");
+    if ((o->evaluation || o->forecast) &&
+        (o->lookback < 0 || o->horizon < 0 || o->season < 0 || o->anchor == CLEAT_SERIES_ANCHOR_AUTO))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "lookback, horizon, season or anchor is auto; only a training chooses it");
+    if ((unsigned)o->anchor > CLEAT_SERIES_ANCHOR_AUTO)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "unknown anchor (%d)", (int)o->anchor);
     if ((o->forecast || o->evaluation) && !o->fitted)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s requires the preprocessing state saved by training",
@@ -229,9 +272,11 @@ static cleat_status check_resamples(const cleat_series_options *o, const cleat_s
                       "%s: data.frames differs from the time frames of the training; do not change it", o->fitted);
 }
 
+const char *const cleat_series_rule_names[] = {"first",   "auto", "day", "business_day", "week", "month",
+                                               "quarter", "year", NULL};
 const char *const cleat_series_gaps_names[] = {"error", "fill", "skip", "rows", NULL};
 const char *const cleat_series_missing_names[] = {"error", "fill", "skip", NULL};
-const char *const cleat_series_anchor_names[] = {"none", "last", "season", NULL};
+const char *const cleat_series_anchor_names[] = {"none", "last", "season", "auto", NULL};
 
 cleat_series_options cleat_series_defaults(void) {
     return (cleat_series_options){.lookback = 96,
@@ -260,6 +305,7 @@ cleat_status cleat_series_open(const char *path, const cleat_series_options *opt
                                cleat_error *error) {
     cleat_series_options chosen = options ? *options : cleat_series_defaults();
     if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
+    if (chosen.series_column && !*chosen.series_column) chosen.series_column = NULL;
     char file[PATH_BYTES];
     cleat_series_table table = {0};
     cleat_series_preprocessor fitted = {0};
@@ -269,6 +315,7 @@ cleat_status cleat_series_open(const char *path, const cleat_series_options *opt
     if (!status && earlier) status = cleat_series_preprocessor_read(chosen.fitted, &fitted, error);
     if (!status && earlier) status = check_resamples(&chosen, earlier, error);
     if (!status) status = cleat_series_read(file, &chosen, earlier, &table, error);
+    if (!status) status = cleat_series_choose(file, &table, &chosen, error);
     if (!status) status = make_dataset(file, &table, &chosen, earlier, dataset, error);
     cleat_series_table_free(&table);
     cleat_series_preprocessor_free(&fitted);

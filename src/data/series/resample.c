@@ -32,9 +32,9 @@ cleat_status cleat_series_resample_rows(const char *path, const int64_t *resampl
                 error, CLEAT_ERR_ARGUMENT,
                 "%s: a time frame step of %lld s requires %lld rows, but the file has %lld; remove that time frame",
                 path, (long long)resample_seconds[f], (long long)rows_of[f], (long long)rows);
-        if (calendar->n_slots)
+        if (calendar->n_slots || calendar->business)
             cleat_log(CLEAT_LOG_WARNING,
-                      "%s: a time frame of %lld s is %lld rows (data.gaps = rows), which take longer if days or hours "
+                      "%s: a time frame of %lld s is %lld rows, which take longer if days or hours "
                       "are left out",
                       path, (long long)resample_seconds[f], (long long)rows_of[f]);
     }

@@ -10,8 +10,8 @@
 #include "data/series/calendar.h"
 
 /* Names of the enums' values in settings, in their order; each list ends in NULL. */
-extern const char *const cleat_series_gaps_names[], *const cleat_series_missing_names[],
-                                                        *const cleat_series_anchor_names[];
+extern const char *const cleat_series_gaps_names[],
+    *const cleat_series_missing_names[], *const cleat_series_anchor_names[], *const cleat_series_rule_names[];
 
 /* The columns in use: the features in their order, then the targets that are not features. */
 typedef struct cleat_series_columns {
@@ -19,8 +19,8 @@ typedef struct cleat_series_columns {
     size_t features;
     size_t *target; /* [targets], indices into `used` */
     size_t targets;
-    int time; /* index of a column of the file */
-    int *at;  /* [used.count], indices of columns of the file */
+    int time, series; /* indices of columns of the file; series -1: none */
+    int *at;          /* [used.count], indices of columns of the file */
 } cleat_series_columns;
 
 typedef struct cleat_series_preprocessor cleat_series_preprocessor;
@@ -37,13 +37,22 @@ cleat_status cleat_series_check_columns(const char *path, const cleat_series_opt
 /* flags of a row: a gap precedes it; it has a cell without a value */
 enum { CLEAT_ROW_BREAK = 1, CLEAT_ROW_MISSING = 2 };
 
+/* Rows [begin, end) of the table: one series. */
+typedef struct cleat_series_part {
+    int64_t begin, end;
+    char *name;              /* owned; NULL without a series column */
+    cleat_calendar calendar; /* owned */
+} cleat_series_part;
+
 typedef struct cleat_series_table {
     cleat_series_columns columns;
+    cleat_series_part *series; /* [n_series] */
+    size_t n_series;
     int64_t rows, capacity;
-    float *cells;   /* [rows, columns.used.count]; NaN where missing */
-    int64_t *times; /* [rows] */
-    uint8_t *flags; /* [rows] */
-    cleat_calendar calendar;
+    float *cells;            /* [rows, columns.used.count]; NaN where missing */
+    int64_t *times;          /* [rows] */
+    uint8_t *flags;          /* [rows] */
+    cleat_calendar calendar; /* of the first series, borrowed from it */
     int64_t gaps, filled_rows, missing;
     char thousands; /* mark between thousands in the numbers of the file; 0: none */
 } cleat_series_table;
@@ -52,20 +61,34 @@ cleat_status cleat_series_read(const char *path, const cleat_series_options *opt
                                const cleat_series_preprocessor *fitted, cleat_series_table *table, cleat_error *error);
 void cleat_series_table_free(cleat_series_table *table);
 
+/* Replaces the automatic values of the options by those that suit the table, whose cells are not standardised yet;
+ * logs them (automatic.c). */
+cleat_status cleat_series_choose(const char *path, const cleat_series_table *table, cleat_series_options *options,
+                                 cleat_error *error);
+/* Number of training rows of a series of `rows` rows (windows.c). */
+int64_t cleat_series_training_rows(const cleat_series_options *options, int64_t rows);
+
 struct cleat_series_preprocessor {
     cleat_name_list features, targets;
-    double *mean, *std;     /* [features + targets], in that order */
-    size_t count, capacity; /* of mean and std */
-    int64_t step;           /* in seconds */
-    int months;             /* calendar months per step; 0: none */
-    char thousands;         /* as of the table */
+    cleat_name_list series;  /* of many series */
+    double *mean, *std;      /* [1 + series.count, count]: of the features and targets, then of those of each series */
+    size_t count;            /* features + targets */
+    size_t values, capacity; /* of mean and std */
+    int64_t step;            /* in seconds */
+    int months;              /* calendar months per step; 0: none */
+    bool business;           /* the step is a business day */
+    char thousands;          /* as of the table */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES];
     size_t n_resamples;
 };
 
-/* Sets mean and std [columns.used.count] of each column over rows [0, rows). */
-cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table, int64_t rows,
-                                           double *mean, double *std, cleat_error *error);
+/* Sets mean and std [columns.used.count] of each column over the rows of a part. */
+cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_table *table,
+                                           const cleat_series_part *rows, double *mean, double *std,
+                                           cleat_error *error);
+/* Appends the mean and std of a column of a series. */
+cleat_status cleat_series_preprocessor_add_value(cleat_series_preprocessor *fitted, double mean, double std,
+                                                 cleat_error *error);
 cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
                                              cleat_error *error);
 /* Reads FOLDER/series.csv. The caller frees *fitted. */
@@ -76,19 +99,17 @@ void cleat_series_preprocessor_free(cleat_series_preprocessor *fitted);
 
 typedef struct cleat_series_windows {
     int64_t begin[CLEAT_SPLITS], end[CLEAT_SPLITS]; /* rows [begin, end) of each split */
-    uint32_t *last;                                 /* [count], last known row of each sample, ascending */
+    uint32_t *last;                                 /* [count], last known row of each sample, by split and row */
     size_t count;
     int64_t of_split[CLEAT_SPLITS];
     int64_t left_out; /* number of windows with a gap or a missing cell */
-    bool whole;       /* no splits: all rows and windows belong to CLEAT_SPLIT_TEST */
+    int64_t short_series;
+    bool whole; /* no splits: all rows and windows belong to CLEAT_SPLIT_TEST */
 } cleat_series_windows;
 
-/* Sets the borders of the splits. No splits if windows->whole, which is set here for an evaluation of a file
- * that has fewer rows than the row counts in `options`. */
-cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
-                                  cleat_series_windows *windows, cleat_error *error);
-/* Lists the samples; the lookback of each takes `reach` rows up to the last known one. The caller frees
- * windows->last (cleat_free). */
+/* Divides the rows into splits and lists the samples; the lookback of each takes `reach` rows up to the last known one.
+ * No splits if windows->whole, which is set here for an evaluation of a file that has fewer rows than the row counts in
+ * `options`. The caller frees windows->last (cleat_free). */
 cleat_status cleat_series_windows_find(const char *path, const cleat_series_options *options,
                                        const cleat_series_table *table, int64_t reach, cleat_series_windows *windows,
                                        cleat_error *error);
@@ -108,7 +129,7 @@ typedef struct cleat_series {
     cleat_dataset_class type; /* a copy of the class, because the shapes of its fields differ */
     cleat_field fields[CLEAT_SERIES_FIELDS];
     cleat_series_table table; /* standardized */
-    double *mean, *std;       /* [columns.used.count] */
+    double *mean, *std;       /* [table.n_series, columns.used.count] */
     /* seconds, and rows, per step of each coarser time frame */
     int64_t resample_seconds[CLEAT_SERIES_MAX_RESAMPLES], rows_of[CLEAT_SERIES_MAX_RESAMPLES];
     float *means[CLEAT_SERIES_MAX_RESAMPLES]; /* [rows, features] of each coarser time frame */

@@ -25,10 +25,23 @@ static cleat_status borders_by_rows(const char *path, const cleat_series_options
 static void borders_by_fraction(const cleat_series_options *options, int64_t rows, cleat_series_windows *windows) {
     int64_t test = (int64_t)((double)rows * options->test_fraction);
     int64_t val = (int64_t)((double)rows * options->val_fraction);
+    if (options->series_column) { /* short series have targets in each part */
+        if (test && test < options->horizon) test = options->horizon;
+        if (val && val < options->horizon) val = options->horizon;
+        if (test > rows) test = rows;
+        if (val > rows - test) val = rows - test;
+    }
     windows->begin[CLEAT_SPLIT_TRAIN] = 0;
     windows->end[CLEAT_SPLIT_TRAIN] = windows->begin[CLEAT_SPLIT_VAL] = rows - val - test;
     windows->end[CLEAT_SPLIT_VAL] = windows->begin[CLEAT_SPLIT_TEST] = rows - test;
     windows->end[CLEAT_SPLIT_TEST] = rows;
+}
+
+int64_t cleat_series_training_rows(const cleat_series_options *options, int64_t rows) {
+    cleat_series_windows windows;
+    borders_by_fraction(options, rows, &windows);
+    if (options->train_rows) return options->train_rows < rows ? options->train_rows : rows;
+    return windows.end[CLEAT_SPLIT_TRAIN];
 }
 
 static void no_borders(int64_t rows, cleat_series_windows *windows) {
@@ -48,8 +61,8 @@ static bool is_another_file(const char *path, const cleat_series_options *option
     return true;
 }
 
-cleat_status cleat_series_borders(const char *path, const cleat_series_options *options, int64_t rows,
-                                  cleat_series_windows *windows, cleat_error *error) {
+static cleat_status find_borders(const char *path, const cleat_series_options *options, int64_t rows,
+                                 cleat_series_windows *windows, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     windows->whole = windows->whole || is_another_file(path, options, rows);
     if (options->forecast || windows->whole) {
@@ -60,7 +73,7 @@ cleat_status cleat_series_borders(const char *path, const cleat_series_options *
         status = borders_by_rows(path, options, rows, windows, error);
     else
         borders_by_fraction(options, rows, windows);
-    if (!status && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0)
+    if (!status && !options->fitted && windows->end[CLEAT_SPLIT_TRAIN] == 0 && !options->series_column)
         status =
             cleat_fail(error, CLEAT_ERR_ARGUMENT,
                        "%s: no training rows are left; set train_rows, or smaller validation and test fractions", path);
@@ -87,9 +100,9 @@ typedef struct range {
     int64_t first, end, stride;
 } range;
 
-static range range_of(const cleat_series_options *options, const cleat_series_windows *windows, int64_t reach,
-                      int split) {
-    int64_t least = reach - 1, before = windows->begin[split] - 1;
+static range range_of(const cleat_series_options *options, const cleat_series_windows *windows, int64_t begin,
+                      int64_t reach, int split) {
+    int64_t least = begin + reach - 1, before = windows->begin[split] - 1;
     int64_t ahead = options->forecast ? 0 : options->horizon;
     range r = {.first = before > least ? before : least,
                .end = windows->end[split] - ahead,
@@ -124,33 +137,71 @@ static bool is_needed(const cleat_series_options *options, const cleat_series_wi
     return windows->end[split] > windows->begin[split];
 }
 
+/* Adds the windows of a split of one series. */
+static void add_windows(const cleat_series_options *options, const cleat_series_table *table,
+                        const cleat_series_part *part, range r, int64_t reach, uint32_t *last,
+                        cleat_series_windows *windows) {
+    const int64_t ahead = options->forecast ? 0 : options->horizon;
+    scan s = {.flags = table->flags, .scanned = part->begin, .clean_from = part->begin};
+    for (int64_t at = r.first; at < r.end; at += r.stride) {
+        bool clean = clean_from(&s, at + ahead) <= at - reach + 1;
+        if (clean) last[windows->count++] = (uint32_t)at;
+        windows->left_out += !clean;
+    }
+}
+
+/* The borders of all series, which become the rows of the table, and their sums. */
+static cleat_status all_borders(const char *path, const cleat_series_options *options, const cleat_series_table *table,
+                                int64_t reach, cleat_series_windows *each, cleat_series_windows *windows,
+                                cleat_error *error) {
+    const int64_t ahead = options->forecast ? 0 : options->horizon;
+    cleat_status status = CLEAT_OK;
+    windows->short_series = 0;
+    for (size_t i = 0; i < table->n_series && !status; ++i) {
+        const cleat_series_part *part = &table->series[i];
+        each[i] = (cleat_series_windows){.whole = windows->whole};
+        status = find_borders(path, options, part->end - part->begin, &each[i], error);
+        windows->whole = each[i].whole;
+        windows->short_series += part->end - part->begin < reach + ahead;
+        for (int s = 0; s < CLEAT_SPLITS; ++s) {
+            const int64_t rows = i ? windows->end[s] - windows->begin[s] : 0;
+            windows->begin[s] = i ? 0 : each[i].begin[s];
+            windows->end[s] = rows + each[i].end[s] - (i ? each[i].begin[s] : 0);
+            each[i].begin[s] += part->begin;
+            each[i].end[s] += part->begin;
+        }
+    }
+    return status;
+}
+
 static cleat_status find_windows(const char *path, const cleat_series_options *options, const cleat_series_table *table,
                                  int64_t reach, cleat_series_windows *windows, cleat_error *error) {
-    int64_t ahead = options->forecast ? 0 : options->horizon, most = 0;
-    scan s = {.flags = table->flags};
-    for (int split = 0; split < CLEAT_SPLITS; ++split) {
-        range r = range_of(options, windows, reach, split);
-        if (r.end > r.first) most += (r.end - 1 - r.first) / r.stride + 1;
-    }
-    uint32_t *last = cleat_alloc((size_t)most, sizeof *last);
-    if (!last) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld windows", path, (long long)most);
+    int64_t most = 0;
+    uint32_t *last = NULL;
+    cleat_series_windows *each = cleat_alloc(table->n_series, sizeof *each);
+    if (!each) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu series", path, table->n_series);
+    cleat_status status = all_borders(path, options, table, reach, each, windows, error);
+    for (int split = 0; split < CLEAT_SPLITS; ++split)
+        for (size_t i = 0; i < table->n_series && !status; ++i) {
+            range r = range_of(options, &each[i], table->series[i].begin, reach, split);
+            if (r.end > r.first) most += (r.end - 1 - r.first) / r.stride + 1;
+        }
+    if (!status && !(last = cleat_alloc((size_t)most, sizeof *last)))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld windows", path, (long long)most);
     windows->count = 0;
     windows->left_out = 0;
-    cleat_status status = CLEAT_OK;
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
-        range r = range_of(options, windows, reach, split);
         size_t before = windows->count;
-        for (int64_t at = r.first; at < r.end; at += r.stride) {
-            bool clean = clean_from(&s, at + ahead) <= at - reach + 1;
-            if (clean) last[windows->count++] = (uint32_t)at;
-            windows->left_out += !clean;
-        }
+        for (size_t i = 0; i < table->n_series; ++i)
+            add_windows(options, table, &table->series[i],
+                        range_of(options, &each[i], table->series[i].begin, reach, split), reach, last, windows);
         windows->of_split[split] = (int64_t)(windows->count - before);
         if (windows->count == before && is_needed(options, windows, split))
             status = no_window(path, options, split, reach, windows, error);
     }
     if (!status && !windows->count)
         status = no_window(path, options, windows->whole ? CLEAT_SPLIT_TEST : CLEAT_SPLIT_TRAIN, reach, windows, error);
+    cleat_free(each);
     if (status) {
         cleat_free(last);
         return status;
@@ -169,6 +220,5 @@ cleat_status cleat_series_windows_find(const char *path, const cleat_series_opti
               path, (long long)table->rows);
     if (error) *error = (cleat_error){0};
     windows->whole = true;
-    no_borders(table->rows, windows);
     return find_windows(path, options, table, reach, windows, error);
 }

@@ -35,7 +35,8 @@ static bool is_constant(const cleat_history_table *table, const double *values) 
 }
 
 static bool is_baseline(const char *name) {
-    return strncmp(name, "persistence_", 12) == 0 || strncmp(name, "seasonal_", 9) == 0;
+    return strncmp(name, "persistence_", 12) == 0 || strncmp(name, "seasonal_", 9) == 0 ||
+           strncmp(name, "blend_", 6) == 0;
 }
 
 static cleat_plot_line *add_column(writer *out, cleat_plot *plot, size_t run, const cleat_history_table *table,
@@ -82,10 +83,10 @@ static void write_terms(writer *out) {
 
 /* A forecast without a model, or the baseline of the examples, as a horizontal line. */
 static void add_baselines(writer *out, cleat_plot *plot, const char *metric, double x[2], double y[2]) {
-    static const char *const prefixes[] = {"persistence_", "seasonal_"};
+    static const char *const prefixes[] = {"persistence_", "seasonal_", "blend_"};
     const cleat_report_run *run = &out->runs[0];
     bool found = false;
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 3; ++i) {
         char name[96];
         snprintf(name, sizeof name, "%s%s", prefixes[i], metric);
         cleat_plot_line *line = add_column(out, plot, 0, run->eval, name, name, BASELINE_COLOUR - (int)i);

@@ -158,22 +158,26 @@ static void choose_by_trend(cleat_report_run *run, const char *profile) {
                  "cleat train %s --set train.learning_rate=%g", profile, half_learning_rate(run));
 }
 
-/* The data.anchor that makes the better baseline the start of the forecast; NULL: it is set. */
-static const char *anchor_of_baseline(const cleat_report_run *run) {
+/* The data.anchor to try: the better of the last values and those one season before; if that is the season and it is
+ * set, the last values, from which a network can learn the season. NULL: it is set, or the family has no anchor. */
+static const char *anchor_to_try(const cleat_report_run *run) {
     const char *anchor = cleat_history_setting_of(run->history, "data", "anchor");
-    const char *wanted = run->is_seasonal ? "season" : "last";
-    return anchor && strcmp(anchor, wanted) != 0 ? wanted : NULL;
+    if (!anchor || !run->anchor) return NULL;
+    if (strcmp(anchor, run->anchor) != 0) return run->anchor;
+    return strcmp(anchor, "season") == 0 ? "last" : NULL;
 }
 
 /* A model that is not better than a prediction without one: more urgent than its speed. */
 static void choose_by_baseline(cleat_report_run *run, const char *again) {
     if (!run->is_beaten || run->outcome != CLEAT_REPORT_FINISHED) return;
-    const char *anchor = anchor_of_baseline(run);
+    const char *anchor = anchor_to_try(run);
     if (anchor)
         set_next(run,
-                 run->is_seasonal
+                 strcmp(anchor, "season") == 0
                      ? "Repeating the values one season before is better: forecast the differences from them."
-                     : "Repeating the last known values is better: forecast the differences from them.",
+                     : "A forecast without a model is better: forecast the differences from the last known values, "
+                       "from which "
+                       "a network can learn the season too (if that has been tried: train longer).",
                  "cleat train %s --set data.anchor=%s", again, anchor);
     else if (run->trend == CLEAT_REPORT_TREND_OVERFIT || run->trend == CLEAT_REPORT_TREND_WORSE)
         choose_by_trend(run, again);

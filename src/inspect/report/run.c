@@ -204,26 +204,30 @@ static void find_metric(cleat_report_run *run) {
 }
 
 /* Keeps the strongest of the baselines. */
-static void add_baseline(cleat_report_run *run, double value, const char *text, bool is_seasonal) {
+static void add_baseline(cleat_report_run *run, double value, const char *text) {
     bool weaker = run->ascends ? value <= run->baseline : value >= run->baseline;
     if (!isfinite(value) || (isfinite(run->baseline) && weaker)) return;
     run->baseline = value;
-    run->is_seasonal = is_seasonal;
     snprintf(run->baseline_text, sizeof run->baseline_text, "%s", text ? text : "without a model");
 }
 
 static void find_baseline(cleat_report_run *run) {
     static const char *const known[][2] = {{"persistence_", "repeating the last known value"},
-                                           {"seasonal_", "repeating the values one season before"}};
+                                           {"seasonal_", "repeating the values one season before"},
+                                           {"blend_", "the mean of the last known values and those one season before"}};
+    double values[3];
     const cJSON *baseline = cleat_json_member(run->examples, "baseline");
     const char *metric = cleat_json_text(baseline, "metric");
     if (metric && strcmp(metric, run->metric) == 0)
-        add_baseline(run, cleat_json_number(baseline, "value"), cleat_json_text(baseline, "text"), false);
-    for (size_t i = 0; i < 2; ++i) {
+        add_baseline(run, cleat_json_number(baseline, "value"), cleat_json_text(baseline, "text"));
+    for (size_t i = 0; i < 3; ++i) {
         char name[96];
         snprintf(name, sizeof name, "%s%s", known[i][0], run->metric);
-        add_baseline(run, last_of(run->eval, name), known[i][1], i == 1);
+        add_baseline(run, values[i] = last_of(run->eval, name), known[i][1]);
     }
+    if (isfinite(values[0]))
+        run->anchor =
+            isfinite(values[1]) && (run->ascends ? values[1] > values[0] : values[1] < values[0]) ? "season" : "last";
     run->is_beaten = isfinite(run->best) && isfinite(run->baseline) &&
                      (run->ascends ? run->best <= run->baseline : run->best >= run->baseline);
 }

@@ -63,8 +63,9 @@ typedef struct cleat_report_run {
     double best, best_step, best_epoch, last; /* of that metric in the evaluations; NaN: none */
     double baseline;                          /* what a prediction without a model reaches; NaN: unknown */
     char baseline_text[256];
-    bool is_seasonal; /* the baseline repeats the values one season before */
-    bool is_beaten;   /* the best evaluation is not better than the baseline */
+    const char
+        *anchor;    /* data.anchor of the better of the last values and those one season before; NULL: not a series */
+    bool is_beaten; /* the best evaluation is not better than the baseline */
 
     cleat_report_outcome outcome;
     const char *end_text;                    /* "" if there is none */

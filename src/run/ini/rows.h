@@ -25,6 +25,7 @@
 #define BYTES(LOW, HIGH, INITIAL) .type = CLEAT_KEY_BYTES, .min = LOW, .max = HIGH, .initial = INITIAL
 #define LIST(LOW, HIGH, INITIAL) .type = CLEAT_KEY_LIST, .min = LOW, .max = HIGH, .initial = INITIAL
 #define OR_AUTO .word = "auto", .word_value = -1
+#define OR_NONE_OR_AUTO OR_NONE, .or_auto = true
 #define OR_NONE .word = "none", .word_value = 0
 #define COMPUTES .computes = true
 #define SHAPES .computes = true, .shapes = true

@@ -31,6 +31,7 @@ typedef struct cleat_key {
     double min, max;            /* of a number; of the length of a string; of each element of a list */
     const char *initial;        /* the default in the syntax of a file; NULL: a file must give the key */
     const char *word;           /* "auto" or "none" if allowed besides the range */
+    bool or_auto;               /* of a whole number: "auto", -1, is allowed too */
     int64_t word_value;         /* value of the field for `word` (of a list: of its count) */
     const char *const *choices; /* ends with NULL */
     size_t room;                /* size of a string's field in bytes */

@@ -180,6 +180,10 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
         value->number = (double)key->word_value;
         return GOOD;
     }
+    if (key->or_auto && strcmp(text, "auto") == 0) {
+        value->integer = -1;
+        return GOOD;
+    }
     switch (key->type) {
     case CLEAT_KEY_INT:
         return parse_int(key, text, &value->integer);
@@ -252,6 +256,7 @@ static const char *nearest_value(const cleat_key *key, const char *text) {
     const char *const *choices = choices_of(key);
     for (; choices && *choices && count < 31; ++choices) names[count++] = *choices;
     if (key->word) names[count++] = key->word;
+    if (key->or_auto) names[count++] = "auto";
     return cleat_nearest_name(text, names, count);
 }
 
@@ -363,6 +368,10 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_string *t
         cleat_string_add(text, "%s", key->word);
         return;
     }
+    if (key->or_auto && *(const int64_t *)from == -1) {
+        cleat_string_add(text, "auto");
+        return;
+    }
     switch (key->type) {
     case CLEAT_KEY_INT:
         cleat_string_add(text, "%lld", (long long)*(const int64_t *)from);
@@ -463,5 +472,5 @@ void cleat_value_allowed(const cleat_key *key, cleat_string *text) {
         cleat_string_add(text, ", separated by commas, at most %d", CLEAT_INI_LIST);
         break;
     }
-    if (key->word) cleat_string_add(text, ", or %s", key->word);
+    if (key->word) cleat_string_add(text, ", %sor %s", key->or_auto ? "auto " : "", key->word);
 }

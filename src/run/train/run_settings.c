@@ -1,10 +1,14 @@
 /* The profile of a run; the only place where copies of it are made. */
 #include "train/run_settings.h"
+#include "models/model.h"
+
+#include <string.h>
 
 void cleat_run_settings_free(cleat_run_settings *settings) {
+    cleat_profile_destroy(settings->chosen);
     cleat_profile_destroy(settings->shortened);
     cleat_profile_destroy(settings->resolved);
-    settings->shortened = settings->resolved = NULL;
+    settings->chosen = settings->shortened = settings->resolved = NULL;
 }
 
 cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t length, cleat_error *error) {
@@ -14,6 +18,24 @@ cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t le
     cleat_profile_shorten(settings->shortened, length);
     settings->profile = settings->shortened;
     return CLEAT_OK;
+}
+
+cleat_status cleat_run_settings_choose(cleat_run_settings *settings, const cleat_model *model, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (const cleat_key *key = model->type->keys; key->name && !status; ++key) {
+        cleat_string given = {0}, value = {0};
+        cleat_value_print(key, settings->profile->data, &given);
+        cleat_string_add(&value, "%s.%s=", key->section, key->name);
+        cleat_value_print(key, model->settings, &value);
+        if (key->shapes && given.data && strcmp(given.data, "auto") == 0 && !value.failed) {
+            if (!settings->chosen) status = cleat_profile_clone(settings->profile, &settings->chosen, error);
+            if (!status) status = cleat_profile_set(settings->chosen, value.data, error);
+            if (!status) settings->profile = settings->chosen;
+        }
+        cleat_string_free(&given);
+        cleat_string_free(&value);
+    }
+    return status;
 }
 
 int64_t cleat_run_settings_cut(const cleat_run_settings *settings) {

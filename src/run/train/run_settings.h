@@ -8,7 +8,8 @@
 
 typedef struct cleat_run_settings {
     const cleat_profile *given;   /* the caller's */
-    const cleat_profile *profile; /* profile in use: `given`, or `shortened` */
+    const cleat_profile *profile; /* profile in use: `given`, `chosen` or `shortened` */
+    cleat_profile *chosen;        /* `given` with what was chosen from the data; NULL: nothing was */
     cleat_profile *shortened;     /* NULL until sequences are cut; freed by cleat_run_settings_free */
     bool cut;                     /* it was shortened by this process, not by an earlier one */
     cleat_profile *resolved;      /* profile of a bound run; freed when the trainer closes */
@@ -21,6 +22,8 @@ void cleat_run_settings_free(cleat_run_settings *settings);
 cleat_status cleat_run_settings_shorten(cleat_run_settings *settings, int64_t length, cleat_error *error);
 /* Length that sequences are cut to; 0: the profile's own maximum length applies. */
 int64_t cleat_run_settings_cut(const cleat_run_settings *settings);
+/* Takes over what the model's family chose from the data in place of `auto`. */
+cleat_status cleat_run_settings_choose(cleat_run_settings *settings, const cleat_model *model, cleat_error *error);
 /* Resolves every `auto`. The result is written to resolved.ini, which can be loaded as a profile. data.max_length
  * keeps the profile's value even if no sample of the training reaches it, because predictions need it. */
 cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const cleat_workload *work, int loader_threads,

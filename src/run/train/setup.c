@@ -42,6 +42,7 @@ static cleat_status open_data(cleat_trainer *trainer, cleat_error *error) {
     const char *fitted = trainer->checkpoint ? trainer->checkpoint->folder : NULL;
     cleat_status status = cleat_run_tracer_open_data(&trainer->tracing, &trainer->run, &trainer->data,
                                                      trainer->engine.model, trainer->settings.profile, fitted, error);
+    if (!status) status = cleat_run_settings_choose(&trainer->settings, trainer->engine.model, error);
     if (!status && !trainer->run.options->trace_only)
         status = cleat_data_fingerprint_take(trainer->data.dataset, trainer->settings.profile->data->path,
                                              &trainer->fingerprint, error);

@@ -331,8 +331,10 @@ static cleat_status save(cleat_trainer *trainer, bool best, cleat_error *error) 
     state->max_length = cleat_run_settings_cut(&trainer->settings);
     state->metrics_records = cleat_metrics_log_records(trainer->run.log);
     state->time_used = cleat_run_clock_used(clock) + cleat_budget_checkpoint_seconds(budget);
-    status = cleat_checkpointing_save(trainer->run.folder, &trainer->engine, state, trainer->settings.given,
-                                      trainer->data.dataset, best, error);
+    const cleat_run_settings *settings = &trainer->settings;
+    status = cleat_checkpointing_save(trainer->run.folder, &trainer->engine, state,
+                                      settings->chosen ? settings->chosen : settings->given, trainer->data.dataset,
+                                      best, error);
     clock->last_checkpoint = cleat_seconds();
     cleat_event_stats_add(&budget->checkpoint, clock->last_checkpoint - started);
     cleat_feed_exclude(trainer->engine.feed, clock->last_checkpoint - started);
