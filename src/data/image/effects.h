@@ -1,0 +1,49 @@
+/* Image augmentation on samples: rotation by angles, elastic deformation, intensity, RandAugment. */
+#ifndef CLEAT_SRC_EFFECTS_H
+#define CLEAT_SRC_EFFECTS_H
+
+#include "cleat/images.h"
+#include "core/philox.h"
+
+/* Whether any of these augmentations is enabled. */
+bool cleat_effects_enabled(const cleat_augment *augment);
+
+/* Changes values [size, size, C] in 0 .. 1 in place, with random numbers from `random`, in this order:
+ *   rotate      about the centre, by an angle uniform in [-rotate, rotate] degrees, counterclockwise if positive
+ *   elastic     pixel p takes the value at p + d(p) (Simard, Steinkraus & Platt, ICDAR 2003): each component of d is
+ *               noise, uniform and independent at every pixel, convolved with a Gaussian of deviation
+ *               elastic_sigma and scaled so that its root mean square is `elastic` pixels
+ *   RandAugment (Cubuk et al., NeurIPS 2020): randaugment_count of the operations below, each drawn uniformly
+ *   blur        Gaussian, deviation uniform in [0, blur] pixels
+ *   gamma       v^g, g between 1 / (1 + gamma) and 1 + gamma, uniform in its logarithm
+ *   noise       Gaussian, deviation uniform in [0, noise]
+ * Resampling is bilinear (rotation and deformation in one pass); the image is reflected at its borders. Values stay in
+ * 0 .. 1. Fails only if memory is exhausted.
+ *
+ * Operations of RandAugment, with m = magnitude / 30 and a random sign where one is named (torchvision's ranges):
+ * identity; shear x, y: 0.3 m (sign); translate x, y: 0.45 m of the side (sign); rotate 30 m degrees (sign);
+ * brightness, contrast, saturation: factor 1 + 0.9 m (sign); posterize to 8 - round(4 m) bits; solarize: invert
+ * from 1 - m on; autocontrast and equalize, of each channel. Without sharpness, the one that needs neighbours. */
+cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,
+                                 float *values, cleat_error *error);
+
+/* Where the pixels of a sample come from: map [size, size, 2], row and column, in pixels from the upper left corner,
+ * where pixel i covers [i, i + 1). Consumes the same random numbers as cleat_effects_apply does for rotation and
+ * deformation. *map is NULL if both are off; the caller frees it. */
+cleat_status cleat_effects_map(const cleat_augment *augment, cleat_random *random, int64_t size, float **map,
+                               cleat_error *error);
+
+/* Mixing of two samples. */
+typedef struct cleat_mix {
+    float weight;                     /* of the first image and its class; the second has 1 - weight */
+    int64_t top, left, bottom, right; /* CutMix: the rectangle that comes from the second image */
+    bool cut;
+} cleat_mix;
+/* Draws mixup (Zhang et al., ICLR 2018: weight from Beta(mixup, mixup)) or CutMix (Yun et al., ICCV 2019: a
+ * rectangle of area 1 - weight from Beta(cutmix, cutmix), its centre uniform, cut at the borders, which corrects the
+ * weight). With both, each sample uses one of them at random. */
+cleat_mix cleat_mix_draw(const cleat_augment *augment, cleat_random *random, int64_t size);
+/* Mixes `other` into values, both [size, size, C]. */
+void cleat_mix_apply(const cleat_mix *mix, int64_t size, int64_t channels, const float *other, float *values);
+
+#endif
