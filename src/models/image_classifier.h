@@ -19,7 +19,7 @@ typedef struct cleat_image_classifier_settings {
         TEST_FRACTION_ROW(MEMBER.data.options.test_fraction), LIMIT_ROW(MEMBER.common),                                \
         {FIELD(data, labels, MEMBER.data.options.classes), TEXT(0, 1023, ""), COMPUTES,                                \
          .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},      \
-        IMAGE_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
+        IMAGE_ROWS(MEMBER.data), MIX_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
 
 /* Sizes of the data, or without data those of the profile, or the usual ones. */
 cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model);
@@ -29,7 +29,9 @@ typedef struct cleat_image_classifier_graph {
     const cleat_model *model;
     cleat_graph *graph;
     cleat_mode mode;
+    int64_t batch; /* B */
     cleat_tensor *image, *label;
+    cleat_tensor *mix; /* f32 [B, 2], of mixed images: weights of the two classes; `label` is then [B, 2] */
     cleat_model_inputs inputs;
     cleat_model_graph *built;
 } cleat_image_classifier_graph;
