@@ -374,11 +374,11 @@ cleat_status cleat_augment_apply_labels(const cleat_image *mask, const cleat_aug
                                         int32_t *labels, cleat_error *error) {
     const double side = (double)size, tall = params->height / side, wide = params->width / side;
     cleat_random random = params->random;
-    float *map = NULL;
-    cleat_status status = params->effects ? cleat_effects_map(params->effects, &random, size, &map, error) : CLEAT_OK;
+    cleat_warp warp = {.yy = 1, .xx = 1};
+    cleat_status status = params->effects ? cleat_warp_draw(params->effects, &random, size, &warp, error) : CLEAT_OK;
     for (int64_t i = 0; i < size * size && !status; ++i) {
-        const double down = map ? (double)map[2 * i] : (double)(i / size) + 0.5,
-                     right = map ? (double)map[2 * i + 1] : (double)(i % size) + 0.5;
+        double down, right;
+        cleat_warp_place(&warp, size, i / size, i % size, &down, &right);
         const double a = params->flip_y ? side - down : down, b = params->flip_x ? side - right : right;
         const int64_t y = (int64_t)floor(params->top + (params->transpose ? b : a) * tall),
                       x = (int64_t)floor(params->left + (params->transpose ? a : b) * wide);
@@ -386,6 +386,6 @@ cleat_status cleat_augment_apply_labels(const cleat_image *mask, const cleat_aug
                             x >= 0 && x < mask->width;
         *labels++ = inside ? mask->pixels[y * mask->width + x] : -1;
     }
-    cleat_free(map);
+    cleat_free(warp.displacements);
     return status;
 }

@@ -13,36 +13,24 @@ static double between(cleat_random *random, double low, double high) {
     return low + (high - low) * cleat_random_uniform(random);
 }
 
-static bool warps(const cleat_augment *augment) {
-    return augment->rotate > 0 || augment->elastic > 0;
-}
-
 bool cleat_effects_enabled(const cleat_augment *augment) {
-    return warps(augment) || augment->randaugment_count > 0 || augment->blur > 0 || augment->gamma > 0 ||
-           augment->noise > 0;
+    return augment->rotate > 0 || augment->elastic > 0 || augment->randaugment_count > 0 || augment->blur > 0 ||
+           augment->gamma > 0 || augment->noise > 0;
 }
 
 /* --- geometry ------------------------------------------------------------------------------------------------- */
 
-/* Source of a pixel relative to the centre: y' = yy y + yx x + ty, x' = xy y + xx x + tx. */
-typedef struct affine {
-    double yy, yx, ty, xy, xx, tx;
-} affine;
-
-static affine rotation(double degrees) {
+static cleat_warp rotation(double degrees) {
     const double c = cos(degrees * DEGREE), s = sin(degrees * DEGREE);
-    return (affine){.yy = c, .yx = s, .xy = -s, .xx = c};
+    return (cleat_warp){.yy = c, .yx = s, .xy = -s, .xx = c};
 }
 
-/* Adds the affine map to `map` [size, size, 2], which holds displacements of the pixels. */
-static void place(const affine *a, int64_t size, float *map) {
-    const double centre = (double)size / 2;
-    for (int64_t i = 0; i < size; ++i)
-        for (int64_t j = 0; j < size; ++j, map += 2) {
-            const double y = (double)i + 0.5 + (double)map[0] - centre, x = (double)j + 0.5 + (double)map[1] - centre;
-            map[0] = (float)(a->yy * y + a->yx * x + a->ty + centre);
-            map[1] = (float)(a->xy * y + a->xx * x + a->tx + centre);
-        }
+void cleat_warp_place(const cleat_warp *w, int64_t size, int64_t i, int64_t j, double *y, double *x) {
+    const float *moved = w->displacements ? w->displacements + 2 * (i * size + j) : (const float[2]){0};
+    const double centre = (double)size / 2, down = (double)i + 0.5 + (double)moved[0] - centre,
+                 right = (double)j + 0.5 + (double)moved[1] - centre;
+    *y = w->yy * down + w->yx * right + w->ty + centre;
+    *x = w->xy * down + w->xx * right + w->tx + centre;
 }
 
 /* Index of a pixel beyond the border: wrapped around, or reflected (... 1 0 | 0 1 ... n-1 | n-1 ...). */
@@ -52,14 +40,16 @@ static int64_t inside(int64_t i, int64_t n, bool wrap) {
     return at < n ? at : 2 * n - 1 - at;
 }
 
-static cleat_status warp(const float *map, int64_t size, int64_t channels, float *values, cleat_error *error) {
+static cleat_status warp(const cleat_warp *w, int64_t size, int64_t channels, float *values, cleat_error *error) {
     const size_t count = (size_t)(size * size * channels);
     float *from = cleat_alloc(count, sizeof *from);
     if (!from) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
     memcpy(from, values, count * sizeof *from);
-    for (int64_t i = 0; i < size * size; ++i, map += 2, values += channels) {
-        const float y = map[0] - 0.5f, x = map[1] - 0.5f, dy = y - floorf(y), dx = x - floorf(x);
-        const int64_t top = (int64_t)floorf(y), left = (int64_t)floorf(x);
+    for (int64_t i = 0; i < size * size; ++i, values += channels) {
+        double y, x;
+        cleat_warp_place(w, size, i / size, i % size, &y, &x);
+        const int64_t top = (int64_t)floor(y - 0.5), left = (int64_t)floor(x - 0.5);
+        const float dy = (float)(y - 0.5 - (double)top), dx = (float)(x - 0.5 - (double)left);
         const float *upper = from + inside(top, size, false) * size * channels,
                     *lower = from + inside(top + 1, size, false) * size * channels;
         const int64_t a = inside(left, size, false) * channels, b = inside(left + 1, size, false) * channels;
@@ -71,112 +61,60 @@ static cleat_status warp(const float *map, int64_t size, int64_t channels, float
     return CLEAT_OK;
 }
 
-/* Convolves values [size, size, C] with a Gaussian of deviation sigma along rows or columns. *squares is the sum of the
- * squared weights. */
-static cleat_status smooth(double sigma, bool along_rows, bool wrap, int64_t size, int64_t channels, float *values,
-                           double *squares, cleat_error *error) {
-    const int64_t radius = (int64_t)ceil(3 * sigma), step = along_rows ? channels : size * channels;
-    const int64_t next = along_rows ? size * channels : channels;
-    double *line = cleat_alloc((size_t)(size + 2 * radius), sizeof *line),
-           *weights = cleat_alloc((size_t)(2 * radius + 1), sizeof *weights), sum = 0;
-    cleat_status status = CLEAT_OK;
-    if (!line || !weights) {
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
-        goto done;
-    }
-    for (int64_t k = -radius; k <= radius; ++k)
-        sum += weights[k + radius] = exp(-(double)(k * k) / (2 * sigma * sigma));
-    *squares = 0;
+/* Convolves values [size, size, C] with a Gaussian of deviation sigma. *squares: the sum of its squared weights. */
+static cleat_status smooth(double sigma, bool wrap, int64_t size, int64_t channels, float *values, double *squares,
+                           cleat_error *error) {
+    const int64_t radius = (int64_t)ceil(3 * sigma), steps[2] = {channels, size * channels};
+    double *weights = cleat_alloc((size_t)(size + 4 * radius + 1), sizeof *weights), sum = 0, sum2 = 0;
+    if (!weights) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
+    double *line = weights + 2 * radius + 1;
     for (int64_t k = 0; k <= 2 * radius; ++k) {
-        weights[k] /= sum;
-        *squares += weights[k] * weights[k];
+        weights[k] = exp(-(double)((k - radius) * (k - radius)) / (2 * sigma * sigma));
+        sum += weights[k];
+        sum2 += weights[k] * weights[k];
     }
-    for (int64_t l = 0; l < size * channels; ++l) {
-        float *at = values + l / channels * next + l % channels;
-        for (int64_t i = -radius; i < size + radius; ++i) line[i + radius] = (double)at[inside(i, size, wrap) * step];
+    *squares = sum2 * sum2 / (sum * sum * sum * sum);
+    for (int64_t l = 0; l < 2 * size * channels; ++l) { /* rows, then columns */
+        const int64_t step = steps[l / (size * channels)], at = l % (size * channels);
+        float *first = values + at / channels * (steps[0] + steps[1] - step) + at % channels;
+        for (int64_t i = -radius; i < size + radius; ++i)
+            line[i + radius] = (double)first[inside(i, size, wrap) * step];
         for (int64_t i = 0; i < size; ++i) {
             double mean = 0;
             for (int64_t k = 0; k <= 2 * radius; ++k) mean += weights[k] * line[i + k];
-            at[i * step] = (float)mean;
+            first[i * step] = (float)(mean / sum);
         }
     }
-done:
     cleat_free(weights);
-    cleat_free(line);
-    return status;
-}
-
-/* Displacements [size, size, 2]. A uniform number in [-1, 1) has the variance 1/3, of which a convolution leaves the
- * sum of its squared weights. */
-static cleat_status deform(const cleat_augment *augment, cleat_random *random, int64_t size, float *map,
-                           cleat_error *error) {
-    double rows, columns;
-    for (int64_t i = 0; i < 2 * size * size; ++i) map[i] = (float)between(random, -1, 1);
-    cleat_status status = smooth(augment->elastic_sigma, true, true, size, 2, map, &rows, error);
-    if (!status) status = smooth(augment->elastic_sigma, false, true, size, 2, map, &columns, error);
-    for (int64_t i = 0; !status && i < 2 * size * size; ++i)
-        map[i] *= (float)(augment->elastic * sqrt(3 / (rows * columns)));
-    return status;
-}
-
-cleat_status cleat_effects_map(const cleat_augment *augment, cleat_random *random, int64_t size, float **map,
-                               cleat_error *error) {
-    *map = NULL;
-    if (!warps(augment)) return CLEAT_OK;
-    const affine turned = rotation(augment->rotate > 0 ? between(random, -augment->rotate, augment->rotate) : 0);
-    float *made = cleat_alloc((size_t)(2 * size * size), sizeof *made);
-    if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
-    cleat_status status = augment->elastic > 0 ? deform(augment, random, size, made, error) : CLEAT_OK;
-    if (status) {
-        cleat_free(made);
-        return status;
-    }
-    place(&turned, size, made);
-    *map = made;
     return CLEAT_OK;
+}
+
+/* A uniform number in [-1, 1) has the variance 1/3, of which a convolution leaves the sum of its squared weights. */
+cleat_status cleat_warp_draw(const cleat_augment *augment, cleat_random *random, int64_t size, cleat_warp *made,
+                             cleat_error *error) {
+    const int64_t count = 2 * size * size;
+    double squares = 0;
+    *made = rotation(augment->rotate > 0 ? between(random, -augment->rotate, augment->rotate) : 0);
+    if (augment->elastic <= 0) return CLEAT_OK;
+    float *d = made->displacements = cleat_alloc((size_t)count, sizeof *d);
+    if (!d) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
+    for (int64_t i = 0; i < count; ++i) d[i] = (float)between(random, -1, 1);
+    cleat_status status = smooth(augment->elastic_sigma, true, size, 2, d, &squares, error);
+    for (int64_t i = 0; i < count; ++i) d[i] *= (float)(augment->elastic * sqrt(3 / squares));
+    return status;
 }
 
 /* --- RandAugment ---------------------------------------------------------------------------------------------- */
 
-typedef enum operation {
-    IDENTITY,
-    SHEAR_X,
-    SHEAR_Y,
-    TRANSLATE_X,
-    TRANSLATE_Y,
-    ROTATE,
-    BRIGHTNESS,
-    CONTRAST,
-    SATURATION,
-    POSTERIZE,
-    SOLARIZE,
-    AUTOCONTRAST,
-    EQUALIZE,
-    OPERATIONS
-} operation;
-
-static cleat_status transform(operation chosen, double m, int64_t size, int64_t channels, float *values,
-                              cleat_error *error) {
-    affine a = {.yy = 1, .xx = 1};
-    if (chosen == SHEAR_X) a.xy = 0.3 * m;
-    if (chosen == SHEAR_Y) a.yx = 0.3 * m;
-    if (chosen == TRANSLATE_X) a.tx = 150.0 / 331 * m * (double)size;
-    if (chosen == TRANSLATE_Y) a.ty = 150.0 / 331 * m * (double)size;
-    if (chosen == ROTATE) a = rotation(30 * m);
-    float *map = cleat_alloc((size_t)(2 * size * size), sizeof *map);
-    if (!map) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
-    place(&a, size, map);
-    cleat_status status = warp(map, size, channels, values, error);
-    cleat_free(map);
-    return status;
-}
+enum { SAME, SHEAR_X, SHEAR_Y, SHIFT_X, SHIFT_Y, ROTATE, BRIGHTNESS, CONTRAST, SATURATION, BYTES };
+enum { POSTERIZE = BYTES, SOLARIZE, AUTOCONTRAST, EQUALIZE, OPERATIONS };
 
 static int byte_of(float value) {
     return (int)lrintf(fminf(fmaxf(value, 0), 1) * 255);
 }
 
 /* The tables of Pillow's ImageOps.autocontrast, equalize, posterize and solarize, for one channel with this histogram. */
-static void make_table(operation chosen, double m, const int64_t histogram[256], float table[256]) {
+static void make_table(int chosen, double m, const int64_t histogram[256], float table[256]) {
     const int mask = 0xff & ~((1 << (int)lrint(4 * m)) - 1);
     int64_t all = 0, passed;
     int low = 255, high = 0;
@@ -199,7 +137,7 @@ static void make_table(operation chosen, double m, const int64_t histogram[256],
     }
 }
 
-static void map_bytes(operation chosen, double m, int64_t pixels, int64_t channels, float *values) {
+static void map_bytes(int chosen, double m, int64_t pixels, int64_t channels, float *values) {
     for (int64_t c = 0; c < channels; ++c) {
         int64_t histogram[256] = {0};
         float table[256];
@@ -209,20 +147,22 @@ static void map_bytes(operation chosen, double m, int64_t pixels, int64_t channe
     }
 }
 
-static cleat_status operate(operation chosen, double magnitude, cleat_random *random, int64_t size, int64_t channels,
+static cleat_status operate(int chosen, double magnitude, cleat_random *random, int64_t size, int64_t channels,
                             float *values, cleat_error *error) {
-    const double m = cleat_random_below(random, 2) ? -magnitude : magnitude;
+    const double m = cleat_random_below(random, 2) ? -magnitude : magnitude, shift = 150.0 / 331 * m * (double)size;
     const float factor = (float)(1 + 0.9 * m);
-    if (chosen == IDENTITY) return CLEAT_OK;
-    if (chosen <= ROTATE) return transform(chosen, m, size, channels, values, error);
-    if (chosen > SATURATION) {
-        map_bytes(chosen, magnitude, size * size, channels, values);
-        return CLEAT_OK;
-    }
     const cleat_augment_params colours = {.brightness = chosen == BRIGHTNESS ? factor : 1,
                                           .contrast = chosen == CONTRAST ? factor : 1,
                                           .saturation = chosen == SATURATION ? factor : 1};
-    cleat_augment_change_colours(&colours, NULL, size * size, channels, values);
+    cleat_warp w = rotation(chosen == ROTATE ? 30 * m : 0);
+    if (chosen == SHEAR_X) w.xy = 0.3 * m;
+    if (chosen == SHEAR_Y) w.yx = 0.3 * m;
+    if (chosen == SHIFT_X) w.tx = shift;
+    if (chosen == SHIFT_Y) w.ty = shift;
+    if (chosen >= SHEAR_X && chosen <= ROTATE) return warp(&w, size, channels, values, error);
+    if (chosen >= BRIGHTNESS && chosen < BYTES)
+        cleat_augment_change_colours(&colours, NULL, size * size, channels, values);
+    if (chosen >= BYTES) map_bytes(chosen, magnitude, size * size, channels, values);
     return CLEAT_OK;
 }
 
@@ -242,17 +182,16 @@ static void change_intensity(const cleat_augment *augment, cleat_random *random,
 
 cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,
                                  float *values, cleat_error *error) {
-    float *map = NULL;
+    cleat_warp w;
     double squares;
-    cleat_status status = cleat_effects_map(augment, random, size, &map, error);
-    if (map) status = warp(map, size, channels, values, error);
-    cleat_free(map);
+    cleat_status status = cleat_warp_draw(augment, random, size, &w, error);
+    if (!status && (augment->rotate > 0 || augment->elastic > 0)) status = warp(&w, size, channels, values, error);
+    cleat_free(w.displacements);
     for (int64_t i = 0; i < augment->randaugment_count && !status; ++i)
-        status = operate((operation)cleat_random_below(random, OPERATIONS), (double)augment->randaugment_magnitude / 30,
+        status = operate((int)cleat_random_below(random, OPERATIONS), (double)augment->randaugment_magnitude / 30,
                          random, size, channels, values, error);
     const double sigma = augment->blur > 0 ? between(random, 0, augment->blur) : 0;
-    if (!status && sigma > 0.1) status = smooth(sigma, true, false, size, channels, values, &squares, error);
-    if (!status && sigma > 0.1) status = smooth(sigma, false, false, size, channels, values, &squares, error);
+    if (!status && sigma > 0.1) status = smooth(sigma, false, size, channels, values, &squares, error);
     if (!status) change_intensity(augment, random, size * size * channels, values);
     return status;
 }

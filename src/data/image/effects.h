@@ -27,11 +27,18 @@ bool cleat_effects_enabled(const cleat_augment *augment);
 cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,
                                  float *values, cleat_error *error);
 
-/* Where the pixels of a sample come from: map [size, size, 2], row and column, in pixels from the upper left corner,
- * where pixel i covers [i, i + 1). Consumes the same random numbers as cleat_effects_apply does for rotation and
- * deformation. *map is NULL if both are off; the caller frees it. */
-cleat_status cleat_effects_map(const cleat_augment *augment, cleat_random *random, int64_t size, float **map,
-                               cleat_error *error);
+/* Where the pixels of a sample come from, relative to its centre: y' = yy y + yx x + ty, x' = xy y + xx x + tx of its
+ * place, moved by its displacement. */
+typedef struct cleat_warp {
+    double yy, yx, ty, xy, xx, tx;
+    float *displacements; /* [size, size, 2], owned; NULL: none */
+} cleat_warp;
+/* Draws rotation and deformation, as cleat_effects_apply does first. The caller frees made->displacements, also
+ * after an error. */
+cleat_status cleat_warp_draw(const cleat_augment *augment, cleat_random *random, int64_t size, cleat_warp *made,
+                             cleat_error *error);
+/* The source of pixel (i, j), from the upper left corner, where pixel k covers [k, k + 1). */
+void cleat_warp_place(const cleat_warp *warp, int64_t size, int64_t i, int64_t j, double *y, double *x);
 
 /* Mixing of two samples. */
 typedef struct cleat_mix {

@@ -98,24 +98,22 @@ static const uint64_t MIX_SEED = 0x6d6978u; /* "mix": a separate family of rando
 static cleat_status mix_sample(const images *im, size_t sample, const cleat_rng_key *rng_key, void *const *slots,
                                cleat_error *error) {
     const int64_t size = im->all.common.info.size, channels = im->all.fitted.channels;
-    int32_t labels[2] = {im->set.rows[sample].label, im->set.rows[sample].label};
-    float weights[2] = {1, 0};
-    cleat_status status = CLEAT_OK;
+    cleat_mix mix = {.weight = 1};
+    size_t other = sample;
     if (rng_key) {
         cleat_random random = cleat_random_stream(rng_key->seed ^ MIX_SEED, rng_key->epoch, (uint32_t)sample);
-        const size_t other = im->partners[cleat_random_below(&random, (uint32_t)im->n_partners)];
-        const cleat_mix mix = cleat_mix_draw(&im->all.augment, &random, size);
-        labels[1] = im->set.rows[other].label;
-        weights[0] = mix.weight;
-        weights[1] = 1 - mix.weight;
-        float *values = slots[IMAGE] ? cleat_alloc((size_t)(size * size * channels), sizeof *values) : NULL;
-        if (slots[IMAGE] && !values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for mixing two images");
-        if (values) status = fill_image(im, other, rng_key, values, error);
-        if (values && !status) cleat_mix_apply(&mix, size, channels, values, slots[IMAGE]);
-        cleat_free(values);
+        other = im->partners[cleat_random_below(&random, (uint32_t)im->n_partners)];
+        mix = cleat_mix_draw(&im->all.augment, &random, size);
     }
-    if (slots[LABELS]) memcpy(slots[LABELS], labels, sizeof labels);
-    if (slots[MIX]) memcpy(slots[MIX], weights, sizeof weights);
+    if (slots[LABELS])
+        memcpy(slots[LABELS], (int32_t[]){im->set.rows[sample].label, im->set.rows[other].label}, 2 * sizeof(int32_t));
+    if (slots[MIX]) memcpy(slots[MIX], (float[]){mix.weight, 1 - mix.weight}, 2 * sizeof(float));
+    if (!rng_key || !slots[IMAGE]) return CLEAT_OK;
+    float *values = cleat_alloc((size_t)(size * size * channels), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for mixing two images");
+    const cleat_status status = fill_image(im, other, rng_key, values, error);
+    if (!status) cleat_mix_apply(&mix, size, channels, values, slots[IMAGE]);
+    cleat_free(values);
     return status;
 }
 
@@ -138,7 +136,7 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
     if (row->unreadable) return CLEAT_OK;
     cleat_status status = slots[IMAGE] ? fill_image(im, sample, rng_key, slots[IMAGE], &why) : CLEAT_OK;
-    if (!status && im->partners) status = mix_sample(im, sample, rng_key, slots, &why);
+    if (!status && dataset->type->n_fields == MIXED_FIELDS) status = mix_sample(im, sample, rng_key, slots, &why);
     if (status && im->all.predicts && cleat_image_skips(&why)) {
         row->unreadable = true;
         return CLEAT_OK;

@@ -217,13 +217,3 @@ void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cl
 void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
     emit(graph, &sgd, momentum ? 1 : 0, hyper, norm, loss_scale);
 }
-
-int cleat_optimizer_moments(cleat_optimizer_kind kind, bool momentum) {
-    return kind == CLEAT_OPTIMIZER_ADAMW ? 2 : momentum ? 1 : 0;
-}
-
-void cleat_optimizer_update(cleat_graph *graph, cleat_optimizer_kind kind, bool momentum, cleat_tensor *hyper,
-                            cleat_tensor *norm, cleat_tensor *loss_scale) {
-    const cleat_op *const ops[] = {[CLEAT_OPTIMIZER_ADAMW] = &adamw, [CLEAT_OPTIMIZER_SGD] = &sgd};
-    emit(graph, ops[kind], cleat_optimizer_moments(kind, momentum), hyper, norm, loss_scale);
-}

@@ -38,11 +38,6 @@ void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_ten
 /* Fills `hyper` [8] of cleat_sgd. */
 void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hyper);
 
-/* A step of the optimizer `kind`, and the number of moments that it keeps. `momentum`: of SGD. */
-void cleat_optimizer_update(cleat_graph *graph, cleat_optimizer_kind kind, bool momentum, cleat_tensor *hyper,
-                            cleat_tensor *norm, cleat_tensor *loss_scale);
-int cleat_optimizer_moments(cleat_optimizer_kind kind, bool momentum);
-
 /* Writes the half weights of all parameters (cleat_autocast), which is needed after the host has written
  * parameters. The half weights must have been created by a graph built before. */
 void cleat_refresh_half_weights(cleat_graph *graph);

@@ -77,8 +77,10 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
     else if (!host_norm)
         norm = cleat_grad_norm(graph);
     const cleat_model_options *options = &work->model->options;
-    cleat_optimizer_update(graph, (cleat_optimizer_kind)options->optimizer, options->has_momentum, hyper, norm,
-                           work->loss_scale.loss_scale);
+    if (options->optimizer == CLEAT_OPTIMIZER_SGD)
+        cleat_sgd(graph, options->has_momentum, hyper, norm, work->loss_scale.loss_scale);
+    else
+        cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
     cleat_log_step(graph, work->terms, norm, scaled ? &work->loss_scale : NULL,
                    (int)options->loss_scale_growth_interval, work->slot, work->ring);
     return cleat_graph_status(graph, error);

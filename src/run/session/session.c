@@ -203,7 +203,7 @@ void cleat_session_prepare_norm(const cleat_session *session, void *staging, flo
 
 int cleat_session_moments(const cleat_session *session) {
     const cleat_profile *profile = session->profile;
-    return cleat_optimizer_moments((cleat_optimizer_kind)profile->train.optimizer, profile->train.momentum > 0);
+    return profile->train.optimizer == CLEAT_OPTIMIZER_ADAMW ? 2 : profile->train.momentum > 0;
 }
 
 int64_t cleat_session_flat(const cleat_session *session) {
