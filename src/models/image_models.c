@@ -27,10 +27,6 @@ cleat_status cleat_image_settings_check(const cleat_image_settings *settings, co
     if (settings->randaugment.count && settings->randaugment.count != 2)
         return cleat_record_refuse(record, error, "data", "randaugment",
                                    "takes two numbers: operations for each image, and their magnitude, e.g. 2,9");
-    if (options->augment.elastic > 0 && 6 * options->augment.elastic_sigma > (double)options->size)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "elastic_sigma"},
-                                       (cleat_key_name){"data", "image_size"},
-                                       "a sixth of the image size, %.4g, is the most", (double)options->size / 6);
     return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
 }
 

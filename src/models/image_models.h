@@ -40,7 +40,7 @@ typedef struct cleat_image_settings {
         {FIELD(data, elastic, MEMBER.options.augment.elastic), FLOAT(0, 256, "0"), COMPUTES_LATER,                     \
          .help = "Training: elastic deformation; root mean square of the displacements, in pixels of image_size."},    \
         {FIELD(data, elastic_sigma, MEMBER.options.augment.elastic_sigma), FLOAT(1, 512, "8"), COMPUTES_LATER,         \
-         .help = "Smoothness of data.elastic: deviation of the Gaussian, in pixels; at most a sixth of image_size."},  \
+         .help = "Smoothness of data.elastic: deviation of the Gaussian, in pixels."},                                 \
         {FIELD(data, gamma, MEMBER.options.augment.gamma), FLOAT(0, 9, "0"), COMPUTES_LATER,                           \
          .help = "Training: random exponent of the values from 1 / (1 + x) to 1 + x."},                                \
         {FIELD(data, noise, MEMBER.options.augment.noise), FLOAT(0, 1, "0"), COMPUTES_LATER,                           \
@@ -67,8 +67,7 @@ typedef struct cleat_image_settings {
          .help = "Training: mixup: each image is mixed with another one, by a weight from Beta(x, x), e.g. 0.2."},     \
     {                                                                                                                  \
         FIELD(data, cutmix, MEMBER.options.augment.cutmix), FLOAT(0, 100, "0"), COMPUTES_LATER,                        \
-            .help = "Training: CutMix: a rectangle comes from another image, its area from Beta(x, x), e.g. 1; with "  \
-                    "mixup, each image gets one of them."                                                              \
+            .help = "Training: CutMix: a rectangle comes from another image, its area from Beta(x, x), e.g. 1."        \
     }
 #define IMAGE_SIZE_ROW(MEMBER)                                                                                         \
     {                                                                                                                  \

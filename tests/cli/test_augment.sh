@@ -102,9 +102,6 @@ same_losses "$scratch/masks" "$scratch/masks2"
 
 exits 1 "$cleat" config "${vit[0]}" data.randaugment=2
 says err "takes two numbers"
-exits 1 "$cleat" config "${vit[0]}" data.elastic=1
-says err "contradicts"
-says err "a sixth of the image size"
 exits 1 "$cleat" config "$2/profiles/masks.ini" data.mixup=0.2
 says err "mask_segformer"
 exits 1 "$cleat" config "${vit[0]}" data.rotate=200

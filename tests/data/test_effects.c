@@ -325,9 +325,8 @@ static void bad_settings_are_refused(void **state) {
         const char *words;
     } rows[] = {{{.crop_min = 1, .rotate = -1}, "below 0"},
                 {{.crop_min = 1, .mixup = NAN}, "not a number"},
-                {{.crop_min = 1, .randaugment_count = 1, .randaugment_magnitude = 31}, "magnitude 31|0 to 30"},
-                {{.crop_min = 1, .elastic = 1}, "elastic_sigma 0"},
-                {{.crop_min = 1, .elastic = 1, .elastic_sigma = 2.5}, "a sixth of the size, 12"}};
+                {{.crop_min = 1, .randaugment_count = 1, .randaugment_magnitude = 31}, "magnitude above 30"},
+                {{.crop_min = 1, .elastic = 1}, "below 0"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_image_options options = images_small_options();
         options.augment = rows[i].augment;

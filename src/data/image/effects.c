@@ -61,10 +61,12 @@ static cleat_status warp(const cleat_warp *w, int64_t size, int64_t channels, fl
     return CLEAT_OK;
 }
 
-/* Convolves values [size, size, C] with a Gaussian of deviation sigma. *squares: the sum of its squared weights. */
+/* Convolves values [size, size, C] with a Gaussian of deviation sigma, cut off after 3 deviations, or half the image.
+ * *squares: the sum of its squared weights. */
 static cleat_status smooth(double sigma, bool wrap, int64_t size, int64_t channels, float *values, double *squares,
                            cleat_error *error) {
-    const int64_t radius = (int64_t)ceil(3 * sigma), steps[2] = {channels, size * channels};
+    const int64_t radius = (int64_t)fmin(ceil(3 * sigma), (double)((size - 1) / 2)),
+                  steps[2] = {channels, size * channels};
     double *weights = cleat_alloc((size_t)(size + 4 * radius + 1), sizeof *weights), sum = 0, sum2 = 0;
     if (!weights) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for augmenting an image");
     double *line = weights + 2 * radius + 1;
@@ -114,18 +116,13 @@ static int byte_of(float value) {
 }
 
 /* The tables of Pillow's ImageOps.autocontrast, equalize, posterize and solarize, for one channel with this histogram. */
-static void make_table(int chosen, double m, const int64_t histogram[256], float table[256]) {
+static void make_table(int chosen, double m, int64_t pixels, const int64_t histogram[256], float table[256]) {
     const int mask = 0xff & ~((1 << (int)lrint(4 * m)) - 1);
-    int64_t all = 0, passed;
-    int low = 255, high = 0;
-    for (int i = 0; i < 256; ++i) {
-        all += histogram[i];
-        if (!histogram[i]) continue;
-        low = i < low ? i : low;
-        high = i;
-    }
-    const int64_t step = (all - histogram[high]) / 255;
-    passed = step / 2;
+    int low = 0, high = 255;
+    while (!histogram[low]) ++low;
+    while (!histogram[high]) --high;
+    const int64_t step = (pixels - histogram[high]) / 255;
+    int64_t passed = step / 2;
     for (int i = 0; i < 256; ++i) {
         int to = i;
         if (chosen == POSTERIZE) to = i & mask;
@@ -142,7 +139,7 @@ static void map_bytes(int chosen, double m, int64_t pixels, int64_t channels, fl
         int64_t histogram[256] = {0};
         float table[256];
         for (int64_t i = 0; i < pixels; ++i) ++histogram[byte_of(values[i * channels + c])];
-        make_table(chosen, m, histogram, table);
+        make_table(chosen, m, pixels, histogram, table);
         for (int64_t i = 0; i < pixels; ++i) values[i * channels + c] = table[byte_of(values[i * channels + c])];
     }
 }
@@ -208,15 +205,11 @@ static double draw_gamma(cleat_random *random, double a) {
     }
 }
 
-static double draw_beta(cleat_random *random, double a) {
-    const double x = draw_gamma(random, a), y = draw_gamma(random, a);
-    return x + y > 0 ? x / (x + y) : 0.5; /* both may underflow for a tiny a */
-}
-
 cleat_mix cleat_mix_draw(const cleat_augment *augment, cleat_random *random, int64_t size) {
     const bool both = augment->mixup > 0 && augment->cutmix > 0;
     cleat_mix mix = {.cut = both ? cleat_random_below(random, 2) : augment->cutmix > 0};
-    const double weight = draw_beta(random, mix.cut ? augment->cutmix : augment->mixup);
+    const double alpha = mix.cut ? augment->cutmix : augment->mixup, first = draw_gamma(random, alpha),
+                 sum = first + draw_gamma(random, alpha), weight = sum > 0 ? first / sum : 0.5; /* of Beta */
     mix.weight = (float)weight;
     if (!mix.cut) return mix;
     const int64_t half = (int64_t)((double)size * sqrt(1 - weight)) / 2;

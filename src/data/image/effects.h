@@ -17,13 +17,11 @@ bool cleat_effects_enabled(const cleat_augment *augment);
  *   blur        Gaussian, deviation uniform in [0, blur] pixels
  *   gamma       v^g, g between 1 / (1 + gamma) and 1 + gamma, uniform in its logarithm
  *   noise       Gaussian, deviation uniform in [0, noise]
- * Resampling is bilinear (rotation and deformation in one pass); the image is reflected at its borders. Values stay in
- * 0 .. 1. Fails only if memory is exhausted.
+ * Resampling is bilinear; the image is reflected at its borders; values stay in 0 .. 1. Fails only without memory.
  *
- * Operations of RandAugment, with m = magnitude / 30 and a random sign where one is named (torchvision's ranges):
- * identity; shear x, y: 0.3 m (sign); translate x, y: 0.45 m of the side (sign); rotate 30 m degrees (sign);
- * brightness, contrast, saturation: factor 1 + 0.9 m (sign); posterize to 8 - round(4 m) bits; solarize: invert
- * from 1 - m on; autocontrast and equalize, of each channel. Without sharpness, the one that needs neighbours. */
+ * Operations of RandAugment, with m = magnitude / 30 and torchvision's ranges: identity; shear x, y by 0.3 m; translate
+ * x, y by 0.45 m of the side; rotate 30 m degrees; brightness, contrast, saturation 1 + 0.9 m, each with a random sign of
+ * m; posterize to 8 - round(4 m) bits; solarize from 1 - m; autocontrast; equalize. Not sharpness: it needs neighbours. */
 cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,
                                  float *values, cleat_error *error);
 
