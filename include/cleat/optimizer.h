@@ -22,6 +22,7 @@ typedef struct cleat_optimizer cleat_optimizer;
 typedef enum cleat_optimizer_kind {
     CLEAT_OPTIMIZER_ADAMW,
     CLEAT_OPTIMIZER_SGD,
+    CLEAT_OPTIMIZER_LION,
 } cleat_optimizer_kind;
 
 /* The settings of AdamW. */

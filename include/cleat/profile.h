@@ -84,6 +84,7 @@ typedef struct cleat_profile {
         double weight_decay, beta1, beta2, eps;
         int optimizer;   /* cleat_optimizer_kind */
         double momentum; /* SGD */
+        double lion_beta2;
         bool nesterov;
         double average_decay;       /* decay of the parameter average over epochs; CLEAT_NONE: off */
         cleat_param_options params; /* of fine-tuning; its learning_rate is not set */

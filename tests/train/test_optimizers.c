@@ -34,6 +34,7 @@ typedef struct way {
     bool first; /* the first moment is kept */
 } way;
 
+#define LION "train.optimizer=lion", "train.learning_rate=1e-3"
 #define SGD "train.optimizer=sgd", "train.learning_rate=0.02"
 
 /* With loss scaling and half weights, with averaging, with groups of parameters, with several micro-batches. */
@@ -43,6 +44,8 @@ static void resumed_runs_have_the_same_bits(void **state) {
         {"sgd", SET(SGD), true},
         {"plain", SET(SGD, "train.momentum=0", "train.average_decay=none"), false},
         {"half", SET(SGD, "train.nesterov=true", "train.precision=f16"), true},
+        {"lion", SET(LION), true},
+        {"lion_half", SET(LION, "train.precision=f16", "train.lion_beta2=0.95", "train.decay_norm_bias=false"), true},
         {"average", SET(SGD, "train.average_decay=0.5", "train.decay_norm_bias=false", "train.batch_size=2"), true},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
@@ -55,7 +58,7 @@ static void resumed_runs_have_the_same_bits(void **state) {
         assert_int_equal(count_tensors(t, ways[i].name, ".moment1") > 0, ways[i].first);
         assert_int_equal(count_tensors(t, ways[i].name, ".moment2"), 0);
     }
-    assert_true(tiny_distance(t, "sgd", "plain") > 1e-4);
+    assert_true(tiny_distance(t, "sgd", "plain") > 1e-4 && tiny_distance(t, "lion", "lion_half") > 1e-5);
 }
 
 static void another_optimizer_is_another_run(void **state) {
@@ -73,6 +76,7 @@ static void settings_of_another_optimizer_are_refused(void **state) {
         {"train.momentum=0.5", NULL, "contradicts train.optimizer"},
         {"train.nesterov=true", NULL, "contradicts train.optimizer"},
         {"train.optimizer=sgd", "train.nesterov=true", "above 0"}, /* with momentum 0 */
+        {"train.optimizer=sgd", "train.lion_beta2=0.9", "set train.optimizer=lion"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         cleat_profile *profile = NULL;

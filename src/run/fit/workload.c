@@ -79,6 +79,8 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
     const cleat_model_options *options = &work->model->options;
     if (options->optimizer == CLEAT_OPTIMIZER_SGD)
         cleat_sgd(graph, options->has_momentum, hyper, norm, work->loss_scale.loss_scale);
+    else if (options->optimizer == CLEAT_OPTIMIZER_LION)
+        cleat_lion(graph, hyper, norm, work->loss_scale.loss_scale);
     else
         cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
     cleat_log_step(graph, work->terms, norm, scaled ? &work->loss_scale : NULL,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
-static const double DEFAULT_MOMENTUM = 0.9;
+static const double DEFAULT_MOMENTUM = 0.9, DEFAULT_LION_BETA2 = 0.99;
 
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
@@ -166,15 +166,19 @@ cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *e
 
 /* Defaults request nothing: resolved.ini contains them for every optimizer. */
 static cleat_status check_optimizer(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
-    const bool sgd = p->train.optimizer == CLEAT_OPTIMIZER_SGD;
-    if (p->train.nesterov && sgd && p->train.momentum <= 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"train", "nesterov"},
-                                       (cleat_key_name){"train", "momentum"}, "Nesterov's momentum must be above 0");
-    if (!sgd && (p->train.nesterov || p->train.momentum != DEFAULT_MOMENTUM))
-        return cleat_record_contradict(
-            record, error, (cleat_key_name){"train", p->train.nesterov ? "nesterov" : "momentum"},
-            (cleat_key_name){"train", "optimizer"}, "only SGD has it: set train.optimizer=sgd, or leave it out");
-    return CLEAT_OK;
+    const bool sgd = p->train.optimizer == CLEAT_OPTIMIZER_SGD, lion = p->train.optimizer == CLEAT_OPTIMIZER_LION;
+    const char *foreign = !lion && p->train.lion_beta2 != DEFAULT_LION_BETA2 ? "lion_beta2"
+                          : !sgd && p->train.nesterov                        ? "nesterov"
+                          : !sgd && p->train.momentum != DEFAULT_MOMENTUM    ? "momentum"
+                                                                             : NULL;
+    if (foreign)
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", foreign},
+                                       (cleat_key_name){"train", "optimizer"},
+                                       "another optimizer has it: leave it out, or set train.optimizer=%s",
+                                       strcmp(foreign, "lion_beta2") == 0 ? "lion" : "sgd");
+    if (!p->train.nesterov || p->train.momentum > 0) return CLEAT_OK;
+    return cleat_record_contradict(record, error, (cleat_key_name){"train", "nesterov"},
+                                   (cleat_key_name){"train", "momentum"}, "Nesterov's momentum must be above 0");
 }
 
 static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {

@@ -174,8 +174,9 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
 
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step) {
     const cleat_profile *profile = session->profile;
+    const bool lion = profile->train.optimizer == CLEAT_OPTIMIZER_LION;
     const cleat_adamw_spec spec = {.beta1 = (float)profile->train.beta1,
-                                   .beta2 = (float)profile->train.beta2,
+                                   .beta2 = (float)(lion ? profile->train.lion_beta2 : profile->train.beta2),
                                    .eps = (float)profile->train.eps,
                                    .weight_decay = (float)profile->train.weight_decay,
                                    .max_norm = (float)profile->train.max_grad_norm};
@@ -203,7 +204,8 @@ void cleat_session_prepare_norm(const cleat_session *session, void *staging, flo
 
 int cleat_session_moments(const cleat_session *session) {
     const cleat_profile *profile = session->profile;
-    return profile->train.optimizer == CLEAT_OPTIMIZER_ADAMW ? 2 : profile->train.momentum > 0;
+    if (profile->train.optimizer == CLEAT_OPTIMIZER_SGD) return profile->train.momentum > 0;
+    return profile->train.optimizer == CLEAT_OPTIMIZER_LION ? 1 : 2;
 }
 
 int64_t cleat_session_flat(const cleat_session *session) {
