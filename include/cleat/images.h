@@ -16,7 +16,7 @@ typedef struct cleat_augment {
     /* mirroring left-right; mirroring up-down; rotation by multiples of 90 degrees */
     bool flip, flip_vertical, turn;
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
-    double rotate;                           /* rotation by an angle of at most so many degrees */
+    double rotate;                           /* rotation: largest angle in degrees */
     /* elastic deformation: root mean square of the displacements, and their smoothness, in pixels of the sample */
     double elastic, elastic_sigma;
     /* gamma: exponent from [1 / (1 + x), 1 + x]; noise: largest deviation, for values 0 .. 1; blur: largest deviation

@@ -36,7 +36,7 @@ typedef struct cleat_image_settings {
         {FIELD(data, saturation, MEMBER.options.augment.saturation), FLOAT(0, 1, "0"), COMPUTES,                       \
          .help = "Training: random saturation factor from 1 - x to 1 + x."},                                           \
         {FIELD(data, rotate, MEMBER.options.augment.rotate), FLOAT(0, 180, "0"), COMPUTES_LATER,                       \
-         .help = "Training: random rotation by up to so many degrees; the image is reflected at its borders."},        \
+         .help = "Training: random rotation by at most x degrees; the image is reflected at its borders."},            \
         {FIELD(data, elastic, MEMBER.options.augment.elastic), FLOAT(0, 256, "0"), COMPUTES_LATER,                     \
          .help = "Training: elastic deformation; root mean square of the displacements, in pixels of image_size."},    \
         {FIELD(data, elastic_sigma, MEMBER.options.augment.elastic_sigma), FLOAT(1, 512, "8"), COMPUTES_LATER,         \

@@ -165,7 +165,7 @@ static void deformations_are_as_large_and_smooth_as_asked(void **state) {
 }
 
 /* The deviation is drawn, so the mean over samples of its square is noise^2 / 3. */
-static void noise_has_the_deviation(void **state) {
+static void noise_has_its_size(void **state) {
     (void)state;
     const cleat_augment augment = {.noise = 0.1};
     double sum = 0, squares = 0;
@@ -359,7 +359,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(effects_are_those_of_scipy_and_pillow),
         cmocka_unit_test(deformations_are_as_large_and_smooth_as_asked),
-        cmocka_unit_test(noise_has_the_deviation),
+        cmocka_unit_test(noise_has_its_size),
         cmocka_unit_test(labels_follow_the_image),
         cmocka_unit_test(weights_follow_the_beta_distribution),
         cmocka_unit_test(mixed_samples_are_made_of_two),

@@ -172,9 +172,9 @@ static void change_intensity(const cleat_augment *augment, cleat_random *random,
         for (int64_t i = 0; i < count; ++i) values[i] = powf(fmaxf(values[i], 0), exponent);
     }
     if (augment->noise <= 0) return;
-    const double deviation = between(random, 0, augment->noise);
+    const double scale = between(random, 0, augment->noise);
     for (int64_t i = 0; i < count; ++i)
-        values[i] = fminf(fmaxf(values[i] + (float)(deviation * cleat_random_normal(random)), 0), 1);
+        values[i] = fminf(fmaxf(values[i] + (float)(scale * cleat_random_normal(random)), 0), 1);
 }
 
 cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,

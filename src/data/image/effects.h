@@ -20,8 +20,8 @@ bool cleat_effects_enabled(const cleat_augment *augment);
  * Resampling is bilinear; the image is reflected at its borders; values stay in 0 .. 1. Fails only without memory.
  *
  * Operations of RandAugment, with m = magnitude / 30 and torchvision's ranges: identity; shear x, y by 0.3 m; translate
- * x, y by 0.45 m of the side; rotate 30 m degrees; brightness, contrast, saturation 1 + 0.9 m, each with a random sign of
- * m; posterize to 8 - round(4 m) bits; solarize from 1 - m; autocontrast; equalize. Not sharpness: it needs neighbours. */
+ * x, y by 0.45 m of the side; rotate 30 m degrees; brightness, contrast, saturation 1 + 0.9 m, each with a random sign
+ * of m; posterize to 8 - round(4 m) bits; solarize from 1 - m; autocontrast; equalize. Sharpness is left out. */
 cleat_status cleat_effects_apply(const cleat_augment *augment, cleat_random *random, int64_t size, int64_t channels,
                                  float *values, cleat_error *error);
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Saved parts: the model (parameters and buffers, or their average), the optimizer's moments, and with averaging also the
- * trained parameters and buffers. */
+/* Saved parts: the model (parameters and buffers, or their average), the optimizer's moments, and with averaging
+ * also the trained parameters and buffers. */
 enum { MODEL, MOMENT1, MOMENT2, TRAINED, PARTS };
 
 /* The tensors of all parts, over a host copy of one part at a time: memory may have no room for three
@@ -35,7 +35,7 @@ static void snapshot_free(snapshot *copy) {
     cleat_free(copy->names);
 }
 
-/* optim.safetensors contains NAME.moment1 and NAME.moment2, as far as the optimizer has them, and with averaging NAME.trained. */
+/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, and with averaging NAME.trained. */
 static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[PARTS] = {"", ".moment1", ".moment2", ".trained"};
     cleat_status status = CLEAT_OK;
