@@ -115,7 +115,7 @@ static int byte_of(float value) {
     return (int)lrintf(fminf(fmaxf(value, 0), 1) * 255);
 }
 
-/* The tables of Pillow's ImageOps.autocontrast, equalize, posterize and solarize, for one channel with this histogram. */
+/* The tables of Pillow's autocontrast, equalize, posterize and solarize for a channel with this histogram. */
 static void make_table(int chosen, double m, int64_t pixels, const int64_t histogram[256], float table[256]) {
     const int mask = 0xff & ~((1 << (int)lrint(4 * m)) - 1);
     int low = 0, high = 255;
