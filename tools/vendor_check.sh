@@ -18,7 +18,7 @@ export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
 card_targets=nv:sm_70,nv:sm_75,nv:sm_80,nv:sm_90,amd:gfx906,amd:gfx90a,amd:gfx1030,amd:gfx1100,intel:skl,intel:tgllp,intel:dg1,intel:acm-g10,intel:pvc
 cpu_targets=pocl,oclgrind,spirv
-hot='^(linear_(gpu|mma)|attention_mma_|linear_reduce|conv_(gpu|mma)|(attention|disentangled)_gpu_|lstm_|layer_norm_|batch_norm_|(max|average)_pool_|depthwise_conv2d_|softmax_|cross_entropy_|element_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_|sgd_|peak_)'
+hot='^(linear_(gpu|mma)|attention_mma_|linear_reduce|conv_(gpu|mma)|(attention|disentangled)_gpu_|lstm_|layer_norm_|batch_norm_|(max|average)_pool_|depthwise_conv2d_|softmax_|cross_entropy_|element_loss_|mask_loss_|gelu_|relu_|dropout_|adamw_|sgd_|lion_|peak_)'
 most_local=32768 most_group=256
 intel16='^intel:(pvc|xe-hpc|bmg|lnl|xe2)' # registers of 16 floats, others' have 8: programs of the shapes intel16 and intel8
 

@@ -16,6 +16,16 @@ typedef struct cleat_augment {
     /* mirroring left-right; mirroring up-down; rotation by multiples of 90 degrees */
     bool flip, flip_vertical, turn;
     double brightness, contrast, saturation; /* factors from [1 - x, 1 + x] */
+    double rotate;                           /* rotation: largest angle in degrees */
+    /* elastic deformation: root mean square of the displacements, and their smoothness, in pixels of the sample */
+    double elastic, elastic_sigma;
+    /* gamma: exponent from [1 / (1 + x), 1 + x]; noise: largest deviation, for values 0 .. 1; blur: largest deviation
+     * of a Gaussian, in pixels */
+    double gamma, noise, blur;
+    /* RandAugment: operations for each sample, and their magnitude, 0 to 30 */
+    int64_t randaugment_count, randaugment_magnitude;
+    /* images with classes: mixup and CutMix with another training sample; parameter of the Beta distribution */
+    double mixup, cutmix;
 } cleat_augment;
 
 /* Options shared by images with classes and images with masks. */
@@ -54,6 +64,7 @@ typedef struct cleat_image_options {
     /* Masks: what their names have after that of the image, such as "_mask". NULL or "": nothing, or "_mask" if more
      * files have it. */
     const char *mask_suffix;
+    int64_t partners; /* mixup and CutMix: mix only with the first ones of the training part; 0: all */
 } cleat_image_options;
 
 /* size 224, channels 0, no augmentation, val 0.1, test 0, cache 256 MiB. */
@@ -66,6 +77,9 @@ enum { CLEAT_NO_CLASS = -1 };
  *   image  f32 [L, L, C]  (value - mean) / std of the channel: options->mean and std, or those of the
  *                         training part
  *   label  i32 []         the class; CLEAT_NO_CLASS if it is unknown, or if the slot is empty
+ * and with augment.mixup or cutmix also
+ *   labels i32 [2]        the classes of the sample and of the training sample that is mixed into it
+ *   mix    f32 [2]        their weights; 1 and 0 in evaluation
  * cleat_dataset_length is S for every sample. `path` is one of
  *   a folder of IDX files (also .gz), found by their names: train-images*, train-labels*, t10k-images*,
  *     t10k-labels* (or test-, val-); rank 3 (grey) or 4 (channels last)

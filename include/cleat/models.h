@@ -48,6 +48,8 @@ typedef struct cleat_model_options {
     int workers; /* threads that may prepare data while they are opened; CLEAT_AUTO: one per CPU */
     cleat_precision precision;
     int64_t loss_scale_growth_interval; /* f16: steps after which the loss scale is doubled */
+    int optimizer;                      /* cleat_optimizer_kind */
+    bool has_momentum;                  /* SGD: keeps a moment */
     cleat_param_options params;
     /* Graphs of CLEAT_MODE_PREDICT keep dropout, with the input `rng` if its rate is not 0; only rna_transformer. */
     bool dropout_in_prediction;

@@ -18,6 +18,13 @@ extern "C" {
 
 typedef struct cleat_optimizer cleat_optimizer;
 
+/* train.optimizer of a profile. */
+typedef enum cleat_optimizer_kind {
+    CLEAT_OPTIMIZER_ADAMW,
+    CLEAT_OPTIMIZER_SGD,
+    CLEAT_OPTIMIZER_LION,
+} cleat_optimizer_kind;
+
 /* The settings of AdamW. */
 typedef struct cleat_adamw_spec {
     float beta1, beta2; /* decay rates of the moments, in [0, 1) */

@@ -82,6 +82,10 @@ typedef struct cleat_profile {
         int gradient_checkpointing;         /* cleat_checkpointing */
         double max_grad_norm;               /* CLEAT_NONE: no clipping */
         double weight_decay, beta1, beta2, eps;
+        int optimizer;   /* cleat_optimizer_kind */
+        double momentum; /* SGD */
+        double lion_beta2;
+        bool nesterov;
         double average_decay;       /* decay of the parameter average over epochs; CLEAT_NONE: off */
         cleat_param_options params; /* of fine-tuning; its learning_rate is not set */
     } train;

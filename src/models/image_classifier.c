@@ -7,7 +7,7 @@
 #include "data/image/common.h"
 #include "models/baselines.h"
 
-enum { LABEL = 1 }; /* index of the dataset's field */
+enum { LABEL = 1, LABELS, MIX }; /* indices of the dataset's fields; the last two only of mixed images */
 enum { USUAL_CLASSES = 10, USUAL_CHANNELS = 3 };
 
 const char *const cleat_image_classifier_terms[1] = {"cross_entropy"};
@@ -31,7 +31,8 @@ const cleat_label_source cleat_image_classifier_labels = {"pictures.json", "clas
 
 cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                                          cleat_dataset **dataset, cleat_error *error) {
-    const cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
+    cleat_image_options options = cleat_image_settings_options(&settings_of(model)->data, mode, fitted);
+    options.partners = settings_of(model)->common.limit;
     cleat_dataset *opened = NULL;
     cleat_status status = cleat_images_open(path, &options, &opened, error);
     if (status) return status;
@@ -48,6 +49,11 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
     }
     *dataset = opened;
     return CLEAT_OK;
+}
+
+static bool is_mixed(const cleat_model *model) {
+    const cleat_augment *augment = &settings_of(model)->data.options.augment;
+    return augment->mixup > 0 || augment->cutmix > 0;
 }
 
 static int64_t count_words(const char *text) {
@@ -67,10 +73,16 @@ cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model) {
 cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
                                                           int64_t batch, int64_t length, cleat_model_graph *built) {
     const int64_t image[4] = {batch, length, length, cleat_image_classifier_sizes(model).inputs};
-    cleat_image_classifier_graph g = {.model = model, .graph = graph, .mode = mode, .built = built};
+    cleat_image_classifier_graph g = {.model = model, .graph = graph, .mode = mode, .batch = batch, .built = built};
     g.image = cleat_model_add_values(graph, "image", 4, image);
+    const bool mixes = mode != CLEAT_MODE_PREDICT && is_mixed(model);
+    const int64_t pairs[2] = {batch, 2};
     if (mode != CLEAT_MODE_PREDICT) g.label = cleat_input(graph, "label", CLEAT_I32, 1, &batch);
-    g.inputs = cleat_model_add_inputs(graph, mode, 1, &batch);
+    if (mixes) { /* also in evaluation, whose inputs have the places of those of training */
+        g.label = cleat_input(graph, "labels", CLEAT_I32, 2, pairs);
+        g.mix = cleat_input(graph, "mix", CLEAT_F32, 2, pairs);
+    }
+    g.inputs = cleat_model_add_inputs(graph, mode, mixes ? 2 : 1, pairs);
     return g;
 }
 
@@ -84,7 +96,17 @@ void cleat_image_classifier_end(cleat_image_classifier_graph *g, cleat_tensor *l
     const float smoothing = (float)settings_of(g->model)->loss.label_smoothing;
     logits = cleat_model_output(g->graph, logits, g->built);
     if (g->mode == CLEAT_MODE_PREDICT) return;
-    cleat_tensor *loss = cleat_cross_entropy(g->graph, logits, g->label, g->inputs.sample_weight, smoothing);
+    cleat_tensor *weight = g->inputs.sample_weight;
+    if (g->mix) { /* each row of logits twice, with one of the two classes each */
+        cleat_model_begin_f32_head(g->graph);
+        weight = cleat_multiply(g->graph, weight, g->mix);
+        logits = cleat_concat(g->graph, (cleat_tensor *[]){logits, logits}, 2);
+        const int64_t rows = 2 * g->batch, classes = cleat_image_classifier_sizes(g->model).classes;
+        logits = cleat_reshape(g->graph, logits, 2, (int64_t[]){rows, classes});
+        weight = cleat_reshape(g->graph, weight, 1, &rows);
+        g->label = cleat_reshape(g->graph, g->label, 1, &rows);
+    }
+    cleat_tensor *loss = cleat_cross_entropy(g->graph, logits, g->label, weight, smoothing);
     cleat_model_add_loss(g->graph, g->mode, &g->inputs, loss, g->built);
 }
 
@@ -93,16 +115,21 @@ size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_f
     const int64_t image[3] = {-1, -1, sizes.inputs};
     made[0] = cleat_synthetic_floats("image", 3, image);
     made[LABEL] = cleat_synthetic_integers("label", sizes.classes, 0, NULL);
-    return LABEL + 1;
+    if (!is_mixed(model)) return LABEL + 1;
+    const int64_t two = 2;
+    made[LABELS] = cleat_synthetic_integers("labels", sizes.classes, 1, &two);
+    made[MIX] = cleat_synthetic_floats("mix", 1, &two);
+    return MIX + 1;
 }
 
-/* sample_weight [B]: the class weight of each image (1 without data), divided by the number of images in
- * the global batch. */
+/* sample_weight [B], or [B, 2] of mixed images: the class weight of each image (1 without data), divided by the number
+ * of images in the global batch. */
 void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                           const cleat_global_batch *global_batch, float *values) {
-    const int32_t *labels = batch->fields[LABEL];
+    const bool pairs = is_mixed(model) && batch->fields[LABELS];
+    const int32_t *labels = batch->fields[pairs ? LABELS : LABEL];
     const cleat_class_info *known = model->own;
-    for (int64_t b = 0; b < batch->batch; ++b)
+    for (int64_t b = 0; b < batch->batch * (pairs ? 2 : 1); ++b)
         values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
 }
 
@@ -124,7 +151,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     const cleat_prediction *prediction = &evaluated->predictions[index];
     cleat_image image;
     int32_t label;
-    void *slots[] = {NULL, [LABEL] = &label};
+    void *slots[MIX + 1] = {[LABEL] = &label};
     cleat_status status =
         cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
     if (!status) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);

@@ -26,7 +26,7 @@ typedef struct cleat_image_classifier_settings {
          .help = "Name of the class label column."},                                                                   \
         {FIELD(data, image_folder, MEMBER.data.options.image_folder), TEXT(0, 1023, ""), COMPUTES_LATER,               \
          .help = "Table of images: their folder; empty: that of the table, or one in it."},                            \
-        IMAGE_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
+        IMAGE_ROWS(MEMBER.data), MIX_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
 
 /* Sizes of the data, or without data those of the profile, or the usual ones. */
 cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model);
@@ -36,7 +36,9 @@ typedef struct cleat_image_classifier_graph {
     const cleat_model *model;
     cleat_graph *graph;
     cleat_mode mode;
+    int64_t batch; /* B */
     cleat_tensor *image, *label;
+    cleat_tensor *mix; /* f32 [B, 2], of mixed images: weights of the two classes; `label` is then [B, 2] */
     cleat_model_inputs inputs;
     cleat_model_graph *built;
 } cleat_image_classifier_graph;

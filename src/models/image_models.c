@@ -8,6 +8,10 @@ cleat_image_options cleat_image_settings_options(const cleat_image_settings *set
                                                  const char *fitted) {
     cleat_image_options options = settings->options;
     options.cache_bytes = settings->cache_mb << 20;
+    if (settings->randaugment.count == 2) {
+        options.augment.randaugment_count = settings->randaugment.values[0];
+        options.augment.randaugment_magnitude = settings->randaugment.values[1];
+    }
     options.fitted = fitted ? fitted : "";
     options.predict = mode == CLEAT_MODE_PREDICT;
     return options;
@@ -20,6 +24,9 @@ cleat_status cleat_image_settings_check(const cleat_image_settings *settings, co
     if (fault)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "mean"}, (cleat_key_name){"data", "std"},
                                        "%s", fault);
+    if (settings->randaugment.count && settings->randaugment.count != 2)
+        return cleat_record_refuse(record, error, "data", "randaugment",
+                                   "takes two numbers: operations for each image, and their magnitude, e.g. 2,9");
     return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
 }
 

@@ -9,6 +9,7 @@
 typedef struct cleat_image_settings {
     cleat_image_options options; /* channels = 0: auto */
     int64_t cache_mb;            /* replaces options.cache_bytes */
+    cleat_int_list randaugment;  /* number of operations, magnitude; replace those of options.augment */
 } cleat_image_settings;
 
 /* The rows of [data] from image_size on; a family's own rows between `limit` and image_size precede this
@@ -34,6 +35,18 @@ typedef struct cleat_image_settings {
          .help = "Training: random contrast factor from 1 - x to 1 + x."},                                             \
         {FIELD(data, saturation, MEMBER.options.augment.saturation), FLOAT(0, 1, "0"), COMPUTES,                       \
          .help = "Training: random saturation factor from 1 - x to 1 + x."},                                           \
+        {FIELD(data, rotate, MEMBER.options.augment.rotate), FLOAT(0, 180, "0"), COMPUTES_LATER,                       \
+         .help = "Training: random rotation by at most x degrees; the image is reflected at its borders."},            \
+        {FIELD(data, elastic, MEMBER.options.augment.elastic), FLOAT(0, 256, "0"), COMPUTES_LATER,                     \
+         .help = "Training: elastic deformation; root mean square of the displacements, in pixels of image_size."},    \
+        {FIELD(data, elastic_sigma, MEMBER.options.augment.elastic_sigma), FLOAT(1, 512, "8"), COMPUTES_LATER,         \
+         .help = "Smoothness of data.elastic: deviation of the Gaussian, in pixels."},                                 \
+        {FIELD(data, gamma, MEMBER.options.augment.gamma), FLOAT(0, 9, "0"), COMPUTES_LATER,                           \
+         .help = "Training: random exponent of the values from 1 / (1 + x) to 1 + x."},                                \
+        {FIELD(data, noise, MEMBER.options.augment.noise), FLOAT(0, 1, "0"), COMPUTES_LATER,                           \
+         .help = "Training: Gaussian noise, of a random deviation up to x, for values 0 to 1."},                       \
+        {FIELD(data, blur, MEMBER.options.augment.blur), FLOAT(0, 32, "0"), COMPUTES_LATER,                            \
+         .help = "Training: Gaussian blur, of a random deviation up to x pixels."},                                    \
         {FIELD(data, cache_mb, MEMBER.cache_mb), INT(0, 1e7, "256"),                                                   \
          .help = "Maximum size of the in-memory cache of decoded images in MiB."},                                     \
         {FIELD(data, mean, MEMBER.options.mean), TEXT(0, 255, ""), COMPUTES_LATER,                                     \
@@ -41,6 +54,20 @@ typedef struct cleat_image_settings {
     {                                                                                                                  \
         FIELD(data, std, MEMBER.options.std), TEXT(0, 255, ""), COMPUTES_LATER,                                        \
             .help = "Standard deviation of each channel, or of all, given together with data.mean."                    \
+    }
+/* Of images with classes. MEMBER: a cleat_image_settings. */
+#define MIX_ROWS(MEMBER)                                                                                               \
+    {FIELD(data, randaugment, MEMBER.randaugment),                                                                     \
+     LIST(0, 30, "none"),                                                                                              \
+     OR_NONE,                                                                                                          \
+     .unordered = true,                                                                                                \
+     COMPUTES_LATER,                                                                                                   \
+     .help = "Training: RandAugment: number of operations for each image, and magnitude from 0 to 30, e.g. 2,9."},     \
+        {FIELD(data, mixup, MEMBER.options.augment.mixup), FLOAT(0, 100, "0"), COMPUTES_LATER,                         \
+         .help = "Training: mixup: each image is mixed with another one, by a weight from Beta(x, x), e.g. 0.2."},     \
+    {                                                                                                                  \
+        FIELD(data, cutmix, MEMBER.options.augment.cutmix), FLOAT(0, 100, "0"), COMPUTES_LATER,                        \
+            .help = "Training: CutMix: a rectangle comes from another image, its area from Beta(x, x), e.g. 1."        \
     }
 #define IMAGE_SIZE_ROW(MEMBER)                                                                                         \
     {                                                                                                                  \

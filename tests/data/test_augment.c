@@ -137,7 +137,7 @@ static void labels_follow_the_image(void **state) {
         params.transpose = way & 4;
         params.top = 3; /* three rows outside */
         assert_int_equal(cleat_augment_apply(&p, &params, NULL, 12, values, NULL), CLEAT_OK);
-        cleat_augment_apply_labels(&p, &params, 12, labels);
+        assert_int_equal(cleat_augment_apply_labels(&p, &params, 12, labels, NULL), CLEAT_OK);
         int outside = 0;
         for (int i = 0; i < 12 * 12; ++i) {
             if (labels[i] >= 0) assert_int_equal(labels[i], (int)(values[i] * 255 + 0.5f));
@@ -147,7 +147,7 @@ static void labels_follow_the_image(void **state) {
     }
     cleat_augment_params half = plain(0, 0, 12, 12);
     int32_t small[36];
-    cleat_augment_apply_labels(&p, &half, 6, small);
+    assert_int_equal(cleat_augment_apply_labels(&p, &half, 6, small, NULL), CLEAT_OK);
     for (int i = 0; i < 36; ++i) assert_int_equal(small[i], p.pixels[(2 * (i / 6) + 1) * 12 + 2 * (i % 6) + 1]);
     cleat_image_free(&p);
 }

@@ -146,6 +146,12 @@ static cleat_tensor *build_sgd(cleat_graph *graph) {
     return NULL;
 }
 
+static cleat_tensor *build_lion(cleat_graph *graph) {
+    cleat_param(graph, "weight", 2, (int64_t[]){4, 16}, (cleat_init){0});
+    cleat_lion(graph, CONSTANT("hyper", CLEAT_F32, 1, 8), CONSTANT("norm", CLEAT_F32, 1, 1), NULL);
+    return NULL;
+}
+
 /* --- values --------------------------------------------------------------------------------------------------- */
 
 /* Numbers in [0.1, 1), every third one negative; integers from -1 to 1. */
@@ -247,6 +253,8 @@ static const mutant mutants[] = {
     {build_pointwise, NULL, "pointwise.cl", "return s * fma", "return fma", "(silu_grad,"},
     {build_sgd, NULL, "sgd.cl", "+ decay * from", "- decay * from", "(sgd,"},
     {build_sgd, NULL, "sgd.cl", "step + momentum * velocity", "velocity", "(sgd,"},
+    {build_lion, NULL, "lion.cl", "- lr * sign", "+ lr * sign", "(lion,"},
+    {build_lion, NULL, "lion.cl", "b2 * before + (1.0f - b2)", "b2 * before - (1.0f - b2)", "(lion,"},
 };
 
 /* Reads kernels from a folder that holds cl/FILE with the first `from` replaced. */

@@ -109,6 +109,38 @@ static void steps_follow_the_formulas(void **state) {
         for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) run_steps(shapes[s], &specs[i], CLEAT_F32);
 }
 
+/* The first parameters after 50 steps of torch.optim.SGD in double precision (make_optimizer_numbers.py). */
+static void fifty_steps_are_those_of_torch(void **state) {
+    (void)state;
+    enum { SHOWN = 6, MANY = 50 };
+    static const cleat_sgd_spec specs[] = {
+        {0}, {.momentum = 0.9f, .weight_decay = 0.01f}, {.momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f}};
+    static const double torch[][SHOWN] = {
+        {0.7471178600, 0.5384037803, -0.4161688079, -0.9881276004, -0.6507689375, 0.2861946388},
+        {-1.1467167173, 0.3441039780, -0.2638540423, -0.6273914540, -0.4096074445, 0.1898178153},
+        {-1.1729976306, 0.3404891906, -0.2628573715, -0.6230280996, -0.4057756849, 0.1900969382}};
+    for (size_t s = 0; s < sizeof specs / sizeof *specs; ++s) {
+        fixture f;
+        double p[N], g[N], h[8];
+        float hyper[8];
+        open_fixture(&f, &op_shape_cpu, specs[s].momentum > 0, CLEAT_F32);
+        for (int i = 0; i < N; ++i) p[i] = compare_round(CLEAT_F32, cos(i));
+        op_rig_write(&f.rig, cleat_store_param(f.store, 0), p);
+        cleat_sgd_hyper(&specs[s], 0.1, hyper);
+        for (int i = 0; i < 8; ++i) h[i] = (double)hyper[i];
+        op_rig_write(&f.rig, f.hyper, h);
+        for (int t = 1; t <= MANY; ++t) {
+            for (int i = 0; i < N; ++i) g[i] = gradient_at(t, i);
+            op_rig_write(&f.rig, cleat_store_grad(f.store, 0), g);
+            op_rig_run(&f.rig, 0, -1);
+        }
+        op_rig_read(&f.rig, cleat_store_param(f.store, 0), p);
+        for (int i = 0; i < SHOWN; ++i)
+            if (!(fabs(p[i] - torch[s][i]) < 1e-6)) fail_msg("%zu: p[%d] is %.9g, not %.9g", s, i, p[i], torch[s][i]);
+        close_fixture(&f);
+    }
+}
+
 static void half_weights_follow(void **state) {
     (void)state;
     static const cleat_sgd_spec spec = {.momentum = 0.9f, .weight_decay = 0.01f};
@@ -157,7 +189,8 @@ static void state_is_as_large_as_needed(void **state) {
 
 int main(void) {
     const struct CMUnitTest extra[] = {
-        cmocka_unit_test(steps_follow_the_formulas), cmocka_unit_test(half_weights_follow),
-        cmocka_unit_test(a_bad_gradient_changes_nothing), cmocka_unit_test(state_is_as_large_as_needed)};
+        cmocka_unit_test(steps_follow_the_formulas), cmocka_unit_test(fifty_steps_are_those_of_torch),
+        cmocka_unit_test(half_weights_follow), cmocka_unit_test(a_bad_gradient_changes_nothing),
+        cmocka_unit_test(state_is_as_large_as_needed)};
     return op_main(NULL, 0, extra, sizeof extra / sizeof *extra);
 }

@@ -348,6 +348,7 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_backward(graph, cleat_sum(graph, terms, 3), cleat_input(graph, "seed", CLEAT_F32, 1, &one));
     cleat_tensor *hyper = cleat_input(graph, "hyper", CLEAT_F32, 1, (int64_t[]){HYPER_COUNT});
     for (int momentum = 0; momentum < 2; ++momentum) cleat_sgd(graph, momentum, hyper, cleat_grad_norm(graph), NULL);
+    cleat_lion(graph, hyper, cleat_grad_norm(graph), NULL);
     list_graph(list, graph);
     cleat_graph_destroy(graph);
     cleat_store_destroy(store);

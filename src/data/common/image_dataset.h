@@ -5,7 +5,7 @@
 #include "cleat/images.h"
 #include "data/dataset.h"
 
-enum { CLEAT_IMAGE_MAX_FIELDS = 3 };
+enum { CLEAT_IMAGE_MAX_FIELDS = 4 };
 
 /* The first member of each such dataset. */
 typedef struct cleat_image_dataset {

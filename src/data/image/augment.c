@@ -27,7 +27,8 @@ cleat_augment_params cleat_augment_identity(const cleat_image *image, bool squar
 
 bool cleat_augment_enabled(const cleat_augment *augment) {
     return augment->crop_min < 1 || augment->shift > 0 || augment->flip || augment->flip_vertical || augment->turn ||
-           augment->brightness > 0 || augment->contrast > 0 || augment->saturation > 0;
+           augment->brightness > 0 || augment->contrast > 0 || augment->saturation > 0 ||
+           cleat_effects_enabled(augment);
 }
 
 static double between(cleat_random *random, double low, double high) {
@@ -86,6 +87,8 @@ cleat_augment_params cleat_augment_random(const cleat_image *image, bool square,
     if (augment->brightness > 0) params.brightness = draw_factor(&random, augment->brightness);
     if (augment->contrast > 0) params.contrast = draw_factor(&random, augment->contrast);
     if (augment->saturation > 0) params.saturation = draw_factor(&random, augment->saturation);
+    params.effects = cleat_effects_enabled(augment) ? augment : NULL;
+    params.random = random;
     return params;
 }
 
@@ -96,7 +99,7 @@ static bool changes_colours(const cleat_augment_params *params) {
 bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_params *params, int64_t size) {
     return image->height == size && image->width == size && params->top == 0 && params->left == 0 &&
            params->height == (double)size && params->width == (double)size && !params->flip_x && !params->flip_y &&
-           !params->transpose && !changes_colours(params);
+           !params->transpose && !changes_colours(params) && !params->effects;
 }
 
 /* For one axis: pixel i of the sample is the sum over k < count of weights[i * count + k] * source[first[i] +
@@ -297,10 +300,8 @@ static void change_others(const colour_change *change, int64_t pixels, int64_t c
             *values = (clamp(*values * change->factor + change->add) - change->mean[c]) * change->scale[c];
 }
 
-/* Brightness is a factor; contrast scales differences from the sample's mean grey; saturation scales
- * differences from each pixel's grey. Also standardizes, unless `fitted` is NULL. */
-static void change_colours(const cleat_augment_params *params, const cleat_image_preprocessor *fitted, int64_t pixels,
-                           int64_t channels, float *values) {
+void cleat_augment_change_colours(const cleat_augment_params *params, const cleat_image_preprocessor *fitted,
+                                  int64_t pixels, int64_t channels, float *values) {
     colour_change change = {
         .factor = params->brightness * params->contrast,
         .add = mean_grey(pixels, channels, values) * params->brightness * (1 - params->contrast),
@@ -353,8 +354,12 @@ cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_p
         else
             place_column(&r, channels, i, values);
     }
+    if (params->effects) {
+        cleat_random random = params->random;
+        status = cleat_effects_apply(params->effects, &random, size, channels, values, error);
+    }
     if (changes_colours(params))
-        change_colours(params, fitted, size * size, channels, values);
+        cleat_augment_change_colours(params, fitted, size * size, channels, values);
     else if (fitted)
         cleat_image_standardise(fitted, size * size, values);
 done:
@@ -365,16 +370,22 @@ done:
     return status;
 }
 
-void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
-                                int32_t *labels) {
-    double tall = params->height / (double)size, wide = params->width / (double)size;
-    for (int64_t i = 0; i < size; ++i)
-        for (int64_t j = 0; j < size; ++j) {
-            int64_t a = params->flip_y ? size - 1 - i : i, b = params->flip_x ? size - 1 - j : j;
-            int64_t row = params->transpose ? b : a, column = params->transpose ? a : b;
-            int64_t y = (int64_t)floor(params->top + ((double)row + 0.5) * tall);
-            int64_t x = (int64_t)floor(params->left + ((double)column + 0.5) * wide);
-            bool inside = y >= 0 && y < mask->height && x >= 0 && x < mask->width;
-            *labels++ = inside ? mask->pixels[y * mask->width + x] : -1;
-        }
+cleat_status cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
+                                        int32_t *labels, cleat_error *error) {
+    const double side = (double)size, tall = params->height / side, wide = params->width / side;
+    cleat_random random = params->random;
+    cleat_warp warp = {.yy = 1, .xx = 1};
+    cleat_status status = params->effects ? cleat_warp_draw(params->effects, &random, size, &warp, error) : CLEAT_OK;
+    for (int64_t i = 0; i < size * size && !status; ++i) {
+        double down, right;
+        cleat_warp_place(&warp, size, i / size, i % size, &down, &right);
+        const double a = params->flip_y ? side - down : down, b = params->flip_x ? side - right : right;
+        const int64_t y = (int64_t)floor(params->top + (params->transpose ? b : a) * tall),
+                      x = (int64_t)floor(params->left + (params->transpose ? a : b) * wide);
+        const bool inside = down >= 0 && down < side && right >= 0 && right < side && y >= 0 && y < mask->height &&
+                            x >= 0 && x < mask->width;
+        *labels++ = inside ? mask->pixels[y * mask->width + x] : -1;
+    }
+    cleat_free(warp.displacements);
+    return status;
 }

@@ -4,6 +4,7 @@
 
 #include "cleat/images.h"
 #include "data/image/common.h"
+#include "data/image/effects.h"
 
 /* A rectangle of the source image in pixels, possibly beyond its borders, which is rotated and mirrored, then
  * scaled to the sample's size; and the changes of the colours. */
@@ -11,6 +12,8 @@ typedef struct cleat_augment_params {
     double top, left, height, width;
     bool flip_x, flip_y, transpose;
     float brightness, contrast, saturation; /* factors; 1: no change */
+    const cleat_augment *effects;           /* borrowed; NULL: none (effects.h) */
+    cleat_random random;                    /* for the effects */
 } cleat_augment_params;
 
 /* The parameters without randomness: the whole image, or, with `square`, its centred square scaled to cover
@@ -34,9 +37,16 @@ bool cleat_augment_is_identity(const cleat_image *image, const cleat_augment_par
 cleat_status cleat_augment_apply(const cleat_image *image, const cleat_augment_params *params,
                                  const cleat_image_preprocessor *fitted, int64_t size, float *values,
                                  cleat_error *error);
-/* Nearest-neighbour version for a one-channel image of the same size as the image, with the same crop; pixels
- * outside the image become -1. labels [size, size]. */
-void cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
-                                int32_t *labels);
+/* Nearest-neighbour version for a one-channel image of the same size as the image, with the same crop, rotation
+ * and deformation; pixels outside the image or the crop become -1. labels [size, size]. Fails only if memory is
+ * exhausted. */
+cleat_status cleat_augment_apply_labels(const cleat_image *mask, const cleat_augment_params *params, int64_t size,
+                                        int32_t *labels, cleat_error *error);
+
+/* Brightness is a factor; contrast scales differences from the sample's mean grey; saturation scales
+ * differences from each pixel's grey; values [pixels, C] are clamped to 0 .. 1. Also standardizes, unless `fitted` is
+ * NULL. */
+void cleat_augment_change_colours(const cleat_augment_params *params, const cleat_image_preprocessor *fitted,
+                                  int64_t pixels, int64_t channels, float *values);
 
 #endif

@@ -39,6 +39,12 @@ static cleat_status check_augment(const cleat_augment *augment, int64_t size, cl
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "brightness %g, contrast %g, saturation %g: each must be 0 to 1 (0: no change)",
                           augment->brightness, augment->contrast, augment->saturation);
+    if (!(augment->rotate >= 0 && augment->elastic >= 0 && augment->gamma >= 0 && augment->noise >= 0 &&
+          augment->blur >= 0 && augment->mixup >= 0 && augment->cutmix >= 0 && augment->randaugment_count >= 0 &&
+          (augment->elastic == 0 || augment->elastic_sigma > 0) && augment->randaugment_magnitude <= 30 &&
+          augment->randaugment_magnitude >= 0))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "an augmentation is below 0, not a number, or RandAugment's magnitude above 30: 0 is off");
     return CLEAT_OK;
 }
 

@@ -19,9 +19,11 @@ typedef struct images {
     cleat_image_set set;  /* rows [count]; names are not used once it is open */
     int64_t min_side;     /* minimum size in pixels at which a file is decoded */
     float (*table)[256];  /* [C] standardized value of each byte */
+    uint32_t *partners;   /* [n_partners] training samples that are mixed into others */
+    size_t n_partners;
 } images;
 
-enum { IMAGE = CLEAT_IMAGE, LABEL = CLEAT_IMAGE_TARGET };
+enum { IMAGE = CLEAT_IMAGE, LABEL = CLEAT_IMAGE_TARGET, LABELS, MIX, MIXED_FIELDS };
 
 static const images *images_of(const cleat_dataset *dataset) {
     return (const images *)dataset;
@@ -92,6 +94,31 @@ static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_
     return status;
 }
 
+static const uint64_t MIX_SEED = 0x6d6978u; /* "mix": a separate family of random streams */
+
+/* Mixes a training sample, as it is augmented in this epoch, into the sample. */
+static cleat_status mix_sample(const images *im, size_t sample, const cleat_rng_key *rng_key, void *const *slots,
+                               cleat_error *error) {
+    const int64_t size = im->all.common.info.size, channels = im->all.fitted.channels;
+    cleat_mix mix = {.weight = 1};
+    size_t other = sample;
+    if (rng_key) {
+        cleat_random random = cleat_random_stream(rng_key->seed ^ MIX_SEED, rng_key->epoch, (uint32_t)sample);
+        other = im->partners[cleat_random_below(&random, (uint32_t)im->n_partners)];
+        mix = cleat_mix_draw(&im->all.augment, &random, size);
+    }
+    if (slots[LABELS])
+        memcpy(slots[LABELS], (int32_t[]){im->set.rows[sample].label, im->set.rows[other].label}, 2 * sizeof(int32_t));
+    if (slots[MIX]) memcpy(slots[MIX], (float[]){mix.weight, 1 - mix.weight}, 2 * sizeof(float));
+    if (!rng_key || !slots[IMAGE]) return CLEAT_OK;
+    float *values = cleat_alloc((size_t)(size * size * channels), sizeof *values);
+    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for mixing two images");
+    const cleat_status status = fill_image(im, other, rng_key, values, error);
+    if (!status) cleat_mix_apply(&mix, size, channels, values, slots[IMAGE]);
+    cleat_free(values);
+    return status;
+}
+
 /* Moves [S, S, C] to the upper left corner of [L, L, C], in place, and sets the pixels to the right to 0. The
  * rows below are already 0. */
 static void pad_image(int64_t size, int64_t length, int64_t channels, float *values) {
@@ -109,14 +136,15 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     cleat_error why = {0};
     int64_t size = im->all.common.info.size;
     if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
-    if (!slots[IMAGE] || row->unreadable) return CLEAT_OK;
-    cleat_status status = fill_image(im, sample, rng_key, slots[IMAGE], &why);
+    if (row->unreadable) return CLEAT_OK;
+    cleat_status status = slots[IMAGE] ? fill_image(im, sample, rng_key, slots[IMAGE], &why) : CLEAT_OK;
+    if (!status && dataset->type->n_fields == MIXED_FIELDS) status = mix_sample(im, sample, rng_key, slots, &why);
     if (status && im->all.predicts && cleat_image_skips(&why)) {
         row->unreadable = true;
         return CLEAT_OK;
     }
     if (status) return cleat_fail(error, status, "%s", why.text);
-    if (length > size) pad_image(size, length, im->all.fitted.channels, slots[IMAGE]);
+    if (slots[IMAGE] && length > size) pad_image(size, length, im->all.fitted.channels, slots[IMAGE]);
     return CLEAT_OK;
 }
 
@@ -130,6 +158,7 @@ static void images_destroy(cleat_dataset *dataset) {
     cleat_image_preprocessor_free(&im->all.fitted);
     cleat_image_cache_destroy(im->all.cache);
     cleat_free(im->table);
+    cleat_samples_free(im->partners);
     cleat_free(im);
 }
 
@@ -268,6 +297,21 @@ static void log_classes(const images *im, const char *path) {
     cleat_string_free(&line);
 }
 
+/* Finds the partners and adds the fields, if samples are mixed. */
+static cleat_status open_mixing(images *im, cleat_error *error) {
+    const cleat_image_options *options = im->set.options;
+    if (options->predict || (options->augment.mixup <= 0 && options->augment.cutmix <= 0)) return CLEAT_OK;
+    im->all.common.fields[LABELS] =
+        (cleat_field){.name = "labels", .dtype = CLEAT_I32, .rank = 1, .shape = {2}, .pad = CLEAT_NO_CLASS};
+    im->all.common.fields[MIX] = (cleat_field){.name = "mix", .dtype = CLEAT_F32, .rank = 1, .shape = {2}};
+    im->all.common.type.n_fields = MIXED_FIELDS;
+    cleat_status status =
+        cleat_dataset_samples(&im->all.common.base, CLEAT_SPLIT_TRAIN, &im->partners, &im->n_partners, error);
+    if (!status && options->partners > 0 && (size_t)options->partners < im->n_partners)
+        im->n_partners = (size_t)options->partners;
+    return status;
+}
+
 static cleat_status open_images(const char *path, images *im, cleat_error *error) {
     const cleat_image_options *options = im->set.options;
     bool fitted = options->fitted && *options->fitted;
@@ -292,6 +336,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     status = count_samples(im, error);
     if (!status && !fitted) log_classes(im, path);
     if (!status && !fitted) status = fit_means(im, error);
+    if (!status) status = open_mixing(im, error);
     return status ? status : make_table(im, error);
 }
 

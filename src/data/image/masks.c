@@ -88,8 +88,9 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
     if (!m->set.samples[sample].mask) return CLEAT_OK;
     cleat_status status = acquire_image(m, 2 * sample + 1, &mask, error);
     if (status) return status;
-    cleat_augment_apply_labels(&mask, params, size, labels);
+    status = cleat_augment_apply_labels(&mask, params, size, labels, error);
     release_image(m, 2 * sample + 1, &mask);
+    if (status) return status;
     for (int64_t i = 0; m->classes.count && i < size * size; ++i)
         if (labels[i] == CLEAT_MASK_UNLABELLED) labels[i] = -1;
     pad_image(size, (size_t)size * sizeof *labels, (size_t)length * sizeof *labels, -1, labels);

@@ -1,4 +1,4 @@
-/* One step of an optimizer, AdamW or SGD, over the store's flat buffers. */
+/* One step of an optimizer, AdamW, SGD or Lion, over the store's flat buffers. */
 #include "graph/launch.h"
 #include "graph/store.h"
 #include "lib/shared_numbers.clh"
@@ -65,14 +65,6 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *fil
     cleat_launch_elementwise(binder, elements);
 }
 
-static void bind_adamw(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, "adamw.cl", "adamw_step", -1);
-}
-
-static void bind_sgd(const cleat_node *node, cleat_binder *binder) {
-    launch(binder, node, "sgd.cl", "sgd_step", MOMENT2);
-}
-
 /* The gradient in the formulas: clipped, without the loss scale. */
 static double define_gradient(const cleat_node *node, const cleat_host_values *values, int64_t element) {
     const double most = cleat_host_value(values, HYPER, HYPER_MAX_NORM), norm = cleat_host_value(values, NORM, 0);
@@ -130,23 +122,40 @@ static cleat_expected_value define_sgd(const cleat_node *node, cleat_host_values
     return (cleat_expected_value){.value = p - rate * along, .size = fabs(p) + 2 * fabs(rate) * size};
 }
 
-static const cleat_variant adamw_variants[] = {{.name = "one pass", .bind = bind_adamw}, {0}};
-static const cleat_variant sgd_variants[] = {{.name = "one pass", .bind = bind_sgd}, {0}};
-static const cleat_op adamw = {.name = "adamw",
-                               .optional_inputs = CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),
-                               .infer = infer,
-                               .cost = cost_adamw,
-                               .variants = adamw_variants,
-                               .define = define_adamw,
-                               .no_autocast = true};
-static const cleat_op sgd = {.name = "sgd",
-                             .optional_inputs =
-                                 CLEAT_IN(MOMENT1) | CLEAT_IN(MOMENT2) | CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),
-                             .infer = infer,
-                             .cost = cost_sgd,
-                             .variants = sgd_variants,
-                             .define = define_sgd,
-                             .no_autocast = true};
+/* Where the sum is nearly zero, a kernel may give it the other sign. */
+static cleat_expected_value define_lion(const cleat_node *node, cleat_host_values *values, int output,
+                                        int64_t element) {
+    static const double near = 0x1p-20, uncertain = 0x1p20;
+    const step_attr *attr = (const void *)node->attr;
+    cleat_expected_value same;
+    if (define_unchanged(values, output, element, &same)) return same;
+    const double g = define_gradient(node, values, element), m = cleat_host_value(values, MOMENT1, element),
+                 beta = cleat_host_value(values, HYPER, output == MOMENT1 ? HYPER_BETA2 : HYPER_BETA1),
+                 rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
+                 decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
+    const double sum = beta * m + (1 - beta) * g, size = fabs(beta * m) + fabs((1 - beta) * g);
+    if (output == MOMENT1) return (cleat_expected_value){.value = sum, .size = size};
+    const double p = cleat_host_value(values, PARAMETERS, element);
+    return (cleat_expected_value){.value = p * (1 - rate * decay) - rate * ((sum > 0) - (sum < 0)),
+                                  .size = fabs(p) + fabs(rate) * (fabs(sum) < near * size ? uncertain : 1)};
+}
+
+/* LACKING: the moments that the optimizer may lack; KERNEL_LACKS: the input that its kernel does not have. */
+#define STEP(NAME, COST, LACKING, KERNEL_LACKS)                                                                        \
+    static void bind_##NAME(const cleat_node *node, cleat_binder *binder) {                                            \
+        launch(binder, node, #NAME ".cl", #NAME "_step", KERNEL_LACKS);                                                \
+    }                                                                                                                  \
+    static const cleat_variant NAME##_variants[] = {{.name = "one pass", .bind = bind_##NAME}, {0}};                   \
+    static const cleat_op NAME = {.name = #NAME,                                                                       \
+                                  .optional_inputs = (LACKING) | CLEAT_IN(LOSS_SCALE) | CLEAT_IN(HALF_WEIGHTS),        \
+                                  .infer = infer,                                                                      \
+                                  .cost = COST,                                                                        \
+                                  .variants = NAME##_variants,                                                         \
+                                  .define = define_##NAME,                                                             \
+                                  .no_autocast = true}
+STEP(adamw, cost_adamw, 0, -1);
+STEP(sgd, cost_sgd, CLEAT_IN(MOMENT1) | CLEAT_IN(MOMENT2), MOMENT2);
+STEP(lion, cost_sgd, CLEAT_IN(MOMENT2), MOMENT2);
 
 /* Returns 1 - beta^t for the kernel's f32 beta: 1 - 0.999 in single precision has an error of 1e-5, which
  * must cancel. */
@@ -216,4 +225,8 @@ void cleat_adamw(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cl
 
 void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
     emit(graph, &sgd, momentum ? 1 : 0, hyper, norm, loss_scale);
+}
+
+void cleat_lion(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale) {
+    emit(graph, &lion, 1, hyper, norm, loss_scale);
 }

@@ -38,6 +38,9 @@ void cleat_sgd(cleat_graph *graph, bool momentum, cleat_tensor *hyper, cleat_ten
 /* Fills `hyper` [8] of cleat_sgd. */
 void cleat_sgd_hyper(const cleat_sgd_spec *spec, double learning_rate, float *hyper);
 
+/* One step of Lion (cl/lion.cl), otherwise as cleat_adamw, with its `hyper`; the first moment holds the momentum. */
+void cleat_lion(cleat_graph *graph, cleat_tensor *hyper, cleat_tensor *norm, cleat_tensor *loss_scale);
+
 /* Writes the half weights of all parameters (cleat_autocast), which is needed after the host has written
  * parameters. The half weights must have been created by a graph built before. */
 void cleat_refresh_half_weights(cleat_graph *graph);

@@ -54,7 +54,7 @@ static cleat_status build_graph(cleat_workload *work, const char *name, cleat_mo
     return cleat_graph_status(out->graph, error);
 }
 
-/* Builds the graph norm -> AdamW -> log_step, which runs once per optimizer step for every model; for f16
+/* Builds the graph norm -> optimizer -> log_step, which runs once per optimizer step for every model; for f16
  * with the loss scale around it. */
 static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_error *error) {
     cleat_status status = cleat_graph_create(work->store, "update", &work->update.graph, error);
@@ -76,9 +76,15 @@ static cleat_status build_update(cleat_workload *work, bool host_norm, cleat_err
         norm = cleat_unscaled_grad_norm(graph, &work->loss_scale, &hyper);
     else if (!host_norm)
         norm = cleat_grad_norm(graph);
-    cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
+    const cleat_model_options *options = &work->model->options;
+    if (options->optimizer == CLEAT_OPTIMIZER_SGD)
+        cleat_sgd(graph, options->has_momentum, hyper, norm, work->loss_scale.loss_scale);
+    else if (options->optimizer == CLEAT_OPTIMIZER_LION)
+        cleat_lion(graph, hyper, norm, work->loss_scale.loss_scale);
+    else
+        cleat_adamw(graph, hyper, norm, work->loss_scale.loss_scale);
     cleat_log_step(graph, work->terms, norm, scaled ? &work->loss_scale : NULL,
-                   (int)work->model->options.loss_scale_growth_interval, work->slot, work->ring);
+                   (int)options->loss_scale_growth_interval, work->slot, work->ring);
     return cleat_graph_status(graph, error);
 }
 

@@ -35,7 +35,7 @@ typedef struct cleat_workload {
     cleat_bucket buckets[CLEAT_BUCKETS];
     cleat_work_graph train[CLEAT_BUCKETS];
     cleat_work_graph evaluate[CLEAT_BUCKETS]; /* evaluation, or prediction */
-    cleat_work_graph update;                  /* clipping, AdamW, log_step */
+    cleat_work_graph update;                  /* clipping, optimizer, log_step */
     cleat_work_graph refresh;                 /* parameters -> half weights; NULL: there are none */
     cleat_tensor *hyper, *slot;               /* inputs of `update` */
     cleat_tensor *norm;                       /* the same, if the host computes the norm of the gradient; else NULL */

@@ -1,5 +1,6 @@
 /* Checks across values: contradictions, missing values, and requests that this version does not support.
  * The range of a single value is checked when it is set. */
+#include "cleat/optimizer.h"
 #include "models/param_rules.h"
 #include "models/targets.h"
 #include "profile/schema.h"
@@ -7,6 +8,8 @@
 #include <string.h>
 
 enum { DEFAULT_EFFECTIVE_BATCH = 8, DEFAULT_LOSS_SCALE = 65536, DEFAULT_GROWTH_INTERVAL = 2000 };
+static const double DEFAULT_MOMENTUM = 0.9, DEFAULT_LION_BETA2 = 0.99;
+
 /* --- metrics a model has -------------------------------------------------------------------------------------- */
 
 static const cleat_metric_info loss = {"loss", false}; /* every model has it */
@@ -163,6 +166,23 @@ cleat_status cleat_profile_check_training(const cleat_profile *p, cleat_error *e
     return CLEAT_OK;
 }
 
+/* Defaults request nothing: resolved.ini contains them for every optimizer. */
+static cleat_status check_optimizer(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
+    const bool sgd = p->train.optimizer == CLEAT_OPTIMIZER_SGD, lion = p->train.optimizer == CLEAT_OPTIMIZER_LION;
+    const char *foreign = !lion && p->train.lion_beta2 != DEFAULT_LION_BETA2 ? "lion_beta2"
+                          : !sgd && p->train.nesterov                        ? "nesterov"
+                          : !sgd && p->train.momentum != DEFAULT_MOMENTUM    ? "momentum"
+                                                                             : NULL;
+    if (foreign)
+        return cleat_record_contradict(record, error, (cleat_key_name){"train", foreign},
+                                       (cleat_key_name){"train", "optimizer"},
+                                       "another optimizer has it: leave it out, or set train.optimizer=%s",
+                                       strcmp(foreign, "lion_beta2") == 0 ? "lion" : "sgd");
+    if (!p->train.nesterov || p->train.momentum > 0) return CLEAT_OK;
+    return cleat_record_contradict(record, error, (cleat_key_name){"train", "nesterov"},
+                                   (cleat_key_name){"train", "momentum"}, "Nesterov's momentum must be above 0");
+}
+
 static cleat_status check_loss_scale(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const int64_t loss_scale = p->train.loss_scale;
     if (loss_scale != CLEAT_AUTO && (loss_scale & (loss_scale - 1)) != 0)
@@ -195,9 +215,9 @@ static cleat_status check_run(const cleat_profile *p, const cleat_record *record
 
 cleat_status cleat_profile_check(const cleat_profile *profile, cleat_error *error) {
     typedef cleat_status (*check)(const cleat_profile *profile, const cleat_record *record, cleat_error *error);
-    static const check checks[] = {check_meaning,        check_data,    check_family,   check_batch,
-                                   check_bucket_batches, check_scaling, check_schedule, check_loss_scale,
-                                   check_finetune,       check_run};
+    static const check checks[] = {check_meaning,        check_data,      check_family,   check_batch,
+                                   check_bucket_batches, check_scaling,   check_schedule, check_loss_scale,
+                                   check_finetune,       check_optimizer, check_run};
     cleat_record record = cleat_profile_record(profile);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; ++i) {
         cleat_status status = checks[i](profile, &record, error);

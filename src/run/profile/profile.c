@@ -164,6 +164,8 @@ cleat_status cleat_profile_create_model(const cleat_profile *profile, cleat_mode
     cleat_model_options options = {.workers = (int)profile->loader.num_workers,
                                    .precision = (cleat_precision)profile->train.precision,
                                    .loss_scale_growth_interval = profile->train.loss_scale_growth_interval,
+                                   .optimizer = profile->train.optimizer,
+                                   .has_momentum = profile->train.momentum > 0,
                                    .params = profile->train.params};
     options.params.learning_rate = profile->train.learning_rate;
     return cleat_model_create(profile->family, profile->data, &options, model, error);

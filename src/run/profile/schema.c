@@ -7,6 +7,7 @@
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", "tf32", NULL};
+static const char *const optimizers[] = {"adamw", "sgd", "lion", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", "selective", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
 static const char *const self_checks[] = {"once", "always", "never", NULL};
@@ -69,8 +70,19 @@ const cleat_key cleat_run_keys[] = {
              "pays off."},
     {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
      .help = "Gradient clipping: maximum global gradient norm."},
-    {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES, .help = "AdamW: decoupled weight decay."},
-    {AT(train, beta1), FLOAT(0, 0.999999, "0.9"), COMPUTES, .help = "AdamW: decay of the first moment."},
+    {AT(train, optimizer), CHOICE(optimizers, "adamw"), COMPUTES, .later = true,
+     .help =
+         "adamw; sgd, as torch.optim.SGD, at learning rates of 0.01 to 0.1; lion (Chen et al. 2023), at a third to a "
+         "tenth of AdamW's learning rate and 3 to 10 times its weight decay."},
+    {AT(train, momentum), FLOAT(0, 0.999999, "0.9"), COMPUTES, .later = true,
+     .help = "SGD: momentum; 0: none, and no optimizer state."},
+    {AT(train, lion_beta2), FLOAT(0, 0.999999, "0.99"), COMPUTES, .later = true,
+     .help = "Lion: decay of the momentum, which beta1 weighs in the update."},
+    {AT(train, nesterov), BOOL("false"), COMPUTES, .later = true, .help = "SGD: Nesterov's momentum."},
+    {AT(train, weight_decay), FLOAT(0, 1, "0.01"), COMPUTES,
+     .help = "AdamW, Lion: decoupled weight decay. SGD: factor of the parameters that are added to the gradient."},
+    {AT(train, beta1), FLOAT(0, 0.999999, "0.9"), COMPUTES,
+     .help = "AdamW: decay of the first moment. Lion: its weight in the update."},
     {AT(train, beta2), FLOAT(0, 0.999999, "0.999"), COMPUTES, .help = "AdamW: decay of the second moment."},
     {AT(train, eps), FLOAT(1e-16, 0.1, "1e-8"), COMPUTES,
      .help = "AdamW: epsilon added to the square root of the second moment."},

@@ -174,13 +174,21 @@ void cleat_session_prepare(const cleat_session *session, const cleat_work_graph 
 
 void cleat_session_prepare_update(const cleat_session *session, void *staging, double rate, int64_t step) {
     const cleat_profile *profile = session->profile;
+    const bool lion = profile->train.optimizer == CLEAT_OPTIMIZER_LION;
     const cleat_adamw_spec spec = {.beta1 = (float)profile->train.beta1,
-                                   .beta2 = (float)profile->train.beta2,
+                                   .beta2 = (float)(lion ? profile->train.lion_beta2 : profile->train.beta2),
                                    .eps = (float)profile->train.eps,
                                    .weight_decay = (float)profile->train.weight_decay,
                                    .max_norm = (float)profile->train.max_grad_norm};
+    const cleat_sgd_spec sgd = {.momentum = (float)profile->train.momentum,
+                                .nesterov = profile->train.nesterov,
+                                .weight_decay = spec.weight_decay,
+                                .max_norm = spec.max_norm};
     float hyper[HYPER_COUNT];
-    cleat_adamw_hyper(&spec, rate, step, hyper);
+    if (profile->train.optimizer == CLEAT_OPTIMIZER_SGD)
+        cleat_sgd_hyper(&sgd, rate, hyper);
+    else
+        cleat_adamw_hyper(&spec, rate, step, hyper);
     int32_t slot = (int32_t)(step % CLEAT_RING);
     char *bytes = staging;
     memcpy(bytes + cleat_exec_input_offset(session->exec, session->work->update.index, session->work->hyper), hyper,
@@ -192,6 +200,12 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
 void cleat_session_prepare_norm(const cleat_session *session, void *staging, float norm) {
     const size_t update = session->work->update.index;
     memcpy((char *)staging + cleat_exec_input_offset(session->exec, update, session->work->norm), &norm, sizeof norm);
+}
+
+int cleat_session_moments(const cleat_session *session) {
+    const cleat_profile *profile = session->profile;
+    if (profile->train.optimizer == CLEAT_OPTIMIZER_SGD) return profile->train.momentum > 0;
+    return profile->train.optimizer == CLEAT_OPTIMIZER_LION ? 1 : 2;
 }
 
 int64_t cleat_session_flat(const cleat_session *session) {

@@ -87,6 +87,9 @@ void cleat_session_prepare_update(const cleat_session *session, void *staging, d
 /* The same for a workload with host_norm: the norm of the gradient on the device, which carries the loss scale. */
 void cleat_session_prepare_norm(const cleat_session *session, void *staging, float norm);
 
+/* Number of moments that the optimizer keeps, 0 to 2: the others have no bytes. */
+int cleat_session_moments(const cleat_session *session);
+
 /* Copies parameters, gradients or moments between device and host: the parameters are
  * [cleat_session_flat(session)], the others [cleat_session_trained(session)], because frozen parameters
  * have none and come last. Writing the parameters also updates the half weights, if there are any. A

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Saved parts: the model (parameters and buffers, or their average), both moments, and with averaging also the
- * trained parameters and buffers. */
+/* Saved parts: the model (parameters and buffers, or their average), the optimizer's moments, and with averaging
+ * also the trained parameters and buffers. */
 enum { MODEL, MOMENT1, MOMENT2, TRAINED, PARTS };
 
 /* The tensors of all parts, over a host copy of one part at a time: memory may have no room for three
@@ -35,7 +35,7 @@ static void snapshot_free(snapshot *copy) {
     cleat_free(copy->names);
 }
 
-/* optim.safetensors contains NAME.moment1, NAME.moment2, and with averaging NAME.trained. */
+/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, and with averaging NAME.trained. */
 static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[PARTS] = {"", ".moment1", ".moment2", ".trained"};
     cleat_status status = CLEAT_OK;
@@ -45,6 +45,8 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
     made->values = cleat_alloc((size_t)cleat_session_values(engine->session), sizeof(float));
     if (!made->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
     for (int k = 0; k < made->parts && !status; ++k) {
+        if (k >= MOMENT1 + cleat_session_moments(engine->session) && k <= MOMENT2)
+            continue; /* the optimizer lacks it */
         const bool buffers = k == MODEL || k == TRAINED;
         status =
             cleat_session_tensors(engine->session, made->values, buffers, &made->tensors[k], &made->counts[k], error);
@@ -115,7 +117,7 @@ static cleat_status restore(const cleat_checkpoint *checkpoint, const snapshot *
             const cleat_st_tensor *found = cleat_safetensors_find(file, to->name);
             status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)to->data, error);
         }
-        if (!status) status = write_part(copy, k, error);
+        if (!status && copy->counts[k]) status = write_part(copy, k, error);
     }
     return status;
 }

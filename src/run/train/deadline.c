@@ -28,7 +28,8 @@ cleat_step_work cleat_deadline_work(const cleat_deadline *deadline, const cleat_
 void cleat_deadline_open(cleat_deadline *deadline, const cleat_profile *profile, const cleat_engine *engine,
                          const cleat_run_data *data, const cleat_schedule *schedule, cleat_run_clock *clock) {
     const cleat_workload *work = engine->session->work;
-    const double models = cleat_average_is_on(&engine->average) ? 2 : 1, moments = 2;
+    const double models = cleat_average_is_on(&engine->average) ? 2 : 1,
+                 moments = cleat_session_moments(engine->session);
     const double elements =
         models * (double)cleat_session_flat(engine->session) + moments * (double)cleat_session_trained(engine->session);
     const double bytes = sizeof(float) * elements;
