@@ -9,7 +9,6 @@
 #include "core/memory.h"
 #include "data/text/set.h"
 #include "models/baselines.h"
-#include "models/combine.h"
 #include "models/targets.h"
 #include "models/text_metrics.h"
 #include "models/text_networks.h"
@@ -431,7 +430,7 @@ static cleat_status fitted_baseline(const cleat_model *model, const cleat_evalua
 static cleat_status combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
                             float *combined, cleat_error *error) {
     cleat_model labels = *model;
-    labels.sizes.classes = 1; /* each label has a probability of its own */
+    labels.sizes.classes = 1; /* the labels are independent */
     if (settings_of(model)->data.targets.problem == CLEAT_REGRESSION)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "numbers of several models are not averaged, since each has its own scale: predict with one "

@@ -328,7 +328,7 @@ static void files_with_errors_are_refused_with_their_line(void **state) {
 static const message bad_assignments[] = {
     {"train.epochs=x", {"--set train.epochs=x", "whole number"}},
     {"train.epoch=3", {"--set train.epoch=3", "'epochs'"}},
-    {"epochs=3", {"section.key=value", "train.epochs=..."}},
+    {"epochs=3", {"section.key=value", "train.epochs=3?"}},
     {"train.epochs", {"section.key=value"}},
     {"", {"section.key=value"}},
     {"=", {"section.key=value"}},

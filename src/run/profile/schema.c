@@ -71,9 +71,9 @@ const cleat_key cleat_run_keys[] = {
     {AT(train, max_grad_norm), FLOAT(1e-6, 1e9, "1"), OR_NONE, COMPUTES,
      .help = "Gradient clipping: maximum global gradient norm."},
     {AT(train, optimizer), CHOICE(optimizers, "adamw"), COMPUTES, .later = true,
-     .help =
-         "adamw; sgd, as torch.optim.SGD, at learning rates of 0.01 to 0.1; lion (Chen et al. 2023), at a third to a "
-         "tenth of AdamW's learning rate and 3 to 10 times its weight decay."},
+     .help = "adamw; sgd, as torch.optim.SGD, learning rate 0.01 to 0.1; lion, at a tenth of AdamW's learning rate and "
+             "10 times "
+             "its weight decay."},
     {AT(train, momentum), FLOAT(0, 0.999999, "0.9"), COMPUTES, .later = true,
      .help = "SGD: momentum; 0: none, and no optimizer state."},
     {AT(train, lion_beta2), FLOAT(0, 0.999999, "0.99"), COMPUTES, .later = true,

@@ -21,7 +21,7 @@ typedef struct cleat_evaluation_setup {
     struct cleat_members *members;
     const cleat_loaded_model *loaded;
     size_t member;
-    bool fits;                /* of a training: chooses what checkpoints keep for predictions (thresholds) */
+    bool fits; /* of a training: chooses what checkpoints keep for predictions (thresholds) */
 } cleat_evaluation_setup;
 
 /* metrics: the mean loss over the samples ("loss"), its terms, and the metrics of the model. bad
