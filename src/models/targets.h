@@ -38,10 +38,11 @@ bool cleat_model_has_targets(const cleat_model *model);
 cleat_status cleat_problem_check(const cleat_target_options *options, const cleat_class_loss_settings *loss,
                                  const char *labels, const cleat_record *record, cleat_error *error);
 
-/* Appends the loss of the output [B, n] and the inputs `target` [B, n, 1] and `scale` [B, n]. */
+/* Appends the input `target` [B, n, 1] and the loss of the output [B, n]; its weights are [B, n]. */
 void cleat_targets_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *output,
                         const cleat_model_inputs *inputs, cleat_model_graph *built);
-/* `scale` for `count` targets. Balanced classes weigh positive labels by samples without / samples with the label. */
+/* Writes these weights, for n = `count`. Balanced classes weigh positive labels by samples without / samples with the
+ * label. */
 void cleat_targets_weight(const cleat_model *model, int64_t count, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values);
 

@@ -380,7 +380,7 @@ static cleat_status save_and_stop(cleat_trainer *trainer, cleat_status why, clea
 /* --- an epoch ------------------------------------------------------------------------------------------------- */
 
 static bool due(int64_t epoch, int64_t every, int64_t last) {
-    return epoch == last || (every > 0 && epoch % every == 0);
+    return epoch >= last || (every > 0 && epoch % every == 0);
 }
 
 static bool evaluation_is_due(const cleat_trainer *trainer, int64_t epoch) {
@@ -594,10 +594,10 @@ bool cleat_trainer_has_ended(const cleat_trainer *trainer) {
            patience_is_out(trainer);
 }
 
-/* options->until_epoch is reached before the schedule ends; close_epoch has saved the run. */
-static bool is_until(const cleat_trainer *trainer) {
-    const int64_t until = trainer->run.options->until_epoch, epoch = trainer->state.epoch;
-    return until > 0 && epoch >= until && epoch < trainer->schedule.epochs;
+/* The epoch that ends this process: options->until_epoch, or the last one of the schedule. */
+static int64_t last_epoch(const cleat_trainer *trainer) {
+    const int64_t until = trainer->run.options->until_epoch, all = trainer->schedule.epochs;
+    return until > 0 && until < all ? until : all;
 }
 
 /* A stop request does not wait for the end of an evaluation, which may take minutes: it is repeated on resume. */
@@ -620,8 +620,7 @@ static cleat_status close_epoch(cleat_trainer *trainer, bool *early, cleat_error
     if (status) return status;
     trainer->state.evaluation_is_due = false;
     *early = patience_is_out(trainer);
-    if (best || *early || is_until(trainer) ||
-        due(trainer->state.epoch, profile->run.checkpoint_every_epochs, trainer->schedule.epochs))
+    if (best || *early || due(trainer->state.epoch, profile->run.checkpoint_every_epochs, last_epoch(trainer)))
         status = cleat_trainer_save(trainer, best, error);
     return status;
 }
@@ -633,16 +632,16 @@ static cleat_status run(cleat_trainer *trainer, cleat_error *error) {
         status = cleat_deadline_check_resumed(&trainer->deadline, &trainer->clock, &trainer->state, trainer->run.folder,
                                               error);
     if (!status && !early && trainer->state.evaluation_is_due) status = close_epoch(trainer, &early, error);
-    while (!status && !early && trainer->state.epoch < trainer->schedule.epochs && !is_until(trainer)) {
+    while (!status && !early && trainer->state.epoch < last_epoch(trainer)) {
         status = run_epoch(trainer, error);
         if (!status) status = close_epoch(trainer, &early, error);
         int64_t asked[CLEAT_RANKS_ASKED] = {[ASKED_PLAN] = plan_is_due(trainer, true)};
-        if (trainer->state.epoch >= trainer->schedule.epochs || is_until(trainer)) break;
+        if (trainer->state.epoch >= last_epoch(trainer)) break;
         status = cleat_ranks_agree_on(trainer->parallel.ranks, status, asked, error);
         if (!status && asked[ASKED_PLAN]) status = plan_together(trainer, error);
     }
     trainer->run.report->stopped_early = early;
-    if (!status && !early && is_until(trainer))
+    if (!status && !early && trainer->state.epoch < trainer->schedule.epochs)
         return cleat_fail(error, CLEAT_ERR_TIME_UP, "epoch %lld is done (--until-epoch); --resume continues in %s",
                           (long long)trainer->state.epoch, trainer->run.folder);
     return status;
