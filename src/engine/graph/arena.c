@@ -1,5 +1,5 @@
-/* Offset assignment for blocks with lifetimes: greedy placement in several orders, then a seeded local search
- * that starts from the best order. This file only places blocks; lifetime.c defines them and their lifetimes. */
+/* Offset assignment for blocks with lifetimes: greedy placement in several orders, of which the best is kept. This
+ * file only places blocks; lifetime.c defines them and their lifetimes. */
 #include "graph/arena.h"
 
 #include <stdlib.h>
@@ -19,8 +19,6 @@ typedef struct rank {
     int32_t block;        /* ties: smaller comes first */
 } rank;
 
-typedef enum fit { FIT_LOWEST, FIT_TIGHTEST, FITS } fit;
-
 typedef struct search {
     const cleat_block *blocks;
     int64_t *sizes; /* [blocks] aligned */
@@ -31,25 +29,18 @@ typedef struct search {
     int64_t *used;  /* [slabs] bytes used in the current pass */
     size_t slabs;
 
-    /* [n] the blocks that need a place, in the current order and in the best one. */
-    int32_t *order, *best;
+    int32_t *order; /* [n] the blocks that need a place */
     size_t n;
     span *spans;                   /* [n] blocks placed so far, by address */
     rank *ranks;                   /* [n] */
     int64_t *begins, *best_begins; /* [blocks] addresses */
     int64_t best_total;
-    fit best_fit;
     int64_t goal; /* no layout is smaller */
     int64_t steps;
-    uint64_t random;
 } search;
 
-/* Budget of one call for greedy orders and for hill climbing, in comparisons of two blocks, and the
- * additional cost charged to each trial. */
-enum { ORDER_STEPS = 16000000, HILL_CLIMB_STEPS = 4000000, STEPS_PER_TRIAL = 100, STEPS_PER_BLOCK = 8 };
-/* Hill climbing stops within 1/GOOD_ENOUGH of the bound: with several slabs the bound itself is seldom
- * reachable. */
-enum { GOOD_ENOUGH = 200 };
+/* Comparisons of two blocks after which no further order is tried. */
+enum { ORDER_STEPS = 16000000 };
 #define NO_LAYOUT INT64_MAX
 
 int64_t cleat_align_up(int64_t bytes, int64_t alignment) {
@@ -113,56 +104,37 @@ static inline int64_t within_slab(const search *s, int64_t at, int64_t size) {
     return at + size <= next ? at : next;
 }
 
-/* Finds an address for a block among those already placed; *position is its index in the sorted list of
- * spans. */
-static int64_t find_gap(search *s, int32_t block, fit rule, size_t placed, size_t *position) {
-    int64_t size = s->sizes[block];
-    int32_t first = s->blocks[block].first, last = s->blocks[block].last;
-    /* End of the blocks below that are live at the same time. */
-    int64_t low = 0, slab_end = s->slab_limit;
-    int64_t tightest = NO_LAYOUT, found = -1;
-    size_t found_at = 0, i = 0;
+/* The lowest address where the block fits between those already placed; *position is its index in the sorted list
+ * of spans. */
+static int64_t find_gap(search *s, int32_t block, size_t placed, size_t *position) {
+    const int64_t size = s->sizes[block];
+    const int32_t first = s->blocks[block].first, last = s->blocks[block].last;
+    int64_t low = 0; /* end of the blocks below that are live at the same time */
+    size_t i = 0;
     for (; i < placed; ++i) {
         const span *other = &s->spans[i];
         if (other->last < first || other->first > last) continue;
-        if (other->begin - low >= size) {
-            if (rule == FIT_LOWEST) break;
-            if (other->begin - low < tightest) {
-                tightest = other->begin - low;
-                found = low;
-                found_at = i;
-            }
-        }
-        if (other->end > low) {
-            low = other->end;
-            if (low + size > slab_end) {
-                low = within_slab(s, low, size);
-                slab_end = (low / s->slab_limit + 1) * s->slab_limit;
-            }
-        }
+        if (other->begin - low >= size) break;
+        if (other->end > low) low = within_slab(s, other->end, size);
     }
     s->steps += (int64_t)i;
-    if (found < 0) {
-        found = low;
-        found_at = i;
-    }
-    while (found_at > 0 && s->spans[found_at - 1].begin > found) --found_at;
-    *position = found_at;
-    return found;
+    while (i > 0 && s->spans[i - 1].begin > low) --i;
+    *position = i;
+    return low;
 }
 
 /* Places the blocks in this order. Returns the bytes of all slabs, or NO_LAYOUT as soon as they reach
  * `limit`. */
-static int64_t place_all(search *s, const int32_t *order, fit rule, int64_t limit) {
+static int64_t place_all(search *s, int64_t limit) {
     int64_t total = 0;
     for (size_t i = 0; i < s->slabs; ++i) {
         s->used[i] = 0;
         total += s->given[i];
     }
     for (size_t placed = 0; placed < s->n; ++placed) {
-        int32_t block = order[placed];
+        int32_t block = s->order[placed];
         size_t at = 0;
-        int64_t begin = find_gap(s, block, rule, placed, &at);
+        int64_t begin = find_gap(s, block, placed, &at);
         int64_t end = begin + s->sizes[block];
         memmove(&s->spans[at + 1], &s->spans[at], (placed - at) * sizeof *s->spans);
         s->spans[at] = (span){begin, end, s->blocks[block].first, s->blocks[block].last};
@@ -177,19 +149,6 @@ static int64_t place_all(search *s, const int32_t *order, fit rule, int64_t limi
         if (total >= limit) return NO_LAYOUT;
     }
     return total;
-}
-
-/* Places the blocks in the current order. The result becomes the best layout if it needs less than `limit`
- * bytes. */
-static void try_order(search *s, fit rule, int64_t limit) {
-    int64_t total = place_all(s, s->order, rule, limit);
-    if (total >= limit) return;
-    s->best_total = total;
-    s->best_fit = rule;
-    memcpy(s->best, s->order, s->n * sizeof *s->order);
-    int64_t *begins = s->best_begins;
-    s->best_begins = s->begins;
-    s->begins = begins;
 }
 
 /* --- placement orders --- */
@@ -209,7 +168,7 @@ static int64_t crowding(const search *s, int32_t b) {
     return most;
 }
 
-typedef enum order_rule { BY_SIZE, BY_AREA, BY_LENGTH, BY_CROWDING, BY_START, BY_END, ORDERS } order_rule;
+typedef enum order_rule { BY_SIZE, BY_AREA, BY_LENGTH, BY_CROWDING, BY_START, ORDERS } order_rule;
 
 static rank rank_block(const search *s, int32_t b, order_rule rule) {
     int64_t size = s->sizes[b], length = s->blocks[b].last - s->blocks[b].first + 1;
@@ -222,106 +181,28 @@ static rank rank_block(const search *s, int32_t b, order_rule rule) {
         return (rank){crowding(s, b), size, b};
     case BY_START:
         return (rank){-s->blocks[b].first, length, b};
-    case BY_END:
-        return (rank){s->blocks[b].last, length, b};
     default:
         return (rank){size, length, b};
     }
 }
 
 static void try_orders(search *s) {
-    for (int trial = 0; trial < ORDERS * FITS && s->best_total > s->goal; ++trial) {
-        if (trial > 0 && s->steps > ORDER_STEPS) return;
-        if (trial % FITS == 0) {
-            for (size_t i = 0; i < s->n; ++i) s->ranks[i] = rank_block(s, s->order[i], (order_rule)(trial / FITS));
-            qsort(s->ranks, s->n, sizeof *s->ranks, by_rank);
-            for (size_t i = 0; i < s->n; ++i) s->order[i] = s->ranks[i].block;
-        }
-        try_order(s, (fit)(trial % FITS), s->best_total);
+    for (int rule = 0; rule < ORDERS && s->best_total > s->goal; ++rule) {
+        if (rule > 0 && s->steps > ORDER_STEPS) return;
+        for (size_t i = 0; i < s->n; ++i) s->ranks[i] = rank_block(s, s->order[i], (order_rule)rule);
+        qsort(s->ranks, s->n, sizeof *s->ranks, by_rank);
+        for (size_t i = 0; i < s->n; ++i) s->order[i] = s->ranks[i].block;
+        const int64_t total = place_all(s, s->best_total);
+        if (total >= s->best_total) continue;
+        int64_t *begins = s->best_begins;
+        s->best_total = total;
+        s->best_begins = s->begins;
+        s->begins = begins;
     }
 }
-
-/* --- hill climbing --- */
-
-static size_t draw(search *s, size_t below) { /* splitmix64 (Steele et al. 2014) */
-    uint64_t z = (s->random += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (size_t)((z ^ (z >> 31)) % below);
-}
-
-static bool lifetimes_overlap(const search *s, int32_t a, int32_t b) {
-    return s->blocks[a].first <= s->blocks[b].last && s->blocks[b].first <= s->blocks[a].last;
-}
-
-/* Offset of the end of block `b` within its slab, in the best layout. */
-static int64_t end_in_slab(const search *s, int32_t b) {
-    return s->best_begins[b] % s->slab_limit + s->sizes[b];
-}
-
-/* Draws one of the blocks that end at the top of a slab that had to grow. */
-static int32_t draw_top(search *s) {
-    memset(s->used, 0, s->slabs * sizeof *s->used);
-    for (size_t i = 0; i < s->n; ++i) {
-        int64_t *used = &s->used[s->best_begins[s->best[i]] / s->slab_limit];
-        int64_t end = end_in_slab(s, s->best[i]);
-        if (end > *used) *used = end;
-    }
-    int32_t top = s->best[0];
-    size_t seen = 0;
-    for (size_t i = 0; i < s->n; ++i) {
-        int64_t slab = s->best_begins[s->best[i]] / s->slab_limit, end = end_in_slab(s, s->best[i]);
-        if (end == s->used[slab] && end > s->given[slab] && draw(s, ++seen) == 0) top = s->best[i];
-    }
-    return top;
-}
-
-/* Position of a randomly drawn block among the first `n` of the best order whose lifetime overlaps that of
- * `block`; n if there is none. */
-static size_t draw_neighbour(search *s, int32_t block, size_t n) {
-    size_t found = n, seen = 0;
-    for (size_t i = 0; i < n; ++i)
-        if (s->best[i] != block && lifetimes_overlap(s, s->best[i], block) && draw(s, ++seen) == 0) found = i;
-    return found;
-}
-
-/* Makes a trial order: moves a block at the top of the best layout, or one whose lifetime overlaps it, to an
- * earlier position. */
-static void perturb(search *s) {
-    memcpy(s->order, s->best, s->n * sizeof *s->best);
-    int32_t block = draw_top(s);
-    if (draw(s, 2) == 0) {
-        size_t neighbour = draw_neighbour(s, block, s->n);
-        if (neighbour < s->n) block = s->best[neighbour];
-    }
-    size_t at = 0;
-    while (s->best[at] != block) ++at;
-    size_t before = draw_neighbour(s, block, at);
-    if (before == at) before = draw(s, s->n);
-    if (before < at && draw(s, 4) != 0) {
-        memmove(s->order + before + 1, s->order + before, (at - before) * sizeof *s->order);
-    } else {
-        s->order[at] = s->best[before];
-    }
-    s->order[before] = block;
-}
-
-/* Hill climbing over the placement order. A layout that is as good as the best replaces it, so that plateaus
- * are crossed. */
-static void hill_climb(search *s) {
-    int64_t stop = s->steps + HILL_CLIMB_STEPS, good = s->goal + s->goal / GOOD_ENOUGH;
-    while (s->best_total > good && s->steps < stop) {
-        perturb(s);
-        s->steps += STEPS_PER_TRIAL + STEPS_PER_BLOCK * (int64_t)s->n;
-        try_order(s, s->best_fit, s->best_total + 1);
-    }
-}
-
-/* --- public function --- */
 
 static void search_clear(search *s) {
-    void *arrays[] = {s->sizes, s->live,  s->given,  s->used,        s->order,
-                      s->best,  s->spans, s->begins, s->best_begins, s->ranks};
+    void *arrays[] = {s->sizes, s->live, s->given, s->used, s->order, s->spans, s->begins, s->best_begins, s->ranks};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; ++i) cleat_free(arrays[i]);
 }
 
@@ -329,8 +210,8 @@ static bool search_alloc(search *s, size_t count) {
     return (s->sizes = cleat_alloc(count, sizeof *s->sizes)) &&
            (s->live = cleat_alloc((size_t)s->times + 1, sizeof *s->live)) &&
            (s->given = cleat_alloc(s->slabs, sizeof *s->given)) && (s->used = cleat_alloc(s->slabs, sizeof *s->used)) &&
-           (s->order = cleat_alloc(count, sizeof *s->order)) && (s->best = cleat_alloc(count, sizeof *s->best)) &&
-           (s->spans = cleat_alloc(count, sizeof *s->spans)) && (s->begins = cleat_alloc(count, sizeof *s->begins)) &&
+           (s->order = cleat_alloc(count, sizeof *s->order)) && (s->spans = cleat_alloc(count, sizeof *s->spans)) &&
+           (s->begins = cleat_alloc(count, sizeof *s->begins)) &&
            (s->best_begins = cleat_alloc(count, sizeof *s->best_begins)) &&
            (s->ranks = cleat_alloc(count, sizeof *s->ranks));
 }
@@ -365,15 +246,14 @@ static void search_start(search *s, const cleat_arena *arena, size_t count, int6
         if (s->sizes[i] > 0) s->order[s->n++] = (int32_t)i;
     }
     s->best_total = NO_LAYOUT;
-    s->random = 1;
 }
 
 /* The slabs after the best layout; none is smaller than before. */
 static void merge_slabs(const search *s, cleat_arena *merged) {
     for (size_t i = 0; i < s->slabs; ++i) merged->slabs[i] = s->given[i];
     for (size_t i = 0; i < s->n; ++i) {
-        int64_t *slab = &merged->slabs[s->best_begins[s->best[i]] / s->slab_limit];
-        int64_t end = end_in_slab(s, s->best[i]);
+        const int64_t begin = s->best_begins[s->order[i]], end = begin % s->slab_limit + s->sizes[s->order[i]];
+        int64_t *slab = &merged->slabs[begin / s->slab_limit];
         if (end > *slab) *slab = end;
     }
     merged->count = s->slabs;
@@ -393,7 +273,6 @@ cleat_status cleat_arena_assign(cleat_arena *arena, const cleat_block *blocks, s
     }
     search_start(&s, arena, count, alignment);
     try_orders(&s);
-    hill_climb(&s);
     merge_slabs(&s, &merged);
     for (size_t i = 0; i < count; ++i) {
         places[i] = (cleat_slab_place){.slab = -1};
