@@ -134,6 +134,13 @@ static void assert_baseline(const shown *s, const char *metric, double value, bo
     assert_close(number_of(baseline, "value"), value, 1e-5 * fabs(value));
 }
 
+/* One that is fitted and stronger than the constant prediction with `value`. */
+static void assert_fitted_baseline(const shown *s, const char *metric, double value, const char *text) {
+    const double found = number_of(member(s->json, "baseline"), "value");
+    assert_true(found > value && found <= 1);
+    assert_baseline(s, metric, found, true, text);
+}
+
 /* --- classes -------------------------------------------------------------------------------------------------- */
 
 static void assert_predicts_a_class(const shown *s, const cJSON *example) {
@@ -182,7 +189,7 @@ static void check_texts(const shown *s) {
     assert_worst_first(s);
     assert_matrix_gives_accuracy(s, samples);
     const double right = count_class(val, most); /* F1 of this class; the other two have 0 */
-    assert_baseline(s, "macro_f1", 2 * right / (right + samples) / 3, true, most);
+    assert_fitted_baseline(s, "macro_f1", 2 * right / (right + samples) / 3, "naive Bayes");
     for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
         const cJSON *example = cJSON_GetArrayItem(s->examples, i);
         assert_string_equal(string_of(example, "kind"), "class");
@@ -430,7 +437,7 @@ static void check_masks(const shown *s, int64_t side, int samples, bool maps) {
     if (maps) /* 2 of the 3 columns were set on the previous day: 2 of 4 in the union */
         assert_baseline(s, "iou", 0.5, true, "persistence");
     else
-        assert_baseline(s, "iou", (counts[0] + counts[1]) / pixels, true, "every pixel");
+        assert_fitted_baseline(s, "iou", (counts[0] + counts[1]) / pixels, "Otsu"); /* every pixel */
 }
 
 /* --- series --------------------------------------------------------------------------------------------------- */
