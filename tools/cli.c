@@ -225,13 +225,7 @@ void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metr
     json_add(json, json_close('}'));
 }
 
-void cli_print_metrics(const cleat_metrics *metrics, bool json) {
-    if (json) {
-        cleat_string text = {.spaced = true};
-        cli_add_json_metrics(&text, NULL, metrics);
-        cli_print_json(&text);
-        return;
-    }
+void cli_print_metrics(const cleat_metrics *metrics) {
     for (size_t i = 0; i < metrics->count; ++i) {
         cleat_metric one = metrics->items[i];
         cleat_clean_text(one.name); /* may have a label of the data */

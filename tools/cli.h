@@ -202,8 +202,8 @@ cleat_status cli_members_open(const cli_list *words, const cli_list *checkpoints
                               const char *device, cli_members *members, cleat_error *error);
 void cli_members_close(cli_members *members);
 
-/* Prints metrics on stdout as a table of names and values, or as one JSON object followed by a newline. */
-void cli_print_metrics(const cleat_metrics *metrics, bool json);
+/* Prints metrics on stdout as a table of names and values. */
+void cli_print_metrics(const cleat_metrics *metrics);
 /* Adds them as a JSON object. */
 void cli_add_json_metrics(cleat_string *json, const char *name, const cleat_metrics *metrics);
 /* Prints a JSON text and a newline on stdout, and frees it. */

@@ -27,11 +27,44 @@ static cleat_status use_data(cleat_profile *profile, const char *data, const cha
     return cleat_profile_set(profile, text, error);
 }
 
+enum { CLASSES_SHOWN = 20, LABELS_SHOWN = 8 };
+
+static void print_classes(cleat_class_table *table) {
+    if (table->count)
+        printf("\n%-24s precision    recall        f1   support%s\n", "class", table->has_iou ? "       iou" : "");
+    for (size_t i = 0; i < table->count; ++i) {
+        cleat_class_row *row = &table->rows[i];
+        if (!cleat_class_table_shows(table, i, CLASSES_SHOWN)) continue;
+        cleat_clean_text(row->name); /* of the data */
+        printf("%-24s%10.3f%10.3f%10.3f%10.0f", row->name, row->precision, row->recall, row->f1, row->support);
+        if (table->has_iou) printf("%10.3f", row->iou);
+        printf("\n");
+    }
+    if (table->count > CLASSES_SHOWN)
+        printf("%zu classes with less support are left out; --json has all\n", table->count - CLASSES_SHOWN);
+}
+
+/* Columns have the numbers of the rows, since names may be long. */
+static void print_confusion(cleat_confusion *matrix) {
+    const size_t labels = matrix->labels;
+    if (labels > LABELS_SHOWN) printf("\nconfusion matrix of %zu labels: see --json, or cleat report\n", labels);
+    if (!labels || labels > LABELS_SHOWN) return;
+    printf("\n%-24s", "truth \\ prediction");
+    for (size_t c = 0; c < labels; ++c) printf("%10zu", c + 1);
+    for (size_t r = 0; r < labels; ++r) {
+        cleat_clean_text(matrix->names[r]);
+        printf("\n%zu %-22s", r + 1, matrix->names[r]);
+        for (size_t c = 0; c < labels; ++c) printf("%10.0f", matrix->counts[r * labels + c]);
+    }
+    printf("\n");
+}
+
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *split = NULL, *examples = NULL, *data = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0}, checkpoints = {.count = 0};
     launch_options several = {.devices = NULL};
     bool json = false;
+    char *text = NULL;
     const cli_option options[] = {
         CLI_CHECKPOINTS(&checkpoints),
         {"--data", CLI_TEXT, &data, "PATH", "labelled data to evaluate instead of those of the profile (data.path)"},
@@ -51,18 +84,27 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_error error = {0};
     cli_members members = {.count = 0};
     cleat_metrics metrics = {0};
+    cleat_class_table table = {0};
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
     if (!status) status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
     if (!status) status = use_data((cleat_profile *)members.items[0].profile, data, &split, &error);
     status = cleat_ranks_agree(ranks, status, &error);
     if (!status)
-        status = cleat_evaluate_members(members.items, members.count, split, examples, ranks, &metrics, &error);
-    if (metrics.count && cli_is_leader(ranks)) {
-        cli_print_metrics(&metrics, json);
-        if (members.count > 1 && !json)
+        status = cleat_evaluate_classes(members.items, members.count, split, examples, ranks, &metrics, &table, &error);
+    if (metrics.count && cli_is_leader(ranks) && json) {
+        const cleat_status printed = cleat_class_table_json(&table, &metrics, &text, status ? NULL : &error);
+        if (!printed) printf("%s\n", text);
+        status = status ? status : printed;
+    } else if (metrics.count && cli_is_leader(ranks)) {
+        cli_print_metrics(&metrics);
+        print_classes(&table);
+        print_confusion(&table.confusion);
+        if (members.count > 1)
             printf("predictions combined from %zu checkpoints; losses are the mean of theirs\n", members.count);
     }
+    free(text);
+    cleat_class_table_free(&table);
     cli_members_close(&members);
     return cli_leave_ranks(ranks, status, &error);
 }

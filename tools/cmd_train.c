@@ -44,7 +44,7 @@ static void print_evaluation(const cleat_train_report *report) {
         printf("last evaluation (the best one was earlier, at step %lld):\n", (long long)report->best_step);
     else
         printf("no evaluation was finite; the last evaluation:\n");
-    cli_print_metrics(report->best.count ? &report->best : &report->last, false);
+    cli_print_metrics(report->best.count ? &report->best : &report->last);
 }
 
 static void print_report(const cleat_train_report *report) {

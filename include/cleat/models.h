@@ -104,6 +104,9 @@ typedef struct cleat_host_batch {
     const cleat_dataset *dataset;
     const uint32_t *samples; /* [count] indices into the dataset; slots from `count` on are empty */
     int64_t count;
+    /* [batch] or NULL. cleat_model_metric_update replaces the values of samples that have a truth by how wrong their
+     * outputs are, in the family's measure: the larger, the worse; at least 0. */
+    double *badness;
 } cleat_host_batch;
 
 /* Writes the graph input `scale`: the weight of each sample (or item) of a micro-batch in the loss of its
@@ -139,6 +142,40 @@ CLEAT_API cleat_status cleat_model_metric_update(const cleat_model *model, const
                                                  const float *output, double *metric_state, cleat_error *error);
 /* Appends the metrics computed from metric_state; NaN for those without data. */
 CLEAT_API void cleat_model_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *metrics);
+
+/* Most labels of a confusion matrix; of more, the rarer ones share the last row and column, "other". */
+enum { CLEAT_CONFUSION_LABELS = 64, CLEAT_CLASS_NAME = 40 };
+
+/* Counts of true and predicted labels. */
+typedef struct cleat_confusion {
+    size_t labels; /* 0: there is no matrix */
+    char names[CLEAT_CONFUSION_LABELS][CLEAT_CLASS_NAME];
+    double counts[CLEAT_CONFUSION_LABELS * CLEAT_CONFUSION_LABELS]; /* [labels, labels]; rows: truth */
+} cleat_confusion;
+
+/* Scores of a class, a label, or a type of entities (which count as in conlleval: first word, last word and type).
+ * precision = right / predicted, recall = right / support, f1 = 2 right / (predicted + support); 0 if the divisor is. */
+typedef struct cleat_class_row {
+    char name[CLEAT_CLASS_NAME];
+    double precision, recall, f1;
+    double support; /* samples, entities or pixels of the class in the truth */
+    double iou;     /* of pixels: right / (predicted + support - right); NaN if the class occurs nowhere */
+} cleat_class_row;
+
+/* What an evaluation found for each class. */
+typedef struct cleat_class_table {
+    size_t count; /* 0: the model has no classes */
+    cleat_class_row *rows;
+    bool has_iou;
+    cleat_confusion confusion;
+} cleat_class_table;
+CLEAT_API void cleat_class_table_free(cleat_class_table *table); /* what it holds */
+/* Whether a row is among the `most` with the largest support, the first of equal ones. */
+CLEAT_API bool cleat_class_table_shows(const cleat_class_table *table, size_t row, size_t most);
+/* Returns {"loss": 0.4, ..., "confusion": {"labels": [...], "counts": [[...], ...]} or null, "classes": [{"name": "...",
+ * "precision": 0.9, ...}, ...]}, the last two only if there are classes. The caller frees *json with free(). */
+CLEAT_API cleat_status cleat_class_table_json(const cleat_class_table *table, const cleat_metrics *metrics, char **json,
+                                              cleat_error *error);
 
 /* One prediction for cleat_model_write. The dataset is borrowed. */
 typedef struct cleat_prediction {

@@ -220,6 +220,12 @@ CLEAT_API cleat_status cleat_evaluate_members(const cleat_member *members, size_
                                               const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                               cleat_error *error);
 
+/* The same, and writes what it found for each class to *table, if the status is CLEAT_OK or CLEAT_ERR_NAN. The caller
+ * frees it with cleat_class_table_free. */
+CLEAT_API cleat_status cleat_evaluate_classes(const cleat_member *members, size_t n, const char *split,
+                                              const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
+                                              cleat_class_table *table, cleat_error *error);
+
 /* Evaluates each fold of a cross-validation, metrics [n], on its validation samples, data.fold of data.folds of its
  * profile, and writes the predictions of all these samples into folder `out`: each is predicted by the model that was
  * not trained on it. */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_CLASSES = 5 };     /* maximum number of classes for which each kind of confusion is a metric */
 enum { TEXT_CHARACTERS = 400 }; /* of a text that is shown */
 
 const char *const cleat_weighting_names[] = {"none", "balanced", NULL};
@@ -57,10 +56,13 @@ void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32
 }
 
 void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const double *matrix,
-                          cleat_confusion *confusion) {
+                          cleat_class_table *table) {
+    cleat_confusion *confusion = &table->confusion;
     confusion->labels = (size_t)cleat_confusion_labels(classes);
-    for (int64_t c = 0; c < classes; ++c) confusion->names[known[c].shown] = known[c].name;
-    if (classes > CLEAT_CONFUSION_LABELS) confusion->names[CLEAT_CONFUSION_LABELS - 1] = "other";
+    for (int64_t c = 0; c < classes; ++c)
+        snprintf(confusion->names[known[c].shown], CLEAT_CLASS_NAME, "%s",
+                 known[c].shown == CLEAT_CONFUSION_LABELS - 1 && classes > CLEAT_CONFUSION_LABELS ? "other"
+                                                                                                  : known[c].name);
     memcpy(confusion->counts, matrix, confusion->labels * confusion->labels * sizeof *matrix);
 }
 
@@ -89,47 +91,42 @@ int32_t cleat_class_argmax(const float *logits, int64_t classes) {
     return best;
 }
 
-enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* counts of each class; they precede the matrix */
-
-static double *matrix_of(double *metric_state, int64_t classes) {
-    return metric_state + COUNTS * classes;
-}
+enum { TARGET, PREDICTED, RIGHT, COUNTS }; /* cleat_tag_counts of each class; they precede the matrix */
 
 size_t cleat_classes_metric_state_size(int64_t classes) {
     return (size_t)(COUNTS * classes + cleat_confusion_labels(classes) * cleat_confusion_labels(classes));
 }
 
-void cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
-                                 int64_t count, int64_t classes, double *metric_state) {
+double cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
+                                   int64_t count, int64_t classes, double *metric_state) {
+    int64_t all = 0, right = 0;
     for (int64_t i = 0; i < count; ++i) {
         if (labels[i] < 0) continue;
         int32_t said = cleat_class_argmax(logits + i * classes, classes);
         metric_state[COUNTS * labels[i] + TARGET] += 1;
         metric_state[COUNTS * said + PREDICTED] += 1;
         metric_state[COUNTS * said + RIGHT] += said == labels[i];
-        cleat_confusion_count(known, classes, labels[i], said, matrix_of(metric_state, classes));
+        cleat_confusion_count(known, classes, labels[i], said, metric_state + COUNTS * classes);
+        all += 1;
+        right += said == labels[i];
     }
+    return all ? 1 - (double)right / (double)all : NAN;
 }
 
-void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
-                                  cleat_metrics *found) {
-    const double *matrix = metric_state + COUNTS * classes;
-    char name[48];
-    cleat_tag_counts *counts = cleat_alloc((size_t)classes, sizeof *counts);
-    cleat_class_metrics metrics = {.accuracy = NAN, .macro_f1 = NAN, .macro_recall = NAN};
-    for (int64_t c = 0; counts && c < classes; ++c)
-        counts[c] = (cleat_tag_counts){.target = (int64_t)metric_state[COUNTS * c + TARGET],
-                                       .predicted = (int64_t)metric_state[COUNTS * c + PREDICTED],
-                                       .right = (int64_t)metric_state[COUNTS * c + RIGHT]};
-    if (counts) metrics = cleat_class_counts_metrics(counts, (size_t)classes);
+double cleat_class_negative_log(const float *logits, int64_t classes, int32_t label) {
+    float largest = logits[0];
+    double sum = 0;
+    for (int64_t i = 1; i < classes; ++i) largest = fmaxf(largest, logits[i]);
+    for (int64_t i = 0; i < classes; ++i) sum += exp((double)(logits[i] - largest));
+    return log(sum) - (double)(logits[label] - largest);
+}
+
+void cleat_classes_metric_compute(int64_t classes, const double *metric_state, cleat_metrics *found) {
+    const cleat_class_metrics metrics =
+        cleat_class_counts_metrics((const cleat_tag_counts *)metric_state, (size_t)classes);
     cleat_metrics_add(found, "accuracy", metrics.accuracy);
     cleat_metrics_add(found, "macro_f1", metrics.macro_f1);
     cleat_metrics_add(found, "macro_recall", metrics.macro_recall);
-    for (int64_t i = 0; i < classes * classes && classes <= SHOWN_CLASSES; ++i) {
-        snprintf(name, sizeof name, "%.18s_as_%.18s", known[i / classes].name, known[i % classes].name);
-        cleat_metrics_add(found, name, matrix[i]);
-    }
-    cleat_free(counts);
 }
 
 static void softmax(const float *logits, int64_t classes, float *probabilities) {
@@ -185,14 +182,24 @@ size_t cleat_classifier_state_size(const cleat_model *model) {
 
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     if (cleat_model_has_targets(model))
-        cleat_targets_compute(model, metric_state, found);
+        cleat_targets_compute(model, metric_state, found, NULL);
     else
-        cleat_classes_metric_compute(model->own, model->sizes.classes, metric_state, found);
+        cleat_classes_metric_compute(model->sizes.classes, metric_state, found);
 }
 
-void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    if (!cleat_model_has_targets(model))
-        cleat_classes_confusion(model->own, model->sizes.classes, metric_state, confusion);
+void cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const int32_t *labels,
+                             const float *output, double *metric_state) {
+    const int64_t classes = model->sizes.classes;
+    cleat_classes_metric_update(model->own, labels, output, batch->count, classes, metric_state);
+    for (int64_t b = 0; b < batch->count && batch->badness; ++b)
+        if (labels[b] >= 0) batch->badness[b] = cleat_class_negative_log(output + b * classes, classes, labels[b]);
+}
+
+void cleat_classifier_table(const cleat_model *model, const double *metric_state, cleat_class_table *table) {
+    if (cleat_model_has_targets(model))
+        cleat_targets_compute(model, metric_state, &(cleat_metrics){0}, table);
+    else
+        cleat_classes_table(model->own, model->sizes.classes, metric_state, table);
 }
 
 cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
@@ -209,9 +216,11 @@ const char *cleat_class_name(const cleat_class_info *known, int32_t label) {
     return label < 0 ? NULL : known[label].name;
 }
 
-void cleat_classes_confusion(const cleat_class_info *known, int64_t classes, const double *metric_state,
-                             cleat_confusion *confusion) {
-    cleat_confusion_copy(known, classes, metric_state + COUNTS * classes, confusion);
+void cleat_classes_table(const cleat_class_info *known, int64_t classes, const double *metric_state,
+                         cleat_class_table *table) {
+    cleat_confusion_copy(known, classes, metric_state + COUNTS * classes, table);
+    for (int64_t c = 0; c < classes; ++c)
+        cleat_class_table_add(table, known[c].name, (const cleat_tag_counts *)metric_state + c);
 }
 
 void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, const double *metric_state, double *state,
@@ -223,7 +232,7 @@ void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, cons
         const double samples = metric_state[COUNTS * c + TARGET];
         state[COUNTS * c + TARGET] = samples;
         state[COUNTS * most + PREDICTED] += samples;
-        matrix_of(state, classes)[known[c].shown * cleat_confusion_labels(classes) + known[most].shown] += samples;
+        state[COUNTS * classes + known[c].shown * cleat_confusion_labels(classes) + known[most].shown] += samples;
     }
     state[COUNTS * most + RIGHT] = state[COUNTS * most + TARGET];
     snprintf(text, CLEAT_BASELINE_TEXT, "always predicting '%s', the most frequent class of the training data",
@@ -235,16 +244,13 @@ cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t cl
                                        cleat_string *json, cleat_error *error) {
     if (prediction->dataset->targets) return cleat_targets_add_example(prediction, example, json, error);
     const int32_t found = cleat_class_argmax(prediction->output, classes);
-    float *probabilities = cleat_alloc((size_t)classes, sizeof *probabilities);
-    if (!probabilities) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes);
-    softmax(prediction->output, classes, probabilities);
     cleat_examples_begin(json, "class", prediction);
     cleat_status status =
         cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
     cleat_examples_add_string(json, "text", example->text, TEXT_CHARACTERS);
     cleat_examples_add_string(json, "truth", cleat_class_name(known, example->label), sizeof known->name);
     cleat_examples_add_string(json, "prediction", cleat_class_name(known, found), sizeof known->name);
-    json_add(json, json_digits("confidence", probabilities[found], 4), json_close('}'));
-    cleat_free(probabilities);
+    const double probability = exp(-cleat_class_negative_log(prediction->output, classes, found));
+    json_add(json, json_digits("confidence", probability, 4), json_close('}'));
     return status;
 }

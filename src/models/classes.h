@@ -25,7 +25,7 @@ typedef struct cleat_class_loss_settings {
 /* Weight and name of a class. */
 typedef struct cleat_class_info {
     float weight; /* weight in the loss; 0 for a class without training samples */
-    char name[40];
+    char name[CLEAT_CLASS_NAME];
     int64_t samples;  /* number of training samples */
     int32_t shown;    /* its row and column of the confusion matrix */
     double threshold; /* with several labels: it is predicted from this probability on */
@@ -55,6 +55,8 @@ cleat_status cleat_classes_warn(const cleat_class_source *source, const cleat_da
 
 /* Index of the largest of logits [classes]; the first one among equals. */
 int32_t cleat_class_argmax(const float *logits, int64_t classes);
+/* -log softmax(logits)[label] */
+double cleat_class_negative_log(const float *logits, int64_t classes, int32_t label);
 
 /* Labels of the confusion matrix: one for each class, up to CLEAT_CONFUSION_LABELS; the rarest classes of the
  * training samples beyond that share the last one. */
@@ -64,22 +66,22 @@ void cleat_confusion_count(const cleat_class_info *known, int64_t classes, int32
                            double *matrix);
 /* Copies a matrix with the names of its labels. */
 void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const double *matrix,
-                          cleat_confusion *confusion);
+                          cleat_class_table *table);
 
 /* Metric state: target, predicted and correct count of each class, and the confusion matrix. */
 size_t cleat_classes_metric_state_size(int64_t classes);
-/* Adds samples [count] with logits [count, classes]; labels below 0 are ignored. */
-void cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
-                                 int64_t count, int64_t classes, double *metric_state);
+/* Adds samples [count] with logits [count, classes]; labels below 0 are ignored. Returns the share of the others that
+ * is wrong, NaN without any. */
+double cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
+                                   int64_t count, int64_t classes, double *metric_state);
 extern const cleat_metric_info cleat_classes_metrics[]; /* terminated by a NULL name */
-/* Computes accuracy, macro_f1, macro_recall, and with few classes each kind of confusion. */
-void cleat_classes_metric_compute(const cleat_class_info *known, int64_t classes, const double *metric_state,
-                                  cleat_metrics *found);
+/* Computes accuracy, macro_f1 and macro_recall. */
+void cleat_classes_metric_compute(int64_t classes, const double *metric_state, cleat_metrics *found);
+void cleat_classes_table(const cleat_class_info *known, int64_t classes, const double *metric_state,
+                         cleat_class_table *table);
 
 /* The name of a class, NULL for a label below 0. */
 const char *cleat_class_name(const cleat_class_info *known, int32_t label);
-void cleat_classes_confusion(const cleat_class_info *known, int64_t classes, const double *metric_state,
-                             cleat_confusion *confusion);
 /* The state after always predicting the most frequent class of the training data. */
 void cleat_classes_baseline(const cleat_class_info *known, int64_t classes, const double *metric_state, double *state,
                             char *text);
@@ -102,8 +104,10 @@ cleat_status cleat_classes_write(const cleat_class_source *source, int64_t class
 cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
                                    cleat_weighting weighting, cleat_mode mode, cleat_error *error);
 size_t cleat_classifier_state_size(const cleat_model *model);
+void cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const int32_t *labels,
+                             const float *output, double *metric_state); /* without targets; badness: -log p */
+void cleat_classifier_table(const cleat_model *model, const double *metric_state, cleat_class_table *table);
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
-void cleat_classifier_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
 cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                        double *metric_state, char *text, cleat_error *error);
 

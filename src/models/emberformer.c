@@ -191,8 +191,9 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         status = cleat_maps_persistence(batch->dataset, batch->samples[b], before, error);
         bool known = !status;
         if (status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
-        cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, known ? before : NULL,
-                                  metric_state);
+        const double badness = cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels,
+                                                         known ? before : NULL, metric_state);
+        if (batch->badness) batch->badness[b] = badness;
     }
     cleat_free(before);
     return status;
@@ -291,7 +292,7 @@ static const cleat_architecture *architecture_of(const cleat_model *model, bool 
 }
 
 static const cleat_model_examples examples = {
-    .add = add_example, .confusion = cleat_masks_confusion, .baseline = cleat_masks_baseline};
+    .add = add_example, .classes = cleat_masks_table, .baseline = cleat_masks_baseline};
 
 const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .keys = keys,

@@ -107,26 +107,6 @@ static void add_baseline(const cleat_baseline *baseline, cleat_string *json) {
              json_bool("ascends", baseline->ascends), json_close('}'));
 }
 
-static cleat_status add_confusion(const cleat_model *model, const double *metric_state, cleat_string *json,
-                                  cleat_error *error) {
-    cleat_confusion *confusion = cleat_alloc(1, sizeof *confusion);
-    if (!confusion) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a confusion matrix");
-    if (model->type->examples->confusion) model->type->examples->confusion(model, metric_state, confusion);
-    const size_t labels = confusion->labels;
-    if (!labels) json_add(json, json_text("confusion", NULL));
-    if (labels) json_add(json, json_open("confusion", '{'), json_open("labels", '['));
-    for (size_t i = 0; i < labels; ++i) cleat_examples_add_string(json, NULL, confusion->names[i], NAME_CHARACTERS);
-    if (labels) json_add(json, json_close(']'), json_open("counts", '['));
-    for (size_t i = 0; i < labels * labels; ++i) {
-        if (i % labels == 0) json_add(json, json_open(NULL, '['));
-        json_add(json, json_fixed(NULL, confusion->counts[i], 0));
-        if (i % labels == labels - 1) json_add(json, json_close(']'));
-    }
-    if (labels) json_add(json, json_close(']'), json_close('}'));
-    cleat_free(confusion);
-    return CLEAT_OK;
-}
-
 /* Removes an example that would make the document too large; a later, smaller one may still fit. */
 static cleat_status add_examples(const cleat_model *model, const cleat_evaluation *evaluated, cleat_string *json,
                                  cleat_error *error) {
@@ -137,6 +117,8 @@ static cleat_status add_examples(const cleat_model *model, const cleat_evaluatio
         cleat_string_add(json, shown ? ",\n" : "\n");
         status = model->type->examples->add(model, evaluated, i, json, error);
         if (json->failed || status) break;
+        json->data[--json->size] = 0; /* the closing brace, after one more member */
+        json_add(json, json_text("choice", i < evaluated->n_worst ? "worst" : "typical"), json_close('}'));
         if (json->size > CLEAT_EXAMPLES_BYTES) {
             json->size = before;
             json->data[before] = 0;
@@ -156,12 +138,15 @@ static cleat_json_value place(const char *name, int64_t value) {
 
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error) {
+    cleat_class_table table = {0};
     json_add(json, json_open(NULL, '{'), place("step", evaluated->step), place("epoch", evaluated->epoch));
     cleat_examples_add_string(json, "split", evaluated->split, NAME_CHARACTERS);
     cleat_string_add(json, ",\n");
     add_baseline(baseline, json);
     cleat_string_add(json, ",\n");
-    cleat_status status = add_confusion(model, evaluated->metric_state, json, error);
+    cleat_status status = cleat_model_class_table(model, evaluated->metric_state, &table, error);
+    if (!status) cleat_class_table_add_json(&table, CLEAT_CLASSES_SHOWN, json);
+    cleat_class_table_free(&table);
     cleat_string_add(json, ",\n\"examples\":[");
     if (!status) status = add_examples(model, evaluated, json, error);
     cleat_string_add(json, "]}\n");

@@ -1,20 +1,27 @@
 /* Examples of an evaluation as JSON (examples.json): some predictions beside the truth, the confusion matrix,
- * and a baseline, which is the metric of a prediction that needs no model.
+ * scores of each class, and a baseline, which is the metric of a prediction that needs no model.
  *
  *   {"step": 1900, "epoch": 50, "split": "val",
  *    "baseline": {"text": "...", "metric": "accuracy", "value": 0.1, "ascends": true} or null,
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
- *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
+ *    "classes": [{"name": "...", "precision": 0.9, "recall": 0.8, "f1": 0.85, "support": 40, "iou": 0.7}, ...] or null,
+ *    "classes_left_out": 3,                           of more than CLEAT_CLASSES_SHOWN those with the least support
+ *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...,
+ *                  "choice": "worst" | "typical"}, ...]}
  *
+ * The worst samples of the evaluation come first, the worst of them at the beginning; the others are at even distances.
  * Unknown values, and numbers that are not finite, are null. */
 #ifndef CLEAT_SRC_EXAMPLES_H
 #define CLEAT_SRC_EXAMPLES_H
 
 #include "core/json.h"
 #include "models/model.h"
+#include "models/text_metrics.h"
 
 enum {
     CLEAT_EXAMPLES = 12,           /* maximum number of samples */
+    CLEAT_WORST = 6,               /* of which at most these are the worst */
+    CLEAT_CLASSES_SHOWN = 100,     /* maximum number of classes with scores */
     CLEAT_EXAMPLES_BYTES = 195000, /* of the whole file; an example that would exceed it is left out */
 };
 
@@ -24,19 +31,12 @@ typedef struct cleat_evaluation {
     const uint32_t *samples; /* [n_samples] all that were evaluated */
     size_t n_samples;
     const cleat_prediction *predictions; /* [n_predictions] those to show */
-    size_t n_predictions;
-    const double *metric_state; /* after the last batch */
-    const char *metric;         /* the run's metric; NULL: the family's first one */
+    size_t n_predictions, n_worst;       /* the first n_worst are the worst of all samples */
+    const double *metric_state;          /* after the last batch */
+    const char *metric;                  /* the run's metric; NULL: the family's first one */
     const char *split;
     int64_t step, epoch; /* below 0: unknown */
 } cleat_evaluation;
-
-/* Counts of true and predicted labels. */
-typedef struct cleat_confusion {
-    size_t labels;                             /* at most CLEAT_CONFUSION_LABELS; 0: there is no matrix */
-    const char *names[CLEAT_CONFUSION_LABELS]; /* borrowed from the model */
-    double counts[CLEAT_CONFUSION_LABELS * CLEAT_CONFUSION_LABELS]; /* [labels, labels]; rows: truth */
-} cleat_confusion;
 
 enum { CLEAT_BASELINE_TEXT = 160 };
 
@@ -54,8 +54,9 @@ struct cleat_model_examples {
     /* Appends the JSON object of evaluated->predictions[index]. */
     cleat_status (*add)(const cleat_model *model, const cleat_evaluation *evaluated, size_t index, cleat_string *json,
                         cleat_error *error);
-    /* The matrix of a metric state; `confusion` is zero. */
-    void (*confusion)(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
+    /* Fills the confusion matrix of a metric state and adds a row of each class (cleat_class_table_add): at most
+     * sizes.classes, or of masks without classes two. *table is empty. */
+    void (*classes)(const cleat_model *model, const double *metric_state, cleat_class_table *table);
     /* Writes the metric state (zero before) that an evaluation of the baseline's predictions would have
      * left, with NaN where it is unknown, and describes them in text [CLEAT_BASELINE_TEXT]. */
     cleat_status (*baseline)(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
@@ -75,6 +76,13 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
 /* Appends the whole document, which stays below 200 KB. */
 cleat_status cleat_model_examples_json(const cleat_model *model, const cleat_evaluation *evaluated,
                                        const cleat_baseline *baseline, cleat_string *json, cleat_error *error);
+
+/* What a metric state says about the classes; empty for a family without any. The caller frees *table. */
+cleat_status cleat_model_class_table(const cleat_model *model, const double *metric_state, cleat_class_table *table,
+                                     cleat_error *error);
+void cleat_class_table_add(cleat_class_table *table, const char *name, const cleat_tag_counts *counts);
+/* Appends the members `confusion` and `classes`, of which `most` are shown; null if there are none. */
+void cleat_class_table_add_json(const cleat_class_table *table, size_t most, cleat_string *json);
 
 /* Appends the member `name` (NULL: an element) with `text` (NULL: null), cut to `most` characters and an
  * ellipsis. Bytes that are not UTF-8 become U+FFFD. */

@@ -136,8 +136,7 @@ void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_
 cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
                                                   const float *output, double *metric_state, cleat_error *error) {
     (void)error;
-    cleat_classes_metric_update(model->own, batch->fields[LABEL], output, batch->count, model->sizes.classes,
-                                metric_state);
+    cleat_classifier_update(model, batch, batch->fields[LABEL], output, metric_state);
     return CLEAT_OK;
 }
 
@@ -196,6 +195,6 @@ static cleat_status fitted_baseline(const cleat_model *model, const cleat_evalua
 }
 
 const cleat_model_examples cleat_image_classifier_examples = {.add = add_example,
-                                                              .confusion = cleat_classifier_confusion,
+                                                              .classes = cleat_classifier_table,
                                                               .baseline = cleat_classifier_baseline,
                                                               .fitted = fitted_baseline};

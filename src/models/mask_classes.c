@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, COLOURS = 256 };
+enum { PATH_BYTES = 4096, COLOURS = 256, SHOWN_CLASSES = 5 /* most classes whose iou are metrics */ };
 
 static int64_t classes_of(const cleat_model *model) {
     return cleat_masks_shape(model, CLEAT_MODE_PREDICT).classes;
@@ -62,10 +62,15 @@ size_t cleat_mask_classes_metric_state_size(const cleat_model *model) {
     return cleat_classes_metric_state_size(classes_of(model));
 }
 
-void cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
-                                      int64_t pixels, double *metric_state) {
+double cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
+                                        int64_t pixels, double *metric_state) {
     const cleat_class_info *known = known_of(model);
-    if (known) cleat_classes_metric_update(known, mask, logits, pixels, classes_of(model), metric_state);
+    return known ? cleat_classes_metric_update(known, mask, logits, pixels, classes_of(model), metric_state) : NAN;
+}
+
+void cleat_mask_classes_table(const cleat_model *model, const double *metric_state, cleat_class_table *table) {
+    if (known_of(model)) cleat_classes_table(known_of(model), classes_of(model), metric_state, table);
+    table->has_iou = true;
 }
 
 /* Intersection over union; NaN: the class is in neither truth nor prediction. */
@@ -74,50 +79,29 @@ static double iou_of(const double counts[COUNTS]) {
     return either > 0 ? counts[RIGHT] / either : NAN;
 }
 
-/* The mean of the values that are not NaN; NaN if there are none. */
-typedef struct mean {
-    double sum, count;
-} mean;
-static void add_to(mean *m, double value) {
-    if (isnan(value)) return;
-    m->sum += value;
-    m->count += 1;
-}
-static double value_of(const mean *m) {
-    return m->count > 0 ? m->sum / m->count : NAN;
-}
-
+/* NaN without labelled pixels. */
 static double mean_iou(const double *counts, int64_t classes) {
-    mean iou = {0};
-    for (int64_t c = 0; c < classes; ++c) add_to(&iou, iou_of(counts + COUNTS * c));
-    return value_of(&iou);
+    double sum = 0, count = 0;
+    for (int64_t c = 0; c < classes; ++c)
+        if (!isnan(iou_of(counts + COUNTS * c))) sum += iou_of(counts + COUNTS * c), count += 1;
+    return count > 0 ? sum / count : NAN;
 }
 
 void cleat_mask_classes_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     const int64_t classes = classes_of(model);
     const cleat_class_info *known = known_of(model);
-    mean accuracy = {0};
-    double right = 0, all = 0;
-    for (int64_t c = 0; c < classes; ++c) {
-        const double *counts = metric_state + COUNTS * c;
-        right += counts[RIGHT];
-        all += counts[TARGET];
-        add_to(&accuracy, counts[TARGET] > 0 ? counts[RIGHT] / counts[TARGET] : NAN);
-    }
-    cleat_metrics_add(found, "iou", mean_iou(metric_state, classes));
-    cleat_metrics_add(found, "pixel_accuracy", all > 0 ? right / all : NAN);
-    cleat_metrics_add(found, "mean_accuracy", value_of(&accuracy));
-    for (int64_t c = 0; c < classes && known; ++c) {
+    const double iou = mean_iou(metric_state, classes);
+    const cleat_class_metrics all = cleat_class_counts_metrics((const cleat_tag_counts *)metric_state, (size_t)classes);
+    cleat_metrics_add(found, "iou", iou);
+    cleat_metrics_add(found, "pixel_accuracy", isnan(iou) ? NAN : all.accuracy);
+    cleat_metrics_add(found, "mean_accuracy", isnan(iou) ? NAN : all.macro_recall);
+    for (int64_t c = 0; c < classes && known && classes <= SHOWN_CLASSES; ++c) {
         char name[48];
         snprintf(name, sizeof name, "iou_%s", known[c].name);
         for (char *at = name; *at; ++at)
             if (strchr(" ,;:/\"", *at)) *at = '_';
         cleat_metrics_add(found, name, iou_of(metric_state + COUNTS * c));
     }
-}
-
-void cleat_mask_classes_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    if (known_of(model)) cleat_classes_confusion(known_of(model), classes_of(model), metric_state, confusion);
 }
 
 cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluation *evaluated,

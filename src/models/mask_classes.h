@@ -20,17 +20,17 @@ void cleat_mask_classes_sample_weight(const cleat_model *model, const cleat_host
 
 /* Metric state: that of cleat_classes_metric_update, of pixels. */
 size_t cleat_mask_classes_metric_state_size(const cleat_model *model);
-/* logits [pixels, C], mask [pixels], below 0: not labelled */
-void cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
-                                      int64_t pixels, double *metric_state);
+/* logits [pixels, C], mask [pixels], below 0: not labelled. Returns the share of labelled pixels that is wrong. */
+double cleat_mask_classes_metric_update(const cleat_model *model, const float *logits, const int32_t *mask,
+                                        int64_t pixels, double *metric_state);
+void cleat_mask_classes_table(const cleat_model *model, const double *metric_state, cleat_class_table *table);
 /* Adds iou (the mean over the classes that occur in truth or prediction), pixel_accuracy, mean_accuracy (of
- * the classes in the truth), and iou_NAME of each class as far as there is room. */
+ * the classes in the truth), and of up to five classes iou_NAME of each. */
 void cleat_mask_classes_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
 /* As those of masks.h; logits [height, stride, C]. Masks are drawn in the colours of the PASCAL VOC data. */
 cleat_status cleat_mask_classes_add_example(const cleat_model *model, const cleat_prediction *prediction,
                                             const cleat_mask_example *example, cleat_string *json, cleat_error *error);
-void cleat_mask_classes_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
 cleat_status cleat_mask_classes_baseline(const cleat_model *model, const cleat_evaluation *evaluated,
                                          double *metric_state, char *text, cleat_error *error);
 /* Writes FOLDER/ID.png with the ids of mask files, in a palette of colours, and FOLDER/ID.npy with the

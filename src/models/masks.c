@@ -110,11 +110,13 @@ static void count(bool target, bool found, double *counts) {
     if (target && !found) counts[FN] += 1;
 }
 
-void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
-                               const int32_t *persistence, double *metric_state) {
+double cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                                 const int32_t *persistence, double *metric_state) {
+    int64_t labelled = 0;
     double here[COUNTS] = {0};
     for (int64_t i = 0; i < pixels; ++i) {
         if (mask[i] != 0 && mask[i] != 1) continue;
+        labelled += 1;
         double p = probability(logits[i]);
         int bin = isnan(p) ? 0 : (int)(p * BINS);
         metric_state[(mask[i] ? TRUE_BINS : FALSE_BINS) + (bin < BINS ? bin : BINS - 1)] += 1;
@@ -125,6 +127,7 @@ void cleat_masks_metric_update(const cleat_model *model, const float *logits, co
     for (int i = 0; i < COUNTS; ++i) metric_state[HERE + i] += here[i];
     if (either > 0) metric_state[IMAGE_IOU] += here[TP] / either;
     metric_state[IMAGES] += either > 0;
+    return !labelled ? NAN : either > 0 ? 1 - here[TP] / either : 0;
 }
 
 static double ratio(double a, double b) {
@@ -215,14 +218,14 @@ static double pixels_of(const double *metric_state, bool target) {
     return pixels;
 }
 
-void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    const double *here = metric_state + HERE;
-    const double counts[] = {pixels_of(metric_state, false) - here[FP], here[FP], here[FN], here[TP]};
+void cleat_masks_table(const cleat_model *model, const double *metric_state, cleat_class_table *table) {
+    const double *here = metric_state + HERE, right = pixels_of(metric_state, false) - here[FP];
+    const double counts[] = {right, here[FP], here[FN], here[TP]};
     (void)model;
-    confusion->labels = 2;
-    confusion->names[0] = "background";
-    confusion->names[1] = "mask";
-    memcpy(confusion->counts, counts, sizeof counts);
+    *table = (cleat_class_table){.rows = table->rows, .has_iou = true, .confusion = {2, {"background", "mask"}, {0}}};
+    memcpy(table->confusion.counts, counts, sizeof counts);
+    cleat_class_table_add(table, "background", &(cleat_tag_counts){right + here[FP], right + here[FN], right});
+    cleat_class_table_add(table, "mask", &(cleat_tag_counts){here[TP] + here[FN], here[TP] + here[FP], here[TP]});
 }
 
 /* Scores of a prediction without probabilities are those of every threshold. The mean over the images is

@@ -122,8 +122,9 @@ void cleat_masks_add_loss(const cleat_model *model, cleat_graph *graph, cleat_mo
 /* Metric state: running sums of pixels by probability and target. `persistence` [H, W] of sample b, or
  * NULL: an earlier mask that is evaluated as if it were the forecast. */
 size_t cleat_masks_metric_state_size(const cleat_model *model);
-void cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
-                               const int32_t *persistence, double *metric_state);
+/* Returns 1 - IoU; NaN without labelled pixels. */
+double cleat_masks_metric_update(const cleat_model *model, const float *logits, const int32_t *mask, int64_t pixels,
+                                 const int32_t *persistence, double *metric_state);
 void cleat_masks_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 
 /* A sample with its mask and a prediction. */
@@ -138,8 +139,8 @@ typedef struct cleat_mask_example {
  * intersection over union, null if both masks are empty. */
 cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_prediction *prediction,
                                      const cleat_mask_example *example, cleat_string *json, cleat_error *error);
-/* The matrix of the pixels of known truth. */
-void cleat_masks_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion);
+/* Of the pixels of known truth. */
+void cleat_masks_table(const cleat_model *model, const double *metric_state, cleat_class_table *table);
 /* The state after predicting persistence if it was evaluated, otherwise after predicting a full mask: the
  * better of the two constant predictions, because all scores of an empty mask are 0. */
 cleat_status cleat_masks_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,

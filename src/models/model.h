@@ -37,9 +37,6 @@ typedef struct cleat_metric_info {
 /* How a family shows evaluations (models/examples.h). */
 typedef struct cleat_model_examples cleat_model_examples;
 
-/* Most labels of a confusion matrix; of more, the rarer ones share the last row and column, "other". */
-enum { CLEAT_CONFUSION_LABELS = 64 };
-
 /* A family from whose runs another one can start. */
 typedef struct cleat_model_origin {
     const char *type; /* its name */

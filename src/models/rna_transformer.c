@@ -324,7 +324,7 @@ static bool is_known(const float *mask, int64_t length) {
 
 /* A chain without known residues does not count. */
 static cleat_status add_chain(const float *x, const float *coords, const float *mask, int64_t length,
-                              double *metric_state, cleat_error *error) {
+                              double *metric_state, double *badness, cleat_error *error) {
     cleat_rna_metrics f;
     if (!is_known(mask, length)) return CLEAT_OK;
     cleat_status status = cleat_rna_metrics_compute(x, coords, mask, length, &f, error);
@@ -334,6 +334,7 @@ static cleat_status add_chain(const float *x, const float *coords, const float *
     add(metric_state, LDDT, f.lddt, length >= LDDT_SHORTEST);
     add(metric_state, RMSD, f.rmsd, true);
     add(metric_state, TM, f.tm, true);
+    if (badness) *badness = 1 - f.tm;
     return CLEAT_OK;
 }
 
@@ -345,7 +346,8 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     cleat_status status = CLEAT_OK;
     for (int64_t b = 0; b < batch->batch && !status; ++b) {
         const int64_t first = b * batch->length;
-        status = add_chain(output + 3 * first, coords + 3 * first, mask + first, lengths[b], metric_state, error);
+        status = add_chain(output + 3 * first, coords + 3 * first, mask + first, lengths[b], metric_state,
+                           batch->badness ? batch->badness + b : NULL, error);
     }
     return status;
 }
@@ -534,7 +536,7 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
             cleat_rna_helix_atom((int)r, false, atom);
             for (int k = 0; k < 3; ++k) chain.x[3 * r + k] = (float)atom[k];
         }
-        if (!status) status = add_chain(chain.x, chain.coords, chain.mask, chain.length, metric_state, error);
+        if (!status) status = add_chain(chain.x, chain.coords, chain.mask, chain.length, metric_state, NULL, error);
         free_chain(&chain);
     }
     snprintf(text, CLEAT_BASELINE_TEXT, "one strand of an ideal A-form helix for every sequence");

@@ -186,11 +186,12 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     const int64_t pixels = batch->length * batch->length;
     const int32_t *mask = batch->fields[MASK];
     (void)error;
-    if (cleat_masks_has_classes(model))
-        cleat_mask_classes_metric_update(model, output, mask, batch->count * pixels, metric_state);
-    else
-        for (int64_t b = 0; b < batch->count; ++b)
-            cleat_masks_metric_update(model, output + b * pixels, mask + b * pixels, pixels, NULL, metric_state);
+    const int64_t classes = cleat_masks_shape(model, CLEAT_MODE_EVALUATE).classes;
+    for (int64_t b = 0; b < batch->count; ++b, output += pixels * classes, mask += pixels) {
+        const double badness = classes > 1 ? cleat_mask_classes_metric_update(model, output, mask, pixels, metric_state)
+                                           : cleat_masks_metric_update(model, output, mask, pixels, NULL, metric_state);
+        if (batch->badness) batch->badness[b] = badness;
+    }
     return CLEAT_OK;
 }
 
@@ -255,11 +256,11 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     return status;
 }
 
-static void confusion_of(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
+static void classes_of(const cleat_model *model, const double *metric_state, cleat_class_table *table) {
     if (cleat_masks_has_classes(model))
-        cleat_mask_classes_confusion(model, metric_state, confusion);
+        cleat_mask_classes_table(model, metric_state, table);
     else
-        cleat_masks_confusion(model, metric_state, confusion);
+        cleat_masks_table(model, metric_state, table);
 }
 
 static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
@@ -269,7 +270,7 @@ static cleat_status baseline_of(const cleat_model *model, const cleat_evaluation
 }
 
 static const cleat_model_examples examples = {
-    .add = add_example, .confusion = confusion_of, .baseline = baseline_of, .fitted = cleat_masks_otsu};
+    .add = add_example, .classes = classes_of, .baseline = baseline_of, .fitted = cleat_masks_otsu};
 
 static const cleat_architecture *const architectures[] = {&cleat_published_segformer, NULL};
 

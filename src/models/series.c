@@ -331,6 +331,9 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
         add_errors(known.last, target, horizon, columns, errors_of(model, metric_state, PERSISTENCE));
         add_errors(known.season, target, horizon, columns, errors_of(model, metric_state, SEASONAL));
         add_errors(known.anchor, target, horizon, columns, errors_of(model, metric_state, BLEND));
+        if (batch->badness) batch->badness[b] = 0;
+        for (int64_t i = 0; i < each && batch->badness; ++i)
+            batch->badness[b] += pow((double)output[b * each + i] - (double)target[i], 2) / (double)each;
         metric_state[0] += 1;
     }
     cleat_forecast_free(&known);

@@ -143,14 +143,19 @@ void cleat_targets_update(const cleat_model *model, const cleat_host_batch *batc
     float truth[CLEAT_TARGETS_MOST];
     for (int64_t b = 0; b < batch->count; ++b) {
         const size_t slot = targets->slots ? targets->slots[batch->samples[b]] : batch->samples[b];
-        double *row = state + slot * width_of(model);
+        double *row = state + slot * width_of(model), sum = 0, count = 0;
         if (slot >= model->evaluated) continue;
         cleat_targets_get(targets, batch->samples[b], truth);
         row[0] = 1;
         for (size_t k = 0; k < targets->count; ++k) {
             row[1 + 2 * k] = value_of(targets, k, output[(size_t)b * targets->count + k]);
             row[2 + 2 * k] = (double)truth[k];
+            const double off = fabs(row[1 + 2 * k] - row[2 + 2 * k]);
+            if (isnan(off)) continue;
+            count += 1; /* the loss */
+            sum += problem_of(model) == CLEAT_REGRESSION ? pow(off / cleat_targets_scale(targets, k), 2) : -log1p(-off);
         }
+        if (batch->badness) batch->badness[b] = sum / count;
     }
 }
 
@@ -211,7 +216,7 @@ cleat_status cleat_targets_choose(cleat_model *model, const double *state, const
 
 /* counts [n + 1]: of each label, and of all */
 static void compute_labels(const cleat_model *model, const double *state, cleat_tag_counts *counts,
-                           cleat_metrics *found) {
+                           cleat_metrics *found, cleat_class_table *table) {
     const size_t n = (size_t)model->sizes.classes;
     const cleat_class_info *known = model->own;
     double samples = 0, whole = 0;
@@ -238,6 +243,7 @@ static void compute_labels(const cleat_model *model, const double *state, cleat_
         snprintf(name, sizeof name, "f1_%s", known[k].name);
         cleat_metrics_add(found, name, cleat_tag_counts_score(&counts[k]).f1);
     }
+    for (size_t k = 0; k < n && table; ++k) cleat_class_table_add(table, known[k].name, &counts[k]);
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------- */
@@ -305,13 +311,14 @@ static void compute_numbers(const cleat_model *model, const double *state, point
     }
 }
 
-void cleat_targets_compute(const cleat_model *model, const double *state, cleat_metrics *found) {
+void cleat_targets_compute(const cleat_model *model, const double *state, cleat_metrics *found,
+                           cleat_class_table *table) {
     point *points = cleat_alloc(model->evaluated, sizeof *points);
     cleat_tag_counts *counts = cleat_alloc((size_t)model->sizes.classes + 1, sizeof *counts);
     if (points && counts && problem_of(model) == CLEAT_REGRESSION)
         compute_numbers(model, state, points, found);
     else if (points && counts)
-        compute_labels(model, state, counts, found);
+        compute_labels(model, state, counts, found, table);
     cleat_free(counts);
     cleat_free(points);
 }

@@ -55,7 +55,9 @@ size_t cleat_targets_state_size(const cleat_model *model);
 void cleat_targets_update(const cleat_model *model, const cleat_host_batch *batch, const float *output, double *state);
 cleat_status cleat_targets_choose(cleat_model *model, const double *state, const cleat_dataset *dataset,
                                   cleat_error *error);
-void cleat_targets_compute(const cleat_model *model, const double *state, cleat_metrics *found);
+/* table: NULL, or it receives a row of each label. */
+void cleat_targets_compute(const cleat_model *model, const double *state, cleat_metrics *found,
+                           cleat_class_table *table);
 cleat_status cleat_targets_write(const cleat_prediction *predictions, size_t count, const char *folder,
                                  cleat_error *error);
 void cleat_targets_baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *state, char *text);

@@ -240,12 +240,10 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
 static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                         double *metric_state, cleat_error *error) {
     (void)error;
-    if (cleat_model_has_targets(model)) {
+    if (cleat_model_has_targets(model))
         cleat_targets_update(model, batch, output, metric_state);
-        return CLEAT_OK;
-    }
-    cleat_classes_metric_update(model->own, batch->fields[LABELS], output, batch->count, model->sizes.classes,
-                                metric_state);
+    else
+        cleat_classifier_update(model, batch, batch->fields[LABELS], output, metric_state);
     return CLEAT_OK;
 }
 
@@ -264,15 +262,8 @@ static size_t tag_metric_state_size(const cleat_model *model) {
     return tag_matrix_at(model) + (size_t)(labels * labels);
 }
 
-static void add_entities(const cleat_tag_counts *types, size_t n, const cleat_tagging_counts *tags,
-                         double *metric_state) {
-    metric_state[0] += (double)tags->words;
-    metric_state[1] += (double)tags->right;
-    for (size_t t = 0; t < n; ++t) {
-        metric_state[2 + 3 * t] += (double)types[t].target;
-        metric_state[3 + 3 * t] += (double)types[t].predicted;
-        metric_state[4 + 3 * t] += (double)types[t].right;
-    }
+static cleat_tag_counts *entities_of(const double *metric_state) {
+    return (cleat_tag_counts *)(metric_state + 2);
 }
 
 /* The predicted tag of each word of a sentence; O for words that are cut off or have no token. */
@@ -295,12 +286,11 @@ static size_t max_words(const cleat_host_batch *batch) {
 
 static cleat_status tag_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                       double *metric_state, cleat_error *error) {
-    size_t n = count_types(model), most = max_words(batch);
+    size_t most = max_words(batch);
     cleat_tagging_counts tags = {0, 0};
-    cleat_tag_counts *types = cleat_alloc(n, sizeof *types);
     int32_t *target = cleat_alloc(most, sizeof *target), *found = cleat_alloc(most, sizeof *found);
     cleat_status status = CLEAT_OK;
-    if (!types || !target || !found) {
+    if (!target || !found) {
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the tags of %zu words", most);
         goto done;
     }
@@ -309,23 +299,19 @@ static cleat_status tag_metric_update(const cleat_model *model, const cleat_host
         if (words == 0 || cleat_text_word_label(batch->dataset, sample, 0) < 0) continue;
         for (size_t w = 0; w < words; ++w) target[w] = cleat_text_word_label(batch->dataset, sample, w);
         tags_of(model, batch->dataset, sample, output + b * batch->length * model->sizes.classes, found);
-        cleat_entities_add(target, found, words, types, &tags);
+        const int64_t before = tags.right;
+        cleat_entities_add(target, found, words, entities_of(metric_state), &tags);
+        if (batch->badness) batch->badness[b] = 1 - (double)(tags.right - before) / (double)words;
         for (size_t w = 0; w < words; ++w)
             cleat_confusion_count(model->own, model->sizes.classes, target[w], found[w],
                                   metric_state + tag_matrix_at(model));
     }
-    add_entities(types, n, &tags, metric_state);
+    metric_state[0] += (double)tags.words;
+    metric_state[1] += (double)tags.right;
 done:
     cleat_free(found);
     cleat_free(target);
-    cleat_free(types);
     return status;
-}
-
-static cleat_tag_counts entities_of(const double *metric_state, size_t type) {
-    return (cleat_tag_counts){.target = (int64_t)metric_state[2 + 3 * type],
-                              .predicted = (int64_t)metric_state[3 + 3 * type],
-                              .right = (int64_t)metric_state[4 + 3 * type]};
 }
 
 static void tag_metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
@@ -333,7 +319,7 @@ static void tag_metric_compute(const cleat_model *model, const double *metric_st
     cleat_tag_counts all = {0, 0, 0};
     char name[48];
     for (size_t t = 0; t < count_types(model); ++t) {
-        cleat_tag_counts one = entities_of(metric_state, t);
+        const cleat_tag_counts one = entities_of(metric_state)[t];
         all.target += one.target;
         all.predicted += one.predicted;
         all.right += one.right;
@@ -344,9 +330,8 @@ static void tag_metric_compute(const cleat_model *model, const double *metric_st
     cleat_metrics_add(found, "entity_recall", score.recall);
     cleat_metrics_add(found, "entity_f1", score.f1);
     for (size_t t = 0; t < count_types(model) && t < SHOWN_TYPES; ++t) {
-        cleat_tag_counts one = entities_of(metric_state, t);
         snprintf(name, sizeof name, "f1_%s", known[1 + 2 * t].name + strlen("B-"));
-        cleat_metrics_add(found, name, cleat_tag_counts_score(&one).f1);
+        cleat_metrics_add(found, name, cleat_tag_counts_score(entities_of(metric_state) + t).f1);
     }
 }
 
@@ -439,7 +424,7 @@ static cleat_status combine(const cleat_model *model, const float *const *output
 }
 
 static const cleat_model_examples class_examples = {.add = add_class,
-                                                    .confusion = cleat_classifier_confusion,
+                                                    .classes = cleat_classifier_table,
                                                     .baseline = cleat_classifier_baseline,
                                                     .fitted = fitted_baseline};
 
@@ -470,8 +455,11 @@ static cleat_status add_tags(const cleat_model *model, const cleat_evaluation *e
     return CLEAT_OK;
 }
 
-static void tag_confusion(const cleat_model *model, const double *metric_state, cleat_confusion *confusion) {
-    cleat_confusion_copy(model->own, model->sizes.classes, metric_state + tag_matrix_at(model), confusion);
+static void tag_table(const cleat_model *model, const double *metric_state, cleat_class_table *table) {
+    const cleat_class_info *known = model->own;
+    cleat_confusion_copy(known, model->sizes.classes, metric_state + tag_matrix_at(model), table);
+    for (size_t t = 0; t < count_types(model); ++t)
+        cleat_class_table_add(table, known[1 + 2 * t].name + strlen("B-"), entities_of(metric_state) + t);
 }
 
 /* Predicts no entities: only the words outside of entities have the correct tag. */
@@ -489,8 +477,7 @@ static cleat_status tag_baseline(const cleat_model *model, const cleat_evaluatio
     return CLEAT_OK;
 }
 
-static const cleat_model_examples tag_examples = {
-    .add = add_tags, .confusion = tag_confusion, .baseline = tag_baseline};
+static const cleat_model_examples tag_examples = {.add = add_tags, .classes = tag_table, .baseline = tag_baseline};
 
 static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {"text_pretrain", NULL}, {NULL, NULL}},
                                 tagger_origins[] = {{"text_classifier", NULL}, {"text_pretrain", NULL}, {NULL, NULL}};

@@ -1,8 +1,8 @@
 /* Metrics of classes, and of entities counted as in conlleval. */
 #include "models/text_metrics.h"
 
-static double ratio(int64_t part, int64_t whole) {
-    return whole ? (double)part / (double)whole : 0;
+static double ratio(double part, double whole) {
+    return whole > 0 ? part / whole : 0;
 }
 
 cleat_score cleat_tag_counts_score(const cleat_tag_counts *count) {
@@ -16,20 +16,20 @@ cleat_score cleat_tag_counts_score(const cleat_tag_counts *count) {
 
 cleat_class_metrics cleat_class_counts_metrics(const cleat_tag_counts *counts, size_t classes) {
     cleat_class_metrics all = {0};
-    int64_t samples = 0, right = 0, occurring = 0, there = 0;
+    double samples = 0, right = 0, occurring = 0, there = 0;
     for (size_t class = 0; class < classes; ++class) {
         const cleat_tag_counts *count = &counts[class];
         cleat_score score = cleat_tag_counts_score(count);
         samples += count->target;
         right += count->right;
-        occurring += count->target || count->predicted;
+        occurring += count->target + count->predicted > 0;
         there += count->target > 0;
         all.macro_f1 += score.f1;
         all.macro_recall += score.recall;
     }
     all.accuracy = ratio(right, samples);
-    if (occurring) all.macro_f1 /= (double)occurring;
-    if (there) all.macro_recall /= (double)there;
+    if (occurring > 0) all.macro_f1 /= occurring;
+    if (there > 0) all.macro_recall /= there;
     return all;
 }
 
@@ -57,11 +57,11 @@ void cleat_entities_add(const int32_t *target, const int32_t *predicted, size_t 
     for (size_t i = 0; i <= words; ++i) {
         int32_t t = i < words ? target[i] : OUTSIDE, p = i < words ? predicted[i] : OUTSIDE;
         bool target_ends = ends(target_before, t), predicted_ends = ends(predicted_before, p);
-        if (common != NOWHERE && target_ends && predicted_ends) ++types[common].right;
+        if (common != NOWHERE && target_ends && predicted_ends) types[common].right += 1;
         if (target_ends || predicted_ends) common = NOWHERE;
         bool target_starts = starts(target_before, t), predicted_starts = starts(predicted_before, p);
-        if (target_starts) ++types[type_of(t)].target;
-        if (predicted_starts) ++types[type_of(p)].predicted;
+        if (target_starts) types[type_of(t)].target += 1;
+        if (predicted_starts) types[type_of(p)].predicted += 1;
         if (target_starts && predicted_starts && type_of(t) == type_of(p)) common = type_of(t);
         if (i < words) tags->right += t == p;
         target_before = t;

@@ -5,9 +5,9 @@
 
 #include "cleat/core.h"
 
-/* Counts of a class or of an entity type: in the target, predicted, and predicted correctly. */
+/* Counts of a class or of an entity type: in the target, predicted, and predicted correctly. Metric states hold them. */
 typedef struct cleat_tag_counts {
-    int64_t target, predicted, right;
+    double target, predicted, right;
 } cleat_tag_counts;
 
 /* precision = right / predicted, recall = right / target, f1 = 2 precision recall / (precision + recall);

@@ -191,15 +191,6 @@ static size_t metric_state_size(const cleat_model *model) {
     return STATE;
 }
 
-/* -log softmax(logits)[label] */
-static double negative_log(const float *logits, int64_t n, int32_t label) {
-    float largest = logits[0];
-    double sum = 0;
-    for (int64_t i = 1; i < n; ++i) largest = fmaxf(largest, logits[i]);
-    for (int64_t i = 0; i < n; ++i) sum += exp((double)(logits[i] - largest));
-    return log(sum) - (double)(logits[label] - largest);
-}
-
 static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
                                   double *metric_state, cleat_error *error) {
     const int64_t vocabulary = cleat_text_model_vocabulary(model), rows = most_chosen(model, batch->length);
@@ -207,15 +198,20 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     (void)error;
     for (int64_t b = 0; b < batch->count; ++b) {
         int64_t row = b * rows;
+        double sum = 0, count = 0;
         for (int64_t l = 0; l < batch->length && row < (b + 1) * rows; ++l) {
             const int32_t label = labels[b * batch->length + l];
             if (rows == batch->length) row = b * rows + l; /* no position is left out */
             if (label < 0) continue;
             const float *logits = output + row++ * vocabulary;
+            const double negative_log = cleat_class_negative_log(logits, vocabulary, label);
             metric_state[COUNT] += 1;
             metric_state[RIGHT] += cleat_class_argmax(logits, vocabulary) == label;
-            metric_state[NEGATIVE_LOG] += negative_log(logits, vocabulary, label);
+            metric_state[NEGATIVE_LOG] += negative_log;
+            sum += negative_log;
+            count += 1;
         }
+        if (batch->badness) batch->badness[b] = sum / count; /* NaN if no token is masked */
     }
     return CLEAT_OK;
 }

@@ -64,6 +64,34 @@ settings=(--set model.type=mask_segformer --set model.stem_stride=1 --set "model
     --set loss.class_weights=balanced --set loss.label_smoothing=0.05 --set train.epochs=6 --set run.metric=iou
     --set train.learning_rate=5e-3 --set train.effective_batch_size=4 --set run.self_check=never)
 
+# same_scores FILE: compares the tables of an evaluation of all scenes with counts of the pixels of found/*.png and masks/*.png.
+same_scores() {
+    python3 - "$scratch" "$1" <<'END'
+import glob, json, os, struct, sys, zlib
+def read(path):
+    data, at, rows = open(path, "rb").read(), 8, b""
+    width, = struct.unpack(">I", data[16:20])
+    while at < len(data):
+        size, name = struct.unpack(">I4s", data[at:at + 8])
+        rows += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
+        at += 12 + size
+    rows = zlib.decompress(rows)
+    return b"".join(rows[i + 1:i + 1 + width] for i in range(0, len(rows), width + 1))
+scratch, found = sys.argv[1], json.load(open(sys.argv[2]))
+counts = [[0] * 4 for _ in range(4)]
+for path in glob.glob(f"{scratch}/found/*.png"):
+    for truth, said in zip(read(f"{scratch}/scenes/masks/{os.path.basename(path)}"), read(path)):
+        if truth < 4:
+            counts[truth][said] += 1
+assert sum(map(sum, counts)) == 32 * 31 * 32, counts
+assert found["confusion"] == {"labels": ["background", "red box", "green", "blue"], "counts": counts}, (found, counts)
+for c, row in enumerate(found["classes"]):
+    support, said, right = sum(counts[c]), sum(r[c] for r in counts), counts[c][c]
+    wanted = {"precision": right / said, "recall": right / support, "f1": 2 * right / (support + said), "support": support, "iou": right / (support + said - right)}
+    assert row.keys() == wanted.keys() | {"name"} and all(abs(row[key] - value) < 1e-8 for key, value in wanted.items()), (row, wanted)
+END
+}
+
 # value NAME: prints a metric of the last command's table.
 value() {
     awk -v name="$1" '$1 == name { print $2 }' "$scratch/out"
@@ -87,9 +115,15 @@ test_training() {
     above mean_accuracy 0.5
     above iou_red_box 0.3
     says out iou_background
+    says out "class                    precision    recall        f1   support       iou"
+    says out "truth \\ prediction               1         2         3         4"
+    says out "2 red box "
     says out iou_blue
     exits 0 "$cleat" predict --checkpoint "$scratch/run" --data "$scratch/scenes/images" --out "$scratch/found"
     exits 0 test "$(cd "$scratch/found" && ls | wc -l)" = 64
+    exits 0 "$cleat" eval --checkpoint "$scratch/run" --split all --json
+    cp "$scratch/out" "$scratch/all.json"
+    exits 0 same_scores "$scratch/all.json"
     exits 0 pixels "$scratch/found/3.png"
     says out "3 [0, 1, 2, 3]"
     exits 0 "$cleat" report "$scratch/run"

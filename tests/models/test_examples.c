@@ -180,7 +180,9 @@ static void rare_classes_share_a_row(void **state) {
     (void)state;
     static const cleat_class_source source = {.name = many_name, .samples = many_samples};
     cleat_class_info known[MANY];
-    static cleat_confusion confusion;
+    static cleat_class_row rows[MANY];
+    static cleat_class_table table = {.rows = rows};
+    const cleat_confusion *confusion = &table.confusion;
     static float logits[MANY];
     double *metric_state = cleat_alloc(cleat_classes_metric_state_size(MANY), sizeof *metric_state);
     cleat_classes_read(&source, NULL, CLEAT_WEIGHTING_NONE, MANY, known);
@@ -190,18 +192,18 @@ static void rare_classes_share_a_row(void **state) {
         logits[found] = 1;
         cleat_classes_metric_update(known, &truth, logits, 1, MANY, metric_state);
     }
-    cleat_classes_confusion(known, MANY, metric_state, &confusion);
-    assert_int_equal(confusion.labels, 64);
-    assert_string_equal(confusion.names[0], "c5");
-    assert_string_equal(confusion.names[1], "c10");
-    assert_string_equal(confusion.names[62], "c71"); /* 62 of 80 equal counts */
-    assert_string_equal(confusion.names[63], "other");
-    assert_true(confusion.counts[0] == 1 && confusion.counts[1 * 64 + 1] == 1);
-    assert_true(confusion.counts[2 * 64 + 3] == 1);  /* 11 as 12 */
-    assert_true(confusion.counts[3 * 64 + 63] == 1); /* 12 as 99, one of the classes not shown */
-    assert_true(confusion.counts[63 * 64 + 63] == MANY - 63);
+    cleat_classes_table(known, MANY, metric_state, &table);
+    assert_int_equal(confusion->labels, 64);
+    assert_string_equal(confusion->names[0], "c5");
+    assert_string_equal(confusion->names[1], "c10");
+    assert_string_equal(confusion->names[62], "c71"); /* 62 of 80 equal counts */
+    assert_string_equal(confusion->names[63], "other");
+    assert_true(confusion->counts[0] == 1 && confusion->counts[1 * 64 + 1] == 1);
+    assert_true(confusion->counts[2 * 64 + 3] == 1);  /* 11 as 12 */
+    assert_true(confusion->counts[3 * 64 + 63] == 1); /* 12 as 99, one of the classes not shown */
+    assert_true(confusion->counts[63 * 64 + 63] == MANY - 63);
     double sum = 0;
-    for (int i = 0; i < 64 * 64; ++i) sum += confusion.counts[i];
+    for (int i = 0; i < 64 * 64; ++i) sum += confusion->counts[i];
     assert_true(sum == MANY);
     cleat_free(metric_state);
 }

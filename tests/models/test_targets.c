@@ -110,7 +110,7 @@ static void metrics_of_one_number_are_those_of_scikit_learn(void **state) {
     cleat_metrics found = {0};
     begin(&t, CLEAT_REGRESSION, 8, 1, truth_1, found_1);
     double *sums = evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE);
-    cleat_targets_compute(&t.model, sums, &found);
+    cleat_targets_compute(&t.model, sums, &found, NULL);
     assert_int_equal(found.count, 5);
     expect(&found, "mse", 3.40625);
     expect(&found, "mae", 1.0625);
@@ -133,7 +133,7 @@ static void missing_numbers_count_in_no_mean(void **state) {
     }
     begin(&t, CLEAT_REGRESSION, 8, 2, truth, said);
     double *sums = evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE);
-    cleat_targets_compute(&t.model, sums, &found);
+    cleat_targets_compute(&t.model, sums, &found, NULL);
     expect(&found, "age_mse", 16.5);
     expect(&found, "age_mae", 3.1666666666666665);
     expect(&found, "age_r2", -0.4558823529411764);
@@ -152,7 +152,7 @@ static void missing_numbers_count_in_no_mean(void **state) {
     found.count = 0;
     sums = evaluate(&t, CLEAT_MODE_TRAIN, CLEAT_WEIGHTING_NONE);
     assert_int_equal(cleat_targets_state_size(&t.model), 3 * 5);
-    cleat_targets_compute(&t.model, sums, &found);
+    cleat_targets_compute(&t.model, sums, &found, NULL);
     expect(&found, "size_mae", (5 + 0.5 + 1) / 3);
     expect(&found, "age_mae", 5);
     held = 0;
@@ -170,7 +170,7 @@ static void the_baseline_of_numbers_is_the_training_mean(void **state) {
     double *sums = evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE), *base = cleat_alloc(24, sizeof *base);
     const cleat_evaluation evaluated = {.dataset = &t.dataset, .metric_state = sums};
     cleat_targets_baseline(&t.model, &evaluated, base, text);
-    cleat_targets_compute(&t.model, base, &found);
+    cleat_targets_compute(&t.model, base, &found, NULL);
     expect(&found, "r2", 0);
     expect(&found, "mse", 6.609375); /* numpy.var of the truth */
     assert_true(isnan(cleat_metrics_get(&found, "pearson")) && isnan(cleat_metrics_get(&found, "spearman")));
@@ -182,26 +182,62 @@ static void the_baseline_of_numbers_is_the_training_mean(void **state) {
 static const double label_truth[] = {1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0},
                     label_found[] = {.9, .2, .1, .8, .6, .3, .35, .7, .2, .4, .1, .05, .1, .65, .4, .3, .6, .3};
 
+/* classification_report at 0.5, and the log loss of each sample (class_table.py) */
+static const cleat_class_row reported[3] = {
+    {"size", 1, 0.6666666666666666, 0.8, 3, 0}, {"age", 0.75, 1, 0.8571428571428571, 3, 0}, {"third", 0, 0, 0, 0, 0}};
+static const double label_losses[] = {0.14462152754328741, 0.3635480396729776, 0.5432135399172067,
+                                      0.22249314460378922, 0.555336087974165,  0.4080585038811519};
+
 static void thresholds_have_the_best_f1(void **state) {
     (void)state;
     trial t;
+    cleat_class_row made[3];
+    static cleat_class_table table;
+    table.rows = made;
     cleat_metrics before = {0}, found = {0};
     cleat_error error = {0};
     begin(&t, CLEAT_MULTI_LABEL, 6, 3, label_truth, label_found);
     double *sums = evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE);
-    cleat_targets_compute(&t.model, sums, &before);
+    cleat_targets_compute(&t.model, sums, &before, &table);
     expect(&before, "f1_size", 0.8); /* at 0.5 */
+    assert_int_equal(table.count, 3);
+    for (int k = 0; k < 3; ++k) {
+        assert_string_equal(made[k].name, reported[k].name);
+        assert_true(fabs(made[k].precision - reported[k].precision) + fabs(made[k].recall - reported[k].recall) <
+                    1e-12);
+        assert_true(fabs(made[k].f1 - reported[k].f1) < 1e-12 && made[k].support == reported[k].support);
+    }
     assert_int_equal(cleat_targets_choose(&t.model, sums, &t.dataset, &error), CLEAT_OK);
     assert_true(fabs(t.all[0].threshold - 0.325) < 1e-6 && t.known[0].threshold == t.all[0].threshold);
     assert_true(fabs(t.all[1].threshold - 0.4) < 1e-6);
     assert_true(t.all[2].threshold == 0.5); /* no sample has it */
-    cleat_targets_compute(&t.model, sums, &found);
+    cleat_targets_compute(&t.model, sums, &found, NULL);
     expect(&found, "f1_size", 6 / 7.0);
     expect(&found, "f1_age", 6 / 7.0);
     expect(&found, "macro_f1", 6 / 7.0); /* the third label occurs nowhere */
     expect(&found, "micro_f1", 12 / 14.0);
     expect(&found, "subset_accuracy", 4 / 6.0);
     free(sums);
+}
+
+/* The mean over the known targets of a sample: log loss, or the squared error in standard deviations. */
+static void badness_is_the_loss_of_a_sample(void **state) {
+    (void)state;
+    trial t;
+    double badness[ROWS], truth[18];
+    for (size_t i = 0; i < ROWS; ++i) badness[i] = -7;
+    memcpy(truth, label_truth, sizeof truth);
+    for (int i = 15; i < 18; ++i) truth[i] = NAN;
+    begin(&t, CLEAT_MULTI_LABEL, 6, 3, truth, label_found);
+    t.batch.badness = badness;
+    free(evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE));
+    for (int i = 0; i < 5; ++i) assert_true(fabs(badness[i] - label_losses[i]) < 1e-6);
+    assert_true(isnan(badness[5]) && badness[6] == -7); /* nothing is known; an empty slot */
+
+    begin(&t, CLEAT_REGRESSION, 8, 1, truth_1, found_1);
+    t.batch.badness = badness;
+    free(evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_NONE));
+    for (int i = 0; i < 8; ++i) assert_true(fabs(badness[i] - pow((truth_1[i] - found_1[i]) / 0.5, 2)) < 1e-6);
 }
 
 static void unknown_labels_and_balanced_weights(void **state) {
@@ -215,7 +251,7 @@ static void unknown_labels_and_balanced_weights(void **state) {
     begin(&t, CLEAT_MULTI_LABEL, 6, 3, truth, label_found);
     t.all[0].threshold = 0.325;
     double *sums = evaluate(&t, CLEAT_MODE_EVALUATE, CLEAT_WEIGHTING_BALANCED);
-    cleat_targets_compute(&t.model, sums, &found);
+    cleat_targets_compute(&t.model, sums, &found, NULL);
     expect(&found, "f1_size", 1);
     cleat_global_batch all = {.samples = 6, .items = 17};
     cleat_targets_weight(&t.model, t.model.sizes.classes, &t.batch, &all, weights);
@@ -261,6 +297,7 @@ int main(void) {
         cmocka_unit_test(missing_numbers_count_in_no_mean),
         cmocka_unit_test(the_baseline_of_numbers_is_the_training_mean),
         cmocka_unit_test(thresholds_have_the_best_f1),
+        cmocka_unit_test(badness_is_the_loss_of_a_sample),
         cmocka_unit_test(unknown_labels_and_balanced_weights),
         cmocka_unit_test(predictions_are_in_the_unit_of_the_data),
     };

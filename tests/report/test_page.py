@@ -169,6 +169,17 @@ def check_escapes(page, source):
     check(not any("</b" in script for script in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', source, re.S)), "evil: a tag in the data")
 
 
+def check_classes(pages):
+    """The worst examples, scores of classes, and the records of earlier versions."""
+    text = pages["healthy"].text
+    check(0 < text.find("Worst") < text.find("Others, at even distances") < text.find("Classes") < text.find("Confusion matrix"), "healthy: the order of examples and tables")
+    check("classprecisionrecallf1support" in text and "3 with less support are left out." in text and "iou" not in text, "healthy: the table of classes")
+    check(pages["healthy"].drawn.count("class") == 12 and pages["loader"].drawn.count("class") == 12, "healthy, loader: examples are missing")
+    check("Worst" not in pages["loader"].text and "Others" not in pages["loader"].text, "loader: groups of an earlier version")
+    check(not any("_as_bo" in plot or "_as_ba" in plot for plot in pages["loader"].plots), f"loader: curves of counts: {pages['loader'].plots}")
+    check("metric-f1_sold_as_seen" in pages["loader"].plots, f"loader: no curve of a label's F1: {pages['loader'].plots}")
+
+
 def check_csv(folder):
     rows = list(csv.DictReader((folder / "healthy" / "metrics.csv").open(newline="")))
     check(list(rows[0])[:5] == ["step", "epoch", "time", "split", "loss"], f"csv: columns {list(rows[0])}")
@@ -281,6 +292,7 @@ def main():
         check_escapes(pages["evil"], (folder / "evil" / "report.html").read_text())
         check(pages["rna"].drawn.count("rna") == 6 and pages["masks"].drawn.count("mask") == 6 and pages["series"].drawn.count("series") == 4, "examples are missing")
         check(pages["masks"].drawn.count("tags") == 1 and pages["masks"].drawn.count("tokens") == 1, "masks: no words, or no tokens")
+        check_classes(pages)
         check("roofline" in pages["healthy"].drawn, "healthy: no roofline")
         check("1 damaged line" not in pages["killed"].text, "killed: the incomplete last line counts as damage")
         check_csv(folder)

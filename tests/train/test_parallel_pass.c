@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "core/memory.h"
 #include "train/parallel_pass.h"
+#include "train/run_examples.h"
 
 enum { RANKS = 3, COUNT = 7, LARGE = 300000, TIME_LIMIT = 30 };
 
@@ -147,6 +149,55 @@ static bool collects_predictions(const cleat_data_parallel *parallel, int rank) 
     return good;
 }
 
+/* --- the worst samples of an evaluation ----------------------------------------------------------------------- */
+
+enum { SAMPLES = 40 };
+
+/* Many ties across ranks; none without a truth. Below 3, all are in the part of rank 0. */
+static double badness_of(uint32_t sample, int most) {
+    return sample % 5 == 4 || (most < 3 && sample >= 20) ? NAN : sample % (uint32_t)most;
+}
+
+/* Keeps samples [first, end) as an evaluation does. */
+static void keep(cleat_run_examples *examples, uint32_t first, uint32_t end, int most) {
+    static const cleat_model_examples shown = {.add = NULL};
+    static const cleat_model_class family = {.examples = &shown};
+    const cleat_model model = {.type = &family};
+    uint32_t samples[SAMPLES];
+    for (uint32_t i = 0; i < SAMPLES; ++i) samples[i] = i;
+    cleat_run_examples_begin(examples, &model, NULL, samples, SAMPLES);
+    for (uint32_t i = first; i < end; ++i) {
+        float output = (float)i;
+        double badness = badness_of(i, most);
+        const cleat_host_batch batch = {.batch = 1, .count = 1, .samples = &i, .badness = &badness};
+        cleat_run_examples_keep(examples, &model, &batch, &output, 1);
+    }
+}
+
+/* Rank 0 has the same outputs as one process that evaluates all samples. */
+static bool finds_the_worst_of_all(const cleat_data_parallel *parallel, int rank) {
+    static const uint32_t ends[RANKS + 1] = {0, 20, 30, SAMPLES};
+    bool good = true;
+    for (int most = 1; most < 20; ++most) {
+        cleat_run_examples alone = {.n_chosen = 0}, part = {.n_chosen = 0};
+        keep(&alone, 0, SAMPLES, most);
+        keep(&part, ends[rank], ends[rank + 1], most);
+        good &= !cleat_run_examples_collect(&alone, NULL, NULL) && !cleat_run_examples_collect(&part, parallel, NULL);
+        for (int i = 0; i < CLEAT_EXAMPLES + CLEAT_WORST && rank == 0; ++i) {
+            const cleat_prediction *a = &alone.predictions[i], *b = &part.predictions[i];
+            good &= a->output && b->output && a->output[0] == b->output[0] && a->sample == b->sample;
+        }
+        cleat_run_examples_free(&alone);
+        cleat_run_examples_free(&part);
+    }
+    return good;
+}
+
+static void the_worst_are_those_of_one_process(void **state) {
+    (void)state;
+    run_ranks(finds_the_worst_of_all);
+}
+
 static void parts_follow_from_the_shares(void **state) {
     (void)state;
     run_ranks(takes_its_part);
@@ -196,6 +247,7 @@ int main(void) {
         cmocka_unit_test(the_first_bad_sample_of_all_ranks_is_found),
         cmocka_unit_test(the_largest_state_is_known_to_all_ranks),
         cmocka_unit_test(rank_0_gets_all_predictions),
+        cmocka_unit_test(the_worst_are_those_of_one_process),
         cmocka_unit_test(a_process_alone_takes_all_and_exchanges_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

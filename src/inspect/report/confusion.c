@@ -1,4 +1,4 @@
-/* The confusion matrix as a table: rows are the truth, columns the prediction. */
+/* Tables of classes: scores, and the confusion matrix, whose rows are the truth and columns the prediction. */
 #include "report/html.h"
 #include "report/sections.h"
 
@@ -52,4 +52,25 @@ void cleat_confusion_table(const cJSON *confusion, cleat_string *page) {
         cleat_string_add(page, "</tr>");
     }
     cleat_string_add(page, "</tbody></table></div>");
+}
+
+void cleat_score_table(const cJSON *examples, cleat_string *page) {
+    static const char *const columns[] = {"precision", "recall", "f1", "support", "iou"};
+    const cJSON *classes = cleat_json_member(examples, "classes"), *row;
+    const int count = cJSON_HasObjectItem(cJSON_GetArrayItem(classes, 0), "iou") ? 5 : 4;
+    const double left_out = cleat_json_number(examples, "classes_left_out");
+    char shown[CLEAT_SHOWN];
+    if (!cJSON_GetArraySize(classes)) return;
+    cleat_string_add(page, "<h3>Classes</h3><div class=\"scroll\"><table><thead><tr><th>class</th>");
+    for (int c = 0; c < count; ++c) cleat_string_add(page, "<th scope=\"col\">%s</th>", columns[c]);
+    cleat_string_add(page, "</tr></thead><tbody>");
+    cJSON_ArrayForEach(row, classes) {
+        cleat_html_add(page, "<tr><th scope=\"row\">%s</th>", cleat_json_text(row, "name"));
+        for (int c = 0; c < count; ++c)
+            cleat_html_add(page, "<td>%s</td>",
+                           cleat_show_number(round(1000 * cleat_json_number(row, columns[c])) / 1000, shown));
+        cleat_string_add(page, "</tr>");
+    }
+    cleat_string_add(page, "</tbody></table></div>");
+    if (left_out > 0) cleat_string_add(page, "<p class=\"note\">%.0f with less support are left out.</p>", left_out);
 }

@@ -123,6 +123,14 @@ static size_t group_prefix(const cleat_history_table *eval, const char *name) {
     return members >= GROUP ? length : 0;
 }
 
+/* A count of a confusion matrix, which evaluations of 0.1 record as NAME_as_NAME. */
+static bool is_confusion(const cleat_history_table *eval, const char *name) {
+    const char *as = strstr(name, "_as_");
+    char itself[64];
+    if (as) snprintf(itself, sizeof itself, "%.*s_as_%.*s", (int)(as - name), name, (int)(as - name), name);
+    return as && cleat_history_values(eval, itself);
+}
+
 static void write_group(writer *out, const char *name, size_t length) {
     char id[96], title[96];
     const cleat_history_table *eval = out->runs[0].eval;
@@ -141,7 +149,7 @@ static void write_other_metrics(writer *out) {
     size_t plots = 0;
     for (size_t i = 0; eval && i < eval->columns && plots < MAX_METRIC_PLOTS; ++i) {
         const char *name = eval->items[i].name;
-        if (is_rate(name) || is_baseline(name) || strcmp(name, out->runs[0].metric) == 0 ||
+        if (is_rate(name) || is_baseline(name) || is_confusion(eval, name) || strcmp(name, out->runs[0].metric) == 0 ||
             cleat_history_values(out->runs[0].train, name))
             continue;
         size_t length = group_prefix(eval, name);

@@ -150,19 +150,24 @@ static const struct {
      "<i class=\"key b2\"></i>baseline</p>"},
 };
 
+/* The worst come first. Runs of earlier versions do not tell them from the others. */
 static void add_kind(size_t kind, const cJSON *examples, cleat_string *page) {
+    static const char *const titles[] = {"", "<h3>Worst</h3>", "<h3>Others, at even distances</h3>"};
     const cJSON *example;
     bool any = false;
-    cJSON_ArrayForEach(example, examples) {
-        const char *name = cleat_json_text(example, "kind");
-        if (!name || strcmp(name, kinds[kind].kind) != 0) continue;
-        if (!any)
-            cleat_string_add(page, "%s<div class=\"sheet %s\">", kinds[kind].legend ? kinds[kind].legend : "",
-                             kinds[kind].kind);
-        any = true;
-        kinds[kind].add(example, page);
+    for (int group = 0; group < 3; ++group) {
+        bool here = false;
+        cJSON_ArrayForEach(example, examples) {
+            const char *name = cleat_json_text(example, "kind"), *choice = cleat_json_text(example, "choice");
+            const int its = !choice ? 0 : strcmp(choice, "worst") == 0 ? 1 : 2;
+            if (!name || strcmp(name, kinds[kind].kind) != 0 || its != group) continue;
+            if (!any && kinds[kind].legend) cleat_string_add(page, "%s", kinds[kind].legend);
+            if (!here) cleat_string_add(page, "%s<div class=\"sheet %s\">", titles[group], kinds[kind].kind);
+            any = here = true;
+            kinds[kind].add(example, page);
+        }
+        if (here) cleat_string_add(page, "</div>");
     }
-    if (any) cleat_string_add(page, "</div>");
 }
 
 void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_string *page) {
@@ -177,6 +182,7 @@ void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_st
                        split ? split : "evaluation",
                        cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
         for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; ++kind) add_kind(kind, examples, page);
+        cleat_score_table(runs[r].examples, page);
         cleat_confusion_table(cleat_json_member(runs[r].examples, "confusion"), page);
         cleat_string_add(page, "</section>\n");
     }

@@ -34,6 +34,7 @@ void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_st
 void cleat_example_rna(const cJSON *example, cleat_string *page);
 void cleat_example_series(const cJSON *example, cleat_string *page);
 void cleat_confusion_table(const cJSON *confusion, cleat_string *page);
+void cleat_score_table(const cJSON *examples, cleat_string *page);
 
 /* csv.c: writes the train and eval records: step, epoch, time (seconds since 1970, interpolated between the
  * samples of system.jsonl; empty if unknown), split ("train", "eval"), then a column for each metric; null is

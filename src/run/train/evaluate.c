@@ -42,17 +42,21 @@ static cleat_status update_metrics(const cleat_evaluation_setup *setup, const cl
                                    const cleat_global_batch *all, float *output, collected *found, cleat_error *error) {
     cleat_session *session = setup->session;
     const cleat_work_graph *graph = &session->work->evaluate[fed->micro_batch->bucket];
+    cleat_host_batch host = fed->host;
     cleat_session_prepare(session, graph, fed->bytes, &fed->host, all, NULL);
     cleat_status status = cleat_program_check_batch(setup->check, setup->feed, graph, fed, error);
     if (!status) status = cleat_feed_run(setup->feed, graph, fed, error);
     if (!status) status = cleat_exec_read_unchecked(session->exec, graph->index, graph->built.output, output, error);
     if (!status) cleat_output_check_add(&found->bad, session, fed, output);
     if (!status && setup->members) status = combine(setup, fed, output, found, error);
-    if (!status && found->examples)
-        cleat_run_examples_keep(found->examples, session->model, &fed->host, output,
-                                cleat_tensor_elements(graph->built.output) / fed->host.batch);
+    if (found->examples) host.badness = cleat_alloc((size_t)host.batch, sizeof *host.badness);
+    for (int64_t b = 0; b < host.batch && host.badness; ++b) host.badness[b] = NAN;
     if (!status && (!setup->members || setup->member == 0))
-        status = cleat_model_metric_update(session->model, &fed->host, output, found->metric_state, error);
+        status = cleat_model_metric_update(session->model, &host, output, found->metric_state, error);
+    if (!status && found->examples)
+        cleat_run_examples_keep(found->examples, session->model, &host, output,
+                                cleat_tensor_elements(graph->built.output) / host.batch);
+    cleat_free(host.badness);
     cleat_feed_release(setup->feed, fed);
     return status;
 }
@@ -120,8 +124,7 @@ static cleat_status bring_together(const cleat_evaluation_setup *setup, double *
     cleat_status status = cleat_pass_add(parallel, sums, n_sums, error);
     if (!status) status = cleat_pass_add(parallel, found->metric_state, cleat_model_metric_state_size(model), error);
     if (!status) status = cleat_pass_add_check(parallel, &found->bad, error);
-    if (!status && found->examples)
-        status = cleat_pass_collect(parallel, setup->dataset, found->examples->predictions, CLEAT_EXAMPLES, error);
+    if (!status && found->examples) status = cleat_run_examples_collect(found->examples, parallel, error);
     return status;
 }
 
@@ -235,6 +238,7 @@ typedef struct evaluation {
     const char *split, *path;
     const char *folds; /* folder for the predictions of the validation samples; NULL: they are combined */
     cleat_ranks *ranks;
+    cleat_class_table *table; /* NULL: not wanted */
     cleat_members all;
 } evaluation;
 
@@ -260,6 +264,7 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
     const cleat_profile *profile = e->members[0].profile;
     const bool keeps = e->n > 1 || e->folds;
     const char *path = m == 0 ? e->path : NULL;
+    cleat_class_table *table = m == 0 ? e->table : NULL;
     cleat_run_examples_place place = {.metric = profile->run.metric, .split = e->split};
     cleat_run_examples examples = {0};
     cleat_loaded_model loaded = {.flops = e->all.flops}; /* all members have equal parts of ranks */
@@ -285,11 +290,12 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
                                           .members = keeps ? &e->all : NULL,
                                           .loaded = &loaded,
                                           .member = e->folds ? 0 : m};
-    if (!status) status = cleat_evaluate_samples(&setup, samples, count, path ? &examples : NULL, metrics, bad, error);
+    if (!status) status = cleat_evaluate_samples(&setup, samples, count, path || table ? &examples : NULL, metrics, bad, error);
     status = cleat_ranks_agree(e->ranks, status, error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;
     if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);
+    if (!status && table) status = cleat_model_class_table(loaded.model, examples.metric_state, table, error);
     if (!status && e->folds) status = write_fold(e, &loaded, m == 0, error);
     if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", member->checkpoint, bad);
     cleat_run_examples_free(&examples);
@@ -301,7 +307,13 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
 
 cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split, const char *path,
                                     cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
-    evaluation e = {.members = members, .n = n, .split = split, .path = path, .ranks = ranks};
+    return cleat_evaluate_classes(members, n, split, path, ranks, metrics, NULL, error);
+}
+
+cleat_status cleat_evaluate_classes(const cleat_member *members, size_t n, const char *split, const char *path,
+                                    cleat_ranks *ranks, cleat_metrics *metrics, cleat_class_table *table,
+                                    cleat_error *error) {
+    evaluation e = {.members = members, .n = n, .split = split, .path = path, .ranks = ranks, .table = table};
     cleat_status status = cleat_members_check(members, n, error);
     for (size_t m = n; m-- > 0 && !status;) {
         cleat_metrics found = {.count = 0};

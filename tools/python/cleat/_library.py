@@ -177,7 +177,7 @@ _PROTOTYPES = {
     "cleat_profile_get": (_STATUS, [_HANDLE, _TEXT, _TEXT, ctypes.c_size_t, _ERROR]),
     "cleat_profile_destroy": (None, [_HANDLE]),
     "cleat_train": (_STATUS, [_HANDLE, ctypes.POINTER(TrainOptions), ctypes.POINTER(TrainReport), _ERROR]),
-    "cleat_evaluate": (_STATUS, [_HANDLE, _TEXT, _TEXT, ctypes.POINTER(Metrics), _ERROR]),
+    "cleat_evaluate_examples": (_STATUS, [_HANDLE, _TEXT, _TEXT, _TEXT, ctypes.POINTER(Metrics), _ERROR]),
     "cleat_predict": (_STATUS, [_HANDLE, _TEXT, _TEXT, _TEXT, ctypes.POINTER(ctypes.c_size_t), _ERROR]),
     "cleat_history_read": (_STATUS, [_TEXT, _OUT, _ERROR]),
     "cleat_history_free": (None, [_HANDLE]),

@@ -125,7 +125,7 @@ class Run:
         """cleat.predict(run, inputs, ...)."""
         return predict(self, inputs, **options)
 
-    def evaluate(self, **options: Any) -> Dict[str, float]:
+    def evaluate(self, **options: Any) -> Dict[str, Any]:
         """cleat.evaluate(run, ...)."""
         return evaluate(self, **options)
 
@@ -257,20 +257,26 @@ def evaluate(
     *,
     settings: Settings = None,
     device: Optional[str] = None,
-) -> Dict[str, float]:
+    classes: bool = False,
+) -> Dict[str, Any]:
     """The loss and the metrics of a run's best checkpoint, or of a checkpoint's folder, {name: value}.
 
     split     "train", "val", "test" or "all"; None: "all" of `data`, or "val" of the run's own data
-    data      a path or a dict of arrays, as for cleat.train; None: the data of the run, if they were files"""
+    data      a path or a dict of arrays, as for cleat.train; None: the data of the run, if they were files
+    classes   adds "classes", [{"name": ..., "precision": ..., "recall": ..., "f1": ..., "support": ...}] of at most 100
+              classes, and "confusion", {"labels": [C], "counts": [C, C]} with rows of the truth; both may be None"""
     _library.set_log_level()
     metrics, error = _library.Metrics(), ErrorText()
-    with _profile(run, _chosen(settings, device), data, of_checkpoint=True) as profile:
+    with contextlib.ExitStack() as stack:
+        profile = stack.enter_context(_profile(run, _chosen(settings, device), data, of_checkpoint=True))
+        path = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cleat-"))) / "examples.json"
         part, own = split or ("val" if data is None else "all"), profile.get("data.path")
         if data is None and not os.path.exists(own):
             raise Error(Status.NOT_FOUND, f"{own}: the data of the run were not found; pass them as `data` (arrays again)")
-        status = library.cleat_evaluate(profile.handle, encode(run), part.encode(), metrics, error)
-    check(status, error)
-    return metrics.as_dict()
+        wanted = encode(path) if classes else None
+        check(library.cleat_evaluate_examples(profile.handle, encode(run), part.encode(), wanted, metrics, error), error)
+        found = json.loads(path.read_text(encoding="utf-8")) if classes else {}
+    return {**metrics.as_dict(), **{name: found[name] for name in ("classes", "confusion") if classes}}
 
 
 def predict(
