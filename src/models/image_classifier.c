@@ -171,7 +171,7 @@ static cleat_status read_pixels(const cleat_dataset *dataset, size_t sample, cle
     const int64_t block = 1 + (info.size - 1) / SMALL, side = info.size / block, row = info.size * info.channels;
     float *pixels = cleat_alloc((size_t)(info.size * row), sizeof *pixels);
     if (!pixels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an image");
-    cleat_status status = cleat_dataset_fill(dataset, sample, info.size, NULL, (void *[]){pixels, NULL}, error);
+    cleat_status status = cleat_dataset_fill(dataset, sample, info.size, NULL, (void * [MIX + 1]){pixels}, error);
     for (int64_t i = 0; i < side * side * info.channels && !status; ++i) {
         const int64_t c = i % info.channels, x = i / info.channels % side * block, y = i / info.channels / side * block;
         double sum = 0;
