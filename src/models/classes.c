@@ -183,6 +183,28 @@ size_t cleat_classifier_state_size(const cleat_model *model) {
     return cleat_classes_metric_state_size(model->sizes.classes);
 }
 
+cleat_status cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                     double *metric_state, cleat_error *error) {
+    cleat_synthetic_field fields[CLEAT_MODEL_FIELDS];
+    const size_t count = model->type->fields(model, fields);
+    (void)error;
+    for (size_t i = 0; i < count; ++i)
+        if (strcmp(fields[i].field.name, "label") == 0)
+            cleat_classes_metric_update(model->own, batch->fields[i], output, batch->count, model->sizes.classes,
+                                        metric_state);
+    if (cleat_model_has_targets(model)) cleat_targets_update(model, batch, output, metric_state);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_classifier_combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                      float *combined, cleat_error *error) {
+    cleat_model labels = *model;
+    labels.sizes.classes = 1; /* the labels are independent */
+    const cleat_problem problem = cleat_settings_problem(model->type, model->settings);
+    if (problem == CLEAT_REGRESSION) return cleat_combine_mean(model, outputs, n, values, combined, error);
+    return cleat_combine_classes(problem == CLEAT_MULTI_LABEL ? &labels : model, outputs, n, values, combined, error);
+}
+
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     if (cleat_model_has_targets(model))
         cleat_targets_compute(model, metric_state, found);
