@@ -61,8 +61,8 @@ typedef struct cleat_image_options {
     /* Tables of images with classes. The columns of file names (NULL or "": the one whose first rows name files) and of
      * classes (NULL or "": "label"); the folder of the images (NULL or "": that of the table). */
     const char *image_column, *label_column, *image_folder;
-    /* Tables may give several labels or numbers in place of a class: `label_column` then names one or several columns, as
-     * in cleat/texts.h. A folder of classes with such a problem is an error. */
+    /* Tables may give several labels or numbers in place of a class: `label_column` then names one or several columns,
+     * as in cleat/texts.h. A folder of classes with such a problem is an error. */
     cleat_target_options targets;
     /* Masks: what their names have after that of the image, such as "_mask". NULL or "": nothing, or "_mask" if more
      * files have it. */

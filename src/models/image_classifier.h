@@ -33,7 +33,7 @@ typedef struct cleat_image_classifier_settings {
 /* Sizes of the data, or without data those of the profile, or the usual ones. */
 cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model);
 
-/* A graph being built: image [B, L, L, C], label i32 [B] or targets (NULL when predicting), and the runtime's inputs. */
+/* A graph being built: image [B, L, L, C], label i32 [B] or targets (NULL: prediction), and the runtime's inputs. */
 typedef struct cleat_image_classifier_graph {
     const cleat_model *model;
     cleat_graph *graph;

@@ -57,7 +57,7 @@ cleat_status cleat_problem_check(const cleat_target_options *options, const clea
                                        "numbers have no classes to weigh: set loss.class_weights=none");
     if (options->problem == CLEAT_REGRESSION && labels && *labels)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "labels"}, problem,
-                                       "numbers have the names of data.label_column: remove data.labels");
+                                       "data.label_column names numbers: remove data.labels (or data.labels=)");
     return CLEAT_OK;
 }
 

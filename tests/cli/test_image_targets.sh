@@ -60,7 +60,7 @@ exits 0 train "${numbers[@]}" data.path=cells/grades.csv data.label_column=grade
 predict by_grade cells/grades.csv --checkpoint grades
 exits 0 diff <(cut -d, -f2 cells/grades.csv | sed 1d) <(cut -d, -f1 by_grade/predictions.csv | sed 1d)
 
-# --- several checkpoints, each with the scale of its own training data
+# --- several checkpoints, each with the scale of its training data
 
 exits 0 train "${numbers[@]}" data.val_fraction=0.5 run.seed=7 --out other
 predict of_other cells --checkpoint other

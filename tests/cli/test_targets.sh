@@ -54,7 +54,7 @@ assert 20 < sum(float(r["length of it"]) for r in rows) / 300 < 140, rows[:3]'
 exits 0 "$cleat" report whole
 exits 0 grep -q 'truth: stars ' whole/report.html
 
-# --- folds, each with the scale of its own training data
+# --- folds, each with the scale of its training data
 
 check=$source/tests/cli/members.py
 exits 0 train "${numbers[@]}" --set data.path=lengths.csv --set data.label_column=long --folds 2 --out folds

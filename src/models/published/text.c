@@ -54,8 +54,8 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
 /* By cleat_problem. */
 static const char *const problem_types[] = {"single_label_classification", "multi_label_classification", "regression"};
 
-/* A regression head predicts in the unit of its data, so targets keep theirs. One class is the default: such weights may
- * be the start of another problem. */
+/* A regression head predicts in the unit of its data, so targets keep theirs. One class is the default, so that such
+ * weights can be the start of another problem. */
 static cleat_status set_problem(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_problem *told,
                                 cleat_error *error) {
     static const char key[] = "problem_type";
