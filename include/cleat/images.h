@@ -61,6 +61,9 @@ typedef struct cleat_image_options {
     /* Tables of images with classes. The columns of file names (NULL or "": the one whose first rows name files) and of
      * classes (NULL or "": "label"); the folder of the images (NULL or "": that of the table). */
     const char *image_column, *label_column, *image_folder;
+    /* Tables may give several labels or numbers in place of a class: `label_column` then names one or several columns,
+     * as in cleat/texts.h. A folder of classes with such a problem is an error. */
+    cleat_target_options targets;
     /* Masks: what their names have after that of the image, such as "_mask". NULL or "": nothing, or "_mask" if more
      * files have it. */
     const char *mask_suffix;
@@ -77,7 +80,8 @@ enum { CLEAT_NO_CLASS = -1 };
  *   image  f32 [L, L, C]  (value - mean) / std of the channel: options->mean and std, or those of the
  *                         training part
  *   label  i32 []         the class; CLEAT_NO_CLASS if it is unknown, or if the slot is empty
- * and with augment.mixup or cutmix also
+ * or, with targets.problem multi_label or regression, target f32 [n, 1] as in cleat/texts.h; of a mixed sample the mean
+ * by weight. With classes and augment.mixup or cutmix also
  *   labels i32 [2]        the classes of the sample and of the training sample that is mixed into it
  *   mix    f32 [2]        their weights; 1 and 0 in evaluation
  * cleat_dataset_length is S for every sample. `path` is one of

@@ -180,19 +180,41 @@ size_t cleat_classifier_state_size(const cleat_model *model) {
     return cleat_classes_metric_state_size(model->sizes.classes);
 }
 
+/* badness: -log p */
+static void update_labels(const cleat_model *model, const cleat_host_batch *batch, const int32_t *labels,
+                          const float *output, double *metric_state) {
+    const int64_t classes = model->sizes.classes;
+    cleat_classes_metric_update(model->own, labels, output, batch->count, classes, metric_state);
+    for (int64_t b = 0; b < batch->count && batch->badness; ++b)
+        if (labels[b] >= 0) batch->badness[b] = cleat_class_negative_log(output + b * classes, classes, labels[b]);
+}
+
+cleat_status cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                     double *metric_state, cleat_error *error) {
+    cleat_synthetic_field fields[CLEAT_MODEL_FIELDS];
+    const size_t count = model->type->fields(model, fields);
+    (void)error;
+    for (size_t i = 0; i < count; ++i)
+        if (strcmp(fields[i].field.name, "label") == 0)
+            update_labels(model, batch, batch->fields[i], output, metric_state);
+    if (cleat_model_has_targets(model)) cleat_targets_update(model, batch, output, metric_state);
+    return CLEAT_OK;
+}
+
+cleat_status cleat_classifier_combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                      float *combined, cleat_error *error) {
+    cleat_model labels = *model;
+    labels.sizes.classes = 1; /* the labels are independent */
+    const cleat_problem problem = cleat_settings_problem(model->type, model->settings);
+    if (problem == CLEAT_REGRESSION) return cleat_combine_mean(model, outputs, n, values, combined, error);
+    return cleat_combine_classes(problem == CLEAT_MULTI_LABEL ? &labels : model, outputs, n, values, combined, error);
+}
+
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
     if (cleat_model_has_targets(model))
         cleat_targets_compute(model, metric_state, found, NULL);
     else
         cleat_classes_metric_compute(model->sizes.classes, metric_state, found);
-}
-
-void cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const int32_t *labels,
-                             const float *output, double *metric_state) {
-    const int64_t classes = model->sizes.classes;
-    cleat_classes_metric_update(model->own, labels, output, batch->count, classes, metric_state);
-    for (int64_t b = 0; b < batch->count && batch->badness; ++b)
-        if (labels[b] >= 0) batch->badness[b] = cleat_class_negative_log(output + b * classes, classes, labels[b]);
 }
 
 void cleat_classifier_table(const cleat_model *model, const double *metric_state, cleat_class_table *table) {

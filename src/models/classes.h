@@ -104,8 +104,11 @@ cleat_status cleat_classes_write(const cleat_class_source *source, int64_t class
 cleat_status cleat_classifier_open(cleat_model *model, const cleat_class_source *source, const cleat_dataset *dataset,
                                    cleat_weighting weighting, cleat_mode mode, cleat_error *error);
 size_t cleat_classifier_state_size(const cleat_model *model);
-void cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const int32_t *labels,
-                             const float *output, double *metric_state); /* without targets; badness: -log p */
+cleat_status cleat_classifier_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                     double *metric_state, cleat_error *error);
+/* Means of probabilities of classes, of each label, or of numbers. */
+cleat_status cleat_classifier_combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
+                                      float *combined, cleat_error *error);
 void cleat_classifier_table(const cleat_model *model, const double *metric_state, cleat_class_table *table);
 void cleat_classifier_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found);
 cleat_status cleat_classifier_baseline(const cleat_model *model, const cleat_evaluation *evaluated,

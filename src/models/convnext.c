@@ -48,7 +48,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
         status = cleat_record_refuse(record, error, "data", "image_size",
                                      "the %lld stages reduce images by %lld, which leaves no pixels", (long long)stages,
                                      (long long)reduction);
-    return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
+    return status ? status : cleat_image_classifier_check(&s->classifier, record, error);
 }
 
 static cleat_convnext shape_of(const cleat_model *model) {
@@ -71,7 +71,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const cleat_convnext shape = shape_of(model);
     cleat_image_classifier_graph g = cleat_image_classifier_begin(model, graph, mode, batch, length, built);
     cleat_tensor *x = cleat_nn_convnext(graph, g.image, &shape); /* [B, D] */
-    x = cleat_image_classifier_dropout(&g, x);
+    x = cleat_image_classifier_head(&g, x);
     const int64_t classes = cleat_image_classifier_sizes(model).classes;
     cleat_image_classifier_end(&g, cleat_nn_linear(graph, "head", x, classes, NULL)); /* [B, classes] */
 }

@@ -91,7 +91,8 @@ cleat_status cleat_model_baseline(const cleat_model *model, const cleat_evaluati
     cleat_baseline made = {.known = false};
     cleat_status status = CLEAT_OK;
     if (of && of->baseline) status = try_baseline(model, evaluated, of->baseline, &made, error);
-    if (!status && of && of->fitted) status = try_baseline(model, evaluated, of->fitted, &made, error);
+    if (!status && of && of->fitted && !cleat_model_has_targets(model))
+        status = try_baseline(model, evaluated, of->fitted, &made, error);
     if (!status) *baseline = made;
     return status;
 }

@@ -20,6 +20,23 @@ void cleat_image_classifier_defaults(void *settings) {
     ((cleat_image_classifier_settings *)settings)->data.options = cleat_image_defaults();
 }
 
+cleat_problem cleat_image_classifier_problem(const void *settings) {
+    return ((const cleat_image_classifier_settings *)settings)->data.options.targets.problem;
+}
+
+cleat_status cleat_image_classifier_check(const cleat_image_classifier_settings *settings, const cleat_record *record,
+                                          cleat_error *error) {
+    const cleat_image_options *data = &settings->data.options;
+    const bool mixes = data->augment.mixup > 0 || data->augment.cutmix > 0;
+    cleat_status status = cleat_image_settings_check(&settings->data, record, error);
+    if (!status) status = cleat_problem_check(&data->targets, &settings->loss, data->classes, record, error);
+    if (status || !mixes || !data->targets.problem || settings->loss.class_weights == CLEAT_WEIGHTING_NONE)
+        return status;
+    return cleat_record_contradict(record, error, (cleat_key_name){"loss", "class_weights"},
+                                   (cleat_key_name){"data", data->augment.mixup > 0 ? "mixup" : "cutmix"},
+                                   "the labels of mixed images have no weights: set loss.class_weights=none");
+}
+
 int64_t cleat_image_classifier_length(const cleat_model *model) {
     return settings_of(model)->data.options.size;
 }
@@ -53,7 +70,7 @@ cleat_status cleat_image_classifier_open(cleat_model *model, const char *path, c
 
 static bool is_mixed(const cleat_model *model) {
     const cleat_augment *augment = &settings_of(model)->data.options.augment;
-    return augment->mixup > 0 || augment->cutmix > 0;
+    return !cleat_model_has_targets(model) && (augment->mixup > 0 || augment->cutmix > 0);
 }
 
 static int64_t count_words(const char *text) {
@@ -65,6 +82,7 @@ static int64_t count_words(const char *text) {
 cleat_model_sizes cleat_image_classifier_sizes(const cleat_model *model) {
     const cleat_image_options *data = &settings_of(model)->data.options;
     cleat_model_sizes sizes = model->sizes;
+    if (sizes.classes == 0 && data->targets.problem == CLEAT_REGRESSION) sizes.classes = 1;
     if (sizes.classes == 0) sizes.classes = *data->classes ? count_words(data->classes) : USUAL_CLASSES;
     if (sizes.inputs == 0) sizes.inputs = data->channels ? data->channels : USUAL_CHANNELS;
     return sizes;
@@ -76,26 +94,32 @@ cleat_image_classifier_graph cleat_image_classifier_begin(const cleat_model *mod
     cleat_image_classifier_graph g = {.model = model, .graph = graph, .mode = mode, .batch = batch, .built = built};
     g.image = cleat_model_add_values(graph, "image", 4, image);
     const bool mixes = mode != CLEAT_MODE_PREDICT && is_mixed(model);
-    const int64_t pairs[2] = {batch, 2};
-    if (mode != CLEAT_MODE_PREDICT) g.label = cleat_input(graph, "label", CLEAT_I32, 1, &batch);
+    const bool has_targets = cleat_model_has_targets(model);
+    const int64_t pairs[3] = {batch, has_targets ? cleat_image_classifier_sizes(model).classes : 2, 1};
+    if (mode != CLEAT_MODE_PREDICT)
+        g.label = has_targets ? cleat_input(graph, "target", CLEAT_F32, 3, pairs)
+                              : cleat_input(graph, "label", CLEAT_I32, 1, &batch);
     if (mixes) { /* also in evaluation, whose inputs have the places of those of training */
         g.label = cleat_input(graph, "labels", CLEAT_I32, 2, pairs);
         g.mix = cleat_input(graph, "mix", CLEAT_F32, 2, pairs);
     }
-    g.inputs = cleat_model_add_inputs(graph, mode, mixes ? 2 : 1, pairs);
+    g.inputs = cleat_model_add_inputs(graph, mode, mixes || has_targets ? 2 : 1, pairs);
     return g;
 }
 
-cleat_tensor *cleat_image_classifier_dropout(const cleat_image_classifier_graph *g, cleat_tensor *x) {
-    const double dropout = settings_of(g->model)->dropout;
-    if (g->mode != CLEAT_MODE_TRAIN || dropout <= 0) return x;
-    return cleat_dropout(g->graph, x, g->inputs.rng, (float)dropout);
+cleat_tensor *cleat_image_classifier_head(const cleat_image_classifier_graph *g, cleat_tensor *x) {
+    const cleat_image_classifier_settings *s = settings_of(g->model);
+    if (g->mode == CLEAT_MODE_TRAIN && s->dropout > 0) x = cleat_dropout(g->graph, x, g->inputs.rng, (float)s->dropout);
+    if (s->data.options.targets.problem == CLEAT_REGRESSION) cleat_model_begin_f32_head(g->graph);
+    return x;
 }
 
 void cleat_image_classifier_end(cleat_image_classifier_graph *g, cleat_tensor *logits) {
     const float smoothing = (float)settings_of(g->model)->loss.label_smoothing;
     logits = cleat_model_output(g->graph, logits, g->built);
-    if (g->mode == CLEAT_MODE_PREDICT) return;
+    if (cleat_model_has_targets(g->model))
+        cleat_targets_loss(g->model, g->graph, g->mode, logits, g->label, &g->inputs, g->built);
+    if (g->mode == CLEAT_MODE_PREDICT || cleat_model_has_targets(g->model)) return;
     cleat_tensor *weight = g->inputs.sample_weight;
     if (g->mix) { /* each row of logits twice, with one of the two classes each */
         cleat_model_begin_f32_head(g->graph);
@@ -112,9 +136,10 @@ void cleat_image_classifier_end(cleat_image_classifier_graph *g, cleat_tensor *l
 
 size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_field *made) {
     const cleat_model_sizes sizes = cleat_image_classifier_sizes(model);
-    const int64_t image[3] = {-1, -1, sizes.inputs};
+    const int64_t image[3] = {-1, -1, sizes.inputs}, target[2] = {sizes.classes, 1};
     made[0] = cleat_synthetic_floats("image", 3, image);
-    made[LABEL] = cleat_synthetic_integers("label", sizes.classes, 0, NULL);
+    made[LABEL] = cleat_model_has_targets(model) ? cleat_synthetic_floats("target", 2, target)
+                                                 : cleat_synthetic_integers("label", sizes.classes, 0, NULL);
     if (!is_mixed(model)) return LABEL + 1;
     const int64_t two = 2;
     made[LABELS] = cleat_synthetic_integers("labels", sizes.classes, 1, &two);
@@ -126,18 +151,15 @@ size_t cleat_image_classifier_fields(const cleat_model *model, cleat_synthetic_f
  * of images in the global batch. */
 void cleat_image_classifier_sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                                           const cleat_global_batch *global_batch, float *values) {
+    if (cleat_model_has_targets(model)) {
+        cleat_targets_weight(model, cleat_image_classifier_sizes(model).classes, batch, global_batch, values);
+        return;
+    }
     const bool pairs = is_mixed(model) && batch->fields[LABELS];
     const int32_t *labels = batch->fields[pairs ? LABELS : LABEL];
     const cleat_class_info *known = model->own;
     for (int64_t b = 0; b < batch->batch * (pairs ? 2 : 1); ++b)
         values[b] = labels[b] < 0 ? 0.0f : (known ? known[labels[b]].weight : 1.0f) / (float)global_batch->samples;
-}
-
-cleat_status cleat_image_classifier_metric_update(const cleat_model *model, const cleat_host_batch *batch,
-                                                  const float *output, double *metric_state, cleat_error *error) {
-    (void)error;
-    cleat_classifier_update(model, batch, batch->fields[LABEL], output, metric_state);
-    return CLEAT_OK;
 }
 
 cleat_status cleat_image_classifier_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
@@ -149,13 +171,10 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
                                 cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     cleat_image image;
-    int32_t label;
-    void *slots[MIX + 1] = {[LABEL] = &label};
-    cleat_status status =
-        cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
-    if (!status) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
+    cleat_status status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
     if (status) return status;
-    const cleat_class_example example = {.image = &image, .label = label};
+    const cleat_class_example example = {.image = &image,
+                                         .label = cleat_images_label(prediction->dataset, prediction->sample)};
     status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
     cleat_image_free(&image);
     return status;
@@ -170,7 +189,7 @@ static cleat_status read_pixels(const cleat_dataset *dataset, size_t sample, cle
     const int64_t block = 1 + (info.size - 1) / SMALL, side = info.size / block, row = info.size * info.channels;
     float *pixels = cleat_alloc((size_t)(info.size * row), sizeof *pixels);
     if (!pixels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an image");
-    cleat_status status = cleat_dataset_fill(dataset, sample, info.size, NULL, (void *[]){pixels, NULL}, error);
+    cleat_status status = cleat_dataset_fill(dataset, sample, info.size, NULL, (void * [MIX + 1]){pixels}, error);
     for (int64_t i = 0; i < side * side * info.channels && !status; ++i) {
         const int64_t c = i % info.channels, x = i / info.channels % side * block, y = i / info.channels / side * block;
         double sum = 0;

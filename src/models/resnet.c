@@ -46,7 +46,7 @@ static const cleat_key keys[] = {
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const resnet_settings *s = settings;
     cleat_status status = cleat_stages_check(&s->blocks, &s->widths, record, error);
-    return status ? status : cleat_image_settings_check(&s->classifier.data, record, error);
+    return status ? status : cleat_image_classifier_check(&s->classifier, record, error);
 }
 
 static cleat_resnet shape_of(const cleat_model *model) {
@@ -90,7 +90,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     const cleat_norm_mode norm = cleat_model_norm_mode(graph, mode, &g.inputs);
     cleat_tensor *x = cleat_nn_resnet(graph, g.image, &shape, &norm); /* [B, h, w, D] */
     x = global_avg_pool(graph, x);                                    /* [B, D] */
-    x = cleat_image_classifier_dropout(&g, x);
+    x = cleat_image_classifier_head(&g, x);
     const int64_t classes = cleat_image_classifier_sizes(model).classes;
     cleat_image_classifier_end(&g, cleat_nn_linear(graph, "fc", x, classes, NULL)); /* [B, classes] */
 }

@@ -57,19 +57,19 @@ cleat_status cleat_problem_check(const cleat_target_options *options, const clea
                                        "numbers have no classes to weigh: set loss.class_weights=none");
     if (options->problem == CLEAT_REGRESSION && labels && *labels)
         return cleat_record_contradict(record, error, (cleat_key_name){"data", "labels"}, problem,
-                                       "numbers have the names of data.label_column: remove data.labels");
+                                       "data.label_column names numbers: remove data.labels (or data.labels=)");
     return CLEAT_OK;
 }
 
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
 void cleat_targets_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *output,
-                        const cleat_model_inputs *inputs, cleat_model_graph *built) {
+                        cleat_tensor *target, const cleat_model_inputs *inputs, cleat_model_graph *built) {
     if (mode == CLEAT_MODE_PREDICT || !output) return;
     /* Each target is a row with a weight, 0 if it is unknown. */
     const int64_t shape[3] = {output->shape[0], output->shape[1], 1};
-    cleat_tensor *target = cleat_input(graph, "target", CLEAT_F32, 3, shape),
-                 *x = cleat_reshape(graph, output, 3, shape);
+    if (!target) target = cleat_input(graph, "target", CLEAT_F32, 3, shape);
+    cleat_tensor *x = cleat_reshape(graph, output, 3, shape);
     cleat_tensor *loss = problem_of(model) == CLEAT_REGRESSION
                              ? cleat_mse_loss(graph, x, target, inputs->sample_weight)
                              : cleat_binary_cross_entropy(graph, x, target, inputs->sample_weight, 1);

@@ -38,9 +38,10 @@ bool cleat_model_has_targets(const cleat_model *model);
 cleat_status cleat_problem_check(const cleat_target_options *options, const cleat_class_loss_settings *loss,
                                  const char *labels, const cleat_record *record, cleat_error *error);
 
-/* Appends the input `target` [B, n, 1] and the loss of the output [B, n]; its weights are [B, n]. */
+/* Appends the loss of the output [B, n], unless predicting; its weights are [B, n]. `target` is the input of that name,
+ * [B, n, 1]; NULL: it is appended. */
 void cleat_targets_loss(const cleat_model *model, cleat_graph *graph, cleat_mode mode, cleat_tensor *output,
-                        const cleat_model_inputs *inputs, cleat_model_graph *built);
+                        cleat_tensor *target, const cleat_model_inputs *inputs, cleat_model_graph *built);
 /* Writes these weights, for n = `count`. Balanced classes weigh positive labels by samples without / samples with the
  * label. */
 void cleat_targets_weight(const cleat_model *model, int64_t count, const cleat_host_batch *batch,

@@ -195,7 +195,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     texts.rng = inputs.rng;
     cleat_tensor *logits = cleat_text_network_build(graph, &shape, mode, &texts);
     logits = cleat_model_output(graph, logits, built);
-    if (has_targets) cleat_targets_loss(model, graph, mode, logits, &inputs, built);
+    if (has_targets) cleat_targets_loss(model, graph, mode, logits, NULL, &inputs, built);
     if (mode == CLEAT_MODE_PREDICT || has_targets) return;
     cleat_tensor *loss = cleat_cross_entropy(graph, logits, labels, inputs.sample_weight,
                                              (float)settings_of(model)->loss.label_smoothing);
@@ -235,16 +235,6 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
             whole = is_tagger(model) ? global_batch->items : global_batch->samples;
     for (int64_t i = 0; i < batch->batch * each; ++i)
         values[i] = labels[i] < 0 ? 0.0f : (known ? known[labels[i]].weight : 1.0f) / (float)whole;
-}
-
-static cleat_status class_metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
-                                        double *metric_state, cleat_error *error) {
-    (void)error;
-    if (cleat_model_has_targets(model))
-        cleat_targets_update(model, batch, output, metric_state);
-    else
-        cleat_classifier_update(model, batch, batch->fields[LABELS], output, metric_state);
-    return CLEAT_OK;
 }
 
 enum { SHOWN_TYPES = 12 }; /* maximum number of entity types with separate metrics */
@@ -408,19 +398,7 @@ static cleat_status fitted_baseline(const cleat_model *model, const cleat_evalua
                                         .cost = 1000,
                                         .label = cleat_text_label,
                                         .read = count_tokens};
-    return cleat_model_has_targets(model) ? CLEAT_OK
-                                          : cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
-}
-
-static cleat_status combine(const cleat_model *model, const float *const *outputs, size_t n, int64_t values,
-                            float *combined, cleat_error *error) {
-    cleat_model labels = *model;
-    labels.sizes.classes = 1; /* the labels are independent */
-    if (settings_of(model)->data.targets.problem == CLEAT_REGRESSION)
-        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "numbers of several models are not averaged, since each has its own scale: predict with one "
-                          "--checkpoint at a time, and average predictions.csv");
-    return cleat_combine_classes(cleat_model_has_targets(model) ? &labels : model, outputs, n, values, combined, error);
+    return cleat_scorer_baseline(model, evaluated, &source, metric_state, text, error);
 }
 
 static const cleat_model_examples class_examples = {.add = add_class,
@@ -503,10 +481,10 @@ const cleat_model_class cleat_text_classifier = {.name = "text_classifier",
                                                  .fit_outputs = cleat_targets_choose,
                                                  .metrics = cleat_classes_metrics,
                                                  .metric_state_size = cleat_classifier_state_size,
-                                                 .metric_update = class_metric_update,
+                                                 .metric_update = cleat_classifier_update,
                                                  .metric_compute = cleat_classifier_compute,
                                                  .write = write_classes,
-                                                 .combine = combine,
+                                                 .combine = cleat_classifier_combine,
                                                  .examples = &class_examples,
                                                  .architectures = cleat_published_classifiers,
                                                  .origins = classifier_origins,

@@ -52,7 +52,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
                                        (cleat_key_name){"model", "patch"},
                                        "images must consist of whole patches: e.g. %lld pixels",
                                        (long long)(size / s->patch ? size / s->patch * s->patch : s->patch));
-    return cleat_image_settings_check(&s->classifier.data, record, error);
+    return cleat_image_classifier_check(&s->classifier, record, error);
 }
 
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
@@ -68,7 +68,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     shape.blocks.norm_eps = (float)s->norm_eps;
     cleat_image_classifier_graph g = cleat_image_classifier_begin(model, graph, mode, batch, length, built);
     cleat_tensor *x = cleat_nn_vit(graph, g.image, g.inputs.rng, &shape); /* [B, D] */
-    x = cleat_image_classifier_dropout(&g, x);
+    x = cleat_image_classifier_head(&g, x);
     const int64_t classes = cleat_image_classifier_sizes(model).classes;
     cleat_image_classifier_end(&g, cleat_nn_linear_normal(graph, "head", x, classes, init_std, NULL));
 }

@@ -1,4 +1,4 @@
-"""Data of test_members.sh and test_folds.sh, and comparisons with results of single checkpoints: members.py WHAT ARGUMENT..."""
+"""Data of test_members.sh, test_folds.sh and test_image_targets.sh, and comparisons with results of single checkpoints: members.py WHAT ARGUMENT..."""
 import array, ast, csv, math, os, random, struct, sys, zlib
 
 SIDE = 32
@@ -84,6 +84,30 @@ def scenes(folder, count):
         write_png(f"{folder}/masks/{i}.png", mask, 1)
 
 
+def cells(batch, folder, count):
+    """Photos of CIFAR-10's layout as files, and tables of their brightness, their redness and what they show."""
+    os.makedirs(folder)
+    data, size, rows = open(batch, "rb").read(), 3 * SIDE * SIDE, []
+    for i in range(int(count)):
+        record = data[i * (size + 1):(i + 1) * (size + 1)]
+        planes = [record[1 + c * size // 3:1 + (c + 1) * size // 3] for c in range(3)]
+        write_png(f"{folder}/{i}.png", [plane[k] for k in range(size // 3) for plane in planes], 3)
+        means = [sum(plane) / len(plane) for plane in planes]
+        rows.append([sum(means) / 3, means[0] - means[2], "platelets rbc wbc".split()[record[0]]])
+    middle = [sorted(row[k] for row in rows)[len(rows) // 2] for k in (0, 1)]
+    with open(f"{folder}/numbers.csv", "w") as numbers, open(f"{folder}/labels.csv", "w") as labels, open(f"{folder}/flags.csv", "w") as flags, open(f"{folder}/grades.csv", "w") as grades:
+        numbers.write("picture,light,redness of it\n")
+        grades.write("grade,picture\n")  # names of other files
+        labels.write("picture;label\n")
+        flags.write("picture\tbright\tred\n")
+        for i, (light, red, kind) in enumerate(rows):
+            bright, reddish = light > middle[0], red > middle[1]
+            grades.write(f"{(i + 1) % len(rows)},{i}.png\n")
+            numbers.write(f"{i}.png,{'' if i % 5 == 0 else round(light, 3)},{1000 + red:.3f}\n")
+            labels.write(f"{i};{'|'.join(['bright'] * bright + ['red'] * reddish + [kind])}\n")
+            flags.write(f"{i}.png\t{'' if i % 7 == 0 else int(bright)}\t{reddish}\n")
+
+
 def place(view, i, j):
     """Where pixel (i, j) of a view comes from: bits left-right, up-down, transposed."""
     a, b = SIDE - 1 - i if view & 2 else i, SIDE - 1 - j if view & 1 else j
@@ -130,6 +154,41 @@ def table(combined, *singles):
             near(float(found[i][k]), sum(values) / len(values), 2e-6 * max(1, abs(values[0])), f"row {i}, {found[0][k]}")
             different += max(values) - min(values) > 1e-4
     assert different, "the checkpoints predict the same"
+
+
+def numbers(combined, *singles):
+    """Every number is the mean of those of the single tables, which differ."""
+    found, parts = rows_of(combined), [rows_of(path) for path in singles]
+    spread = 0
+    assert len(found) > 9 and all(len(part) == len(found) for part in parts)
+    for i in range(1, len(found)):
+        for k in range(1, len(found[0])):
+            values = [float(part[i][k]) for part in parts]
+            near(float(found[i][k]), sum(values) / len(values), 1e-6 * max(1, abs(values[0])), f"row {i}, {found[0][k]}")
+            spread = max(spread, max(values) - min(values))
+    assert spread > 1e-2, "the checkpoints predict the same"
+
+
+def folded(data, column, run, *parts):
+    """Each row of numbers is that of one fold, up to rounding; r2 of each fold; the mean in folds.json."""
+    import json
+    rows, found, singles = rows_of(data), rows_of(f"{run}/out-of-fold/predictions.csv"), [rows_of(p) for p in parts]
+    k, j = rows[0].index(column), found[0].index(column)
+    pairs = [[] for _ in parts]
+    assert len(found) == len(rows)
+    for i in range(1, len(rows)):
+        of = [all(abs(float(a) - float(b)) <= 1e-6 * max(1, abs(float(b))) for a, b in zip(single[i][1:], found[i][1:])) for single in singles]
+        assert sum(of) == 1, (i, of)
+        if rows[i][k]:
+            pairs[of.index(True)].append((float(rows[i][k].replace(",", ".")), float(found[i][j])))
+    summary, values = json.load(open(f"{run}/folds.json")), []
+    name = f"{column}_r2" if len(found[0]) > 2 else "r2"
+    for p in pairs:
+        mean = sum(t for t, _ in p) / len(p)
+        values.append(1 - sum((t - f) ** 2 for t, f in p) / sum((t - mean) ** 2 for t, _ in p))
+    for got, wanted in zip(summary["folds"], values):
+        near(got[name], wanted, 1e-5, "r2 of a fold")
+    near(summary["mean"][name], sum(values) / len(values), 1e-5, "mean")
 
 
 def accuracy(value, data, predictions):

@@ -21,6 +21,7 @@ def table(name, header, lines, mark=","):
         csv.writer(file, delimiter=mark).writerows([header, *lines])
 table("ratings.csv", ["text", "stars", "length of it"],
       [[r["text"], str(3 + 2 * value[r["sentiment"]]).replace("3", "3,25"), len(r["text"])] for r in rows], ";")
+table("lengths.csv", ["text", "long"], [[r["text"], len(r["text"])] for r in rows])
 table("labels.csv", ["text", "label"],
       [[r["text"], "|".join(n for n, there in (("asks", "?" in r["text"]), ("shouts", "!" in r["text"])) if there)] for r in rows])
 table("flags.csv", ["text", "asks", "shouts"], [[r["text"], "?" in r["text"], int("!" in r["text"])] for r in rows])
@@ -52,6 +53,16 @@ assert list(rows[0]) == ["id", "stars", "length of it"] and len(rows) == 300
 assert 20 < sum(float(r["length of it"]) for r in rows) / 300 < 140, rows[:3]'
 exits 0 "$cleat" report whole
 exits 0 grep -q 'truth: stars ' whole/report.html
+
+# --- folds, each with the scale of its training data
+
+check=$source/tests/cli/members.py
+exits 0 train "${numbers[@]}" --set data.path=lengths.csv --set data.label_column=long --folds 2 --out folds
+for k in 1 2; do exits 0 "$cleat" predict --checkpoint "folds/fold-$k" --data lengths.csv --out "fold$k" --quiet; done
+exits 0 python3 "$check" folded lengths.csv long folds fold1/predictions.csv fold2/predictions.csv
+exits 0 "$cleat" predict --checkpoint folds --data lengths.csv --out both --quiet
+exits 0 python3 "$check" numbers both/predictions.csv fold1/predictions.csv fold2/predictions.csv
+exits 0 "$cleat" eval --checkpoint folds --data lengths.csv --split all --json --quiet
 
 # --- labels: in a list, or in columns; thresholds of the validation data
 

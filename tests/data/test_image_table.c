@@ -1,14 +1,17 @@
-/* Images named by tables: the same samples as of class folders; columns, folders and endings; refusals. */
+/* Images named by tables: the same samples as of class folders; columns, folders and endings; numbers and
+ * labels; refusals. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "data/dataset.h"
 #include "drawn.h"
 #include "files.h"
 #include "image_sets.h"
@@ -254,12 +257,127 @@ static void predictions_need_no_classes(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* Numbers in two columns, one of them before the names and also a name of a file. */
+static void numbers_are_targets(void **state) {
+    (void)state;
+    const char *folder = make_store("targets", "images"), *fitted = make_folder("targets_fitted");
+    cleat_image_options options = images_small_options();
+    static float image[12 * 12 * 3];
+    float target[2];
+    options.targets = (cleat_target_options){.problem = CLEAT_REGRESSION, .standardise = true};
+    options.label_column = "age \"size of it\"";
+    add_image(inside(folder, "images"), "3.png", 9);
+    const char *table = write_in(folder, "train.csv", "age,name,size of it\n3,a0,10\n5,a1,\n7,a2,30\n");
+    cleat_dataset *dataset = images_open_ok(table, &options);
+    assert_string_equal(cleat_dataset_id(dataset, 0), "a0");
+    assert_int_equal(cleat_image_describe(dataset).classes, 2);
+    assert_string_equal(cleat_images_class(dataset, 1), "size of it");
+    assert_null(cleat_images_class(dataset, 2));
+    assert_int_equal(cleat_images_class_samples(dataset, 0), 3);
+    assert_int_equal(cleat_images_class_samples(dataset, 1), 2);
+    assert_int_equal(cleat_images_class_samples(dataset, 2), 0);
+    assert_int_equal(cleat_images_label(dataset, 0), CLEAT_NO_CLASS);
+    assert_int_equal(cleat_dataset_items(dataset, 1), 1);
+    assert_int_equal(cleat_dataset_fill(dataset, 2, 12, NULL, (void *[]){image, target}, NULL), CLEAT_OK);
+    assert_float_equal(target[0], 2 / sqrt(8.0 / 3), 1e-6);
+    assert_float_equal(target[1], 1, 1e-6);
+    assert_int_equal(cleat_dataset_save(dataset, fitted, NULL), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options.fitted = fitted;
+    dataset = images_open_ok(write_in(folder, "new.csv", "size of it,name,age\n50,a3,\n"), &options);
+    assert_int_equal(cleat_dataset_fill(dataset, 0, 12, NULL, (void *[]){image, target}, NULL), CLEAT_OK);
+    assert_float_equal(target[0], 0, 0); /* unknown */
+    assert_float_equal(target[1], 3, 1e-6);
+    cleat_dataset_destroy(dataset);
+    options.predict = true;
+    dataset = images_open_ok(write_in(folder, "test.csv", "age,name\n3,a4\n"), &options);
+    assert_non_null(dataset->targets);
+    cleat_dataset_destroy(dataset);
+    dataset = images_open_ok(inside(folder, "images"), &options);
+    assert_int_equal(cleat_dataset_count(dataset), IMAGES + 1);
+    cleat_dataset_destroy(dataset);
+    assert_int_equal(remove(inside(fitted, "targets.json")), 0);
+    images_expect_failure(table, &options, "targets.json");
+}
+
+static void tables_without_targets_are_refused(void **state) {
+    (void)state;
+    const char *folder = make_store("no_targets", "");
+    cleat_image_options options = images_small_options();
+    options.targets.problem = CLEAT_MULTI_LABEL;
+    options.label_column = "sad angry";
+    const char *table = write_in(folder, "train.csv", "id,sad,angry\na0,1,0\na1,,\na2,0,maybe\nnone,1,1\n");
+    images_expect_failure(table, &options,
+                          "3 faults|train.csv:3: no target|train.csv:4: angry is 'maybe', not 0 or 1|:5: no image");
+    write_in(folder, "train.csv", "id,sad,angry\na0,1,0\na1,0,1\n");
+    write_in(folder, "test.csv", "id\na2\n");
+    cleat_dataset_destroy(images_open_ok(folder, &options));
+    assert_non_null(strstr(images_warnings, "test.csv: has no column 'sad angry' and is ignored"));
+    write_in(folder, "test.csv", "id,sad,angry\na2,1,1\n");
+    cleat_dataset *dataset = images_open_ok(folder, &options);
+    assert_int_equal(cleat_image_describe(dataset).samples[CLEAT_SPLIT_TEST], 1);
+    cleat_dataset_destroy(dataset);
+    options.label_column = "happy";
+    images_expect_failure(table, &options, "data.label_column|no column 'happy'");
+    options.label_column = "id";
+    images_expect_failure(table, &options, "no column of its first 20 rows names files");
+    const char *classes = make_store("no_table", "cat");
+    add_image(subfolder(classes, "dog"), "b.png", 7);
+    images_expect_failure(classes, &options, "no_table|model.problem_type = multi_label needs a table");
+}
+
+/* The pixels of a mixed sample tell its weight, with which its targets are mixed. */
+static void targets_are_mixed(void **state) {
+    (void)state;
+    const char *folder = make_store("mixed", "");
+    cleat_image_options options = images_small_options();
+    static float plain[2][12 * 12 * 3], image[12 * 12 * 3];
+    const char *table = write_in(folder, "train.csv", "id,x,y\na0,1,10\na1,3,50\n");
+    int mixed = 0;
+    options.targets = (cleat_target_options){.problem = CLEAT_REGRESSION};
+    options.label_column = "x y";
+    options.augment.mixup = 1;
+    options.mean = "0.5";
+    options.std = "0.25";
+    cleat_dataset *dataset = images_open_ok(table, &options);
+    for (size_t i = 0; i < 2; ++i)
+        assert_int_equal(cleat_dataset_fill(dataset, i, 12, NULL, (void *[]){plain[i], NULL}, NULL), CLEAT_OK);
+    size_t at = 0; /* where the images differ most */
+    for (size_t i = 0; i < 12 * 12 * 3; ++i)
+        if (fabsf(plain[0][i] - plain[1][i]) > fabsf(plain[0][at] - plain[1][at])) at = i;
+    for (uint32_t epoch = 0; epoch < 20; ++epoch) {
+        const cleat_rng_key key = {.seed = 5, .epoch = epoch};
+        float target[2];
+        assert_int_equal(cleat_dataset_fill(dataset, 0, 12, &key, (void *[]){image, target}, NULL), CLEAT_OK);
+        const double other = (double)((image[at] - plain[0][at]) / (plain[1][at] - plain[0][at]));
+        mixed += other > 0.01;
+        assert_float_equal(target[0], 1 + 2 * other, 1e-4);
+        assert_float_equal(target[1], 10 + 40 * other, 2e-3);
+    }
+    assert_in_range(mixed, 4, 16);
+    cleat_dataset_destroy(dataset);
+    /* an image with an unknown target is not mixed into others */
+    dataset = images_open_ok(write_in(folder, "train.csv", "id,x,y\na0,1,10\na1,3,\na2,,60\n"), &options);
+    for (uint32_t epoch = 0; epoch < 20; ++epoch) {
+        const cleat_rng_key key = {.seed = 5, .epoch = epoch};
+        float target[2];
+        assert_int_equal(cleat_dataset_fill(dataset, 0, 12, &key, (void *[]){image, target}, NULL), CLEAT_OK);
+        assert_float_equal(image[at], plain[0][at], 1e-6);
+        assert_float_equal(target[0], 1, 1e-6);
+        assert_float_equal(target[1], 10, 1e-6);
+    }
+    cleat_dataset_destroy(dataset);
+}
+
 static void memory_that_runs_out_is_an_error(void **state) {
     (void)state;
     cleat_image_options options = images_small_options();
     const char *folder = make_store("memory", "images");
     options.channels = 3;
     images_expect_memory_errors(write_in(folder, "train.csv", "image,label\na0,cat\na1,dog\n"), &options);
+    options.targets.problem = CLEAT_MULTI_LABEL;
+    options.augment.mixup = 1;
+    images_expect_memory_errors(write_in(folder, "train.csv", "image,label\na0,cat|dog\na1,dog\n"), &options);
 }
 
 int main(void) {
@@ -273,6 +391,9 @@ int main(void) {
         cmocka_unit_test(class_folders_come_first),
         cmocka_unit_test(bad_rows_are_refused),
         cmocka_unit_test(predictions_need_no_classes),
+        cmocka_unit_test(numbers_are_targets),
+        cmocka_unit_test(tables_without_targets_are_refused),
+        cmocka_unit_test(targets_are_mixed),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
     return cmocka_run_group_tests(tests, images_set_up, test_remove_all);

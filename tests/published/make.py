@@ -319,6 +319,27 @@ def resnet_transformers():
          batch, labels, lambda m, b: m(**b).logits)
 
 
+def convnext_regression():
+    torch.manual_seed(11)
+    config = transformers.ConvNextConfig(hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 1, 1], drop_path_rate=0.0,
+                                         problem_type="regression")
+    config.num_labels = 2
+    batch, _ = images(32, 2)
+    make("convnext_regression", transformers.ConvNextForImageClassification(config), json.loads(config.to_json_string()),
+         batch, torch.tensor([[3.5, -1.0], [0.25, 2.0], [-2.0, 0.5]], dtype=torch.float64), lambda m, b: m(**b).logits,
+         criterion=torch.nn.MSELoss())
+
+
+def resnet_labels():
+    torch.manual_seed(12)
+    config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic",
+                                       problem_type="multi_label_classification",
+                                       id2label=dict(enumerate(["sunny", "very dark", "blurred"])))
+    batch, _ = images(32, 3, batch=8)
+    make("resnet_labels", transformers.ResNetForImageClassification(config), json.loads(config.to_json_string()), batch,
+         torch.randint(0, 2, (8, 3)).double(), lambda m, b: m(**b).logits, criterion=torch.nn.BCEWithLogitsLoss())
+
+
 def vit_torchvision():
     """A state dict without config.json, with the names of the published files."""
     torch.manual_seed(8)
@@ -339,7 +360,8 @@ def convnext_torchvision():
 ALL = [bert_classifier, bert_regression, distilbert_labels, bert_tagger, roberta_classifier, distilbert_tagger,
        electra_tagger, deberta_tagger, bert_masked,
        roberta_masked, distilbert_masked, electra_masked, deberta_masked, segformer, resnet, vit, vit_mean,
-       vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision, resnet_transformers]
+       vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision, resnet_transformers, convnext_regression,
+       resnet_labels]
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()

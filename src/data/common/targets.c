@@ -224,6 +224,11 @@ size_t cleat_targets_get(const cleat_targets *targets, size_t sample, float *val
     return known;
 }
 
+int64_t cleat_targets_items(const cleat_dataset *dataset, size_t sample) {
+    float values[CLEAT_TARGETS_MOST];
+    return (int64_t)cleat_targets_get(dataset->targets, sample, values);
+}
+
 double cleat_targets_scale(const cleat_targets *targets, size_t target) {
     return are_numbers(targets) && targets->options.standardise ? targets->all[target].std : 1;
 }

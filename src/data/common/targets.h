@@ -64,6 +64,8 @@ cleat_status cleat_targets_fit(cleat_targets *targets, const cleat_dataset *data
                                cleat_error *error);
 /* values [count] of a sample, NaN where unknown; returns the number of known ones. */
 size_t cleat_targets_get(const cleat_targets *targets, size_t sample, float *values);
+/* cleat_dataset_class.items: the number of known ones, since the loss is the mean over them. */
+int64_t cleat_targets_items(const cleat_dataset *dataset, size_t sample);
 /* A value of the network in the unit of the numbers is value * scale + shift. */
 double cleat_targets_scale(const cleat_targets *targets, size_t target);
 double cleat_targets_shift(const cleat_targets *targets, size_t target);

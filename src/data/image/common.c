@@ -9,8 +9,11 @@
 #include <string.h>
 
 cleat_image_options cleat_image_defaults(void) {
-    return (cleat_image_options){
-        .size = 224, .augment = {.crop_min = 1}, .val_fraction = 0.1, .cache_bytes = INT64_C(256) << 20};
+    return (cleat_image_options){.size = 224,
+                                 .augment = {.crop_min = 1},
+                                 .val_fraction = 0.1,
+                                 .cache_bytes = INT64_C(256) << 20,
+                                 .targets.standardise = true};
 }
 
 void cleat_image_log_alpha(const char *path, size_t transparent, size_t count) {

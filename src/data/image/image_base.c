@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "data/common/parallel.h"
+#include "data/common/targets.h"
 #include "data/image/formats.h"
 
 #include <math.h>
@@ -51,14 +52,17 @@ int64_t cleat_image_base_length(const cleat_dataset *dataset, size_t sample) {
 }
 
 cleat_status cleat_image_base_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    return cleat_image_preprocessor_write(folder, &base_of(dataset)->fitted, error);
+    const cleat_status status = cleat_image_preprocessor_write(folder, &base_of(dataset)->fitted, error);
+    return status || !dataset->targets ? status : cleat_targets_save(dataset->targets, folder, error);
 }
 
 cleat_status cleat_image_base_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
     cleat_image_preprocessor read = {0};
-    (void)dataset;
+    cleat_targets targets = {0};
     cleat_status status = cleat_image_preprocessor_read(folder, &read, error);
-    if (!status) cleat_image_preprocessor_free(&read);
+    if (!status && dataset->targets) status = cleat_targets_read(folder, &targets, error);
+    cleat_image_preprocessor_free(&read);
+    cleat_targets_free(&targets);
     return status;
 }
 

@@ -94,22 +94,32 @@ static cleat_status fill_image(const images *im, size_t sample, const cleat_rng_
     return status;
 }
 
+static void mix_targets(const cleat_targets *targets, size_t other, float weight, float *slot) {
+    float values[CLEAT_TARGETS_MOST];
+    cleat_targets_fill(targets, other, values);
+    for (size_t k = 0; k < targets->count; ++k) slot[k] = weight * slot[k] + (1 - weight) * values[k];
+}
+
 static const uint64_t MIX_SEED = 0x6d6978u; /* "mix": a separate family of random streams */
 
-/* Mixes a training sample, as it is augmented in this epoch, into the sample. */
+/* Mixes a training sample, as it is augmented in this epoch, into the sample; itself, if targets of the other are
+ * unknown. */
 static cleat_status mix_sample(const images *im, size_t sample, const cleat_rng_key *rng_key, void *const *slots,
                                cleat_error *error) {
     const int64_t size = im->all.common.info.size, channels = im->all.fitted.channels;
+    const cleat_targets *targets = im->all.common.base.targets;
     cleat_mix mix = {.weight = 1};
     size_t other = sample;
     if (rng_key) {
         cleat_random random = cleat_random_stream(rng_key->seed ^ MIX_SEED, rng_key->epoch, (uint32_t)sample);
         other = im->partners[cleat_random_below(&random, (uint32_t)im->n_partners)];
         mix = cleat_mix_draw(&im->all.augment, &random, size);
+        if (targets && (size_t)cleat_targets_items(&im->all.common.base, other) < targets->count) other = sample;
     }
-    if (slots[LABELS])
+    if (targets && slots[LABEL]) mix_targets(targets, other, mix.weight, slots[LABEL]);
+    if (!targets && slots[LABELS])
         memcpy(slots[LABELS], (int32_t[]){im->set.rows[sample].label, im->set.rows[other].label}, 2 * sizeof(int32_t));
-    if (slots[MIX]) memcpy(slots[MIX], (float[]){mix.weight, 1 - mix.weight}, 2 * sizeof(float));
+    if (!targets && slots[MIX]) memcpy(slots[MIX], (float[]){mix.weight, 1 - mix.weight}, 2 * sizeof(float));
     if (!rng_key || !slots[IMAGE]) return CLEAT_OK;
     float *values = cleat_alloc((size_t)(size * size * channels), sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for mixing two images");
@@ -135,10 +145,14 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
     cleat_image_row *row = &im->set.rows[sample];
     cleat_error why = {0};
     int64_t size = im->all.common.info.size;
-    if (slots[LABEL]) *(int32_t *)slots[LABEL] = row->label;
+    if (slots[LABEL] && dataset->targets)
+        cleat_targets_fill(dataset->targets, sample, slots[LABEL]);
+    else if (slots[LABEL])
+        *(int32_t *)slots[LABEL] = row->label;
     if (row->unreadable) return CLEAT_OK;
     cleat_status status = slots[IMAGE] ? fill_image(im, sample, rng_key, slots[IMAGE], &why) : CLEAT_OK;
-    if (!status && dataset->type->n_fields == MIXED_FIELDS) status = mix_sample(im, sample, rng_key, slots, &why);
+    if (!status && (im->partners || dataset->type->n_fields == MIXED_FIELDS))
+        status = mix_sample(im, sample, rng_key, slots, &why);
     if (status && im->all.predicts && cleat_image_skips(&why)) {
         row->unreadable = true;
         return CLEAT_OK;
@@ -223,7 +237,7 @@ static int64_t min_decoded_side(const cleat_image_options *options) {
 }
 
 static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error *error) {
-    bool found = false;
+    bool found = false, is_table = false;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if (!(set->root = cleat_strdup(path))) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");
@@ -233,8 +247,13 @@ static cleat_status read_set(const char *path, cleat_image_set *set, cleat_error
     cleat_status status = file ? CLEAT_OK : cleat_idx_open(path, set, &found, error);
     if (!status && !file && !found) status = cleat_cifar_open(path, set, &found, error);
     if (!status && !found && (file || !set->options->predict))
-        status = cleat_image_table_open(path, set, &found, error);
-    if (!status && !found) status = cleat_image_folders_open(path, set, error);
+        status = cleat_image_table_open(path, set, &is_table, error);
+    if (!status && set->targets.options.problem && !is_table && !set->options->predict)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: model.problem_type = %s needs a table of images and targets (.csv, .tsv) as data.path; "
+                          "images in folders have one class each",
+                          path, cleat_problem_names[set->targets.options.problem]);
+    if (!status && !found && !is_table) status = cleat_image_folders_open(path, set, error);
     return status;
 }
 
@@ -304,7 +323,7 @@ static cleat_status open_mixing(images *im, cleat_error *error) {
     im->all.common.fields[LABELS] =
         (cleat_field){.name = "labels", .dtype = CLEAT_I32, .rank = 1, .shape = {2}, .pad = CLEAT_NO_CLASS};
     im->all.common.fields[MIX] = (cleat_field){.name = "mix", .dtype = CLEAT_F32, .rank = 1, .shape = {2}};
-    im->all.common.type.n_fields = MIXED_FIELDS;
+    if (!im->all.common.base.targets) im->all.common.type.n_fields = MIXED_FIELDS;
     cleat_status status =
         cleat_dataset_samples(&im->all.common.base, CLEAT_SPLIT_TRAIN, &im->partners, &im->n_partners, error);
     if (!status && options->partners > 0 && (size_t)options->partners < im->n_partners)
@@ -312,13 +331,28 @@ static cleat_status open_mixing(images *im, cleat_error *error) {
     return status;
 }
 
+/* Fits the targets, which take the place of classes. */
+static cleat_status open_targets(images *im, const char *path, cleat_error *error) {
+    cleat_targets *targets = &im->set.targets;
+    cleat_status status = cleat_targets_fit(targets, &im->all.common.base, path, error);
+    im->all.common.base.targets = targets;
+    im->all.common.type.items = cleat_targets_items;
+    im->all.common.fields[LABEL] = cleat_targets_field(targets);
+    im->all.common.info.classes = (int64_t)targets->count;
+    return status;
+}
+
 static cleat_status open_images(const char *path, images *im, cleat_error *error) {
     const cleat_image_options *options = im->set.options;
-    bool fitted = options->fitted && *options->fitted;
+    const bool fitted = options->fitted && *options->fitted,
+               has_targets = options->targets.problem != CLEAT_SINGLE_LABEL;
     cleat_image_base_init(&im->all, options, &images_class);
     im->min_side = min_decoded_side(options);
     cleat_status status = fitted ? cleat_image_base_read_fitted(&im->all, options, error) : CLEAT_OK;
-    if (!status && fitted && !im->all.fitted.n_classes)
+    if (!status && has_targets)
+        status = cleat_targets_open(&options->targets, options->classes ? options->classes : "",
+                                    fitted ? options->fitted : "", &im->set.targets, error);
+    if (!status && fitted && !im->all.fitted.n_classes && !has_targets)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT,
                        "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
@@ -333,7 +367,8 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     cleat_image_base_describe(&im->all, options, (int64_t)im->all.fitted.n_classes);
     im->all.common.fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
     im->all.common.base.count = im->set.n_rows;
-    status = count_samples(im, error);
+    if (has_targets) status = open_targets(im, path, error);
+    if (!status) status = count_samples(im, error);
     if (!status && !fitted) log_classes(im, path);
     if (!status && !fitted) status = fit_means(im, error);
     if (!status) status = open_mixing(im, error);
@@ -364,6 +399,7 @@ static const images *as_images(const cleat_dataset *dataset) {
 
 const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
+    if (im && dataset->targets) return index < dataset->targets->count ? dataset->targets->all[index].name : NULL;
     return im && index < im->all.fitted.n_classes ? im->all.fitted.classes[index] : NULL;
 }
 
@@ -374,6 +410,7 @@ int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
 
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
+    if (im && dataset->targets) return index < dataset->targets->count ? dataset->targets->all[index].samples : 0;
     return im && index < im->all.fitted.n_classes ? im->all.fitted.samples[index] : 0;
 }
 

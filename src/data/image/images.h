@@ -4,6 +4,7 @@
 #define CLEAT_SRC_IMAGES_H
 
 #include "data/common/faults.h"
+#include "data/common/targets.h"
 #include "data/image/cache.h"
 #include "data/image/common.h"
 
@@ -29,6 +30,7 @@ typedef struct cleat_image_set {
     bool numbered; /* the data have label numbers only */
     /* the test split is the one commonly used for validation if there is no other */
     bool official_test;
+    cleat_targets targets;    /* of the rows, which then have no label, if their options have a problem */
     bool parts[CLEAT_SPLITS]; /* splits that the data define; train if they define none */
     uint8_t **blocks;         /* [n_blocks] pixels in memory, owned */
     size_t n_blocks, blocks_capacity;

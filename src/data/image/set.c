@@ -22,6 +22,7 @@ void cleat_image_set_free(cleat_image_set *set) {
     cleat_free(set->names);
     cleat_free(set->blocks);
     cleat_free(set->root);
+    cleat_targets_free(&set->targets);
     *set = (cleat_image_set){0};
 }
 
@@ -232,6 +233,7 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
                                   cleat_error *error) {
     cleat_status status = CLEAT_OK;
     int64_t *trained = cleat_alloc(fitted->n_classes, sizeof *trained);
+    double number;
     if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->n_classes);
     for (size_t i = 0; i < set->n_rows; ++i)
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN) ++trained[set->rows[i].label];
@@ -240,8 +242,11 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
         if (!trained[row->label])
             status = cleat_fail(error, CLEAT_ERR_FORMAT,
                                 "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
-                                "data.val_fraction, or remove the class",
-                                set->root, place_size(row), row->id, fitted->classes[row->label]);
+                                "data.val_fraction, or remove the class%s",
+                                set->root, place_size(row), row->id, fitted->classes[row->label],
+                                cleat_number_parse(fitted->classes[row->label], &number)
+                                    ? "; if numbers are to be estimated, set model.problem_type=regression"
+                                    : "");
     }
     for (size_t i = 0; i < fitted->n_classes && !status; ++i)
         if (!trained[i])
@@ -253,8 +258,10 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
 cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_preprocessor *fitted,
                                             cleat_error *error) {
     if (!set->n_rows) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no images are left", set->root);
-    cleat_status status = assign_classes(set, fitted, error);
+    const bool has_targets = set->targets.options.problem != CLEAT_SINGLE_LABEL;
+    cleat_status status = has_targets ? CLEAT_OK : assign_classes(set, fitted, error);
     if (!status) status = assign_splits(set, error);
+    if (has_targets) return status;
     if (!status && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
                   set->root, fitted->classes[0]);

@@ -119,7 +119,14 @@ static int rank_of(const table *t, size_t folder) {
     return folder == 0 ? 2 : strncasecmp(t->folders.names[folder], word, strlen(word)) == 0;
 }
 
-/* By the first row that names a file; the column of classes may hold numbers that are names of files. */
+static bool is_target(const table *t, int column) {
+    const cleat_targets *targets = t->reader->targets;
+    for (size_t k = 0; k < targets->n_columns; ++k)
+        if (targets->columns[k] == column) return true;
+    return false;
+}
+
+/* By the first row that names a file; the columns of classes and numbers may hold numbers that are names of files. */
 static cleat_status find_column(table *t, cleat_error *error) {
     const char *wanted = t->options->image_column ? t->options->image_column : "";
     char file[PATH_BYTES];
@@ -138,7 +145,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
         for (size_t i = 0; more && i < t->folders.count * columns; ++i) {
             const size_t folder = i / columns;
             const int column = (int)(i % columns), rank = rank_of(t, folder);
-            if ((only < 0 ? column == label : column != only) || rank < best ||
+            if ((only < 0 ? column == label || is_target(t, column) : column != only) || rank < best ||
                 !find_file(t, folder, stream.csv.fields[column], file))
                 continue;
             if (rank > best) second = 0, t->folder = folder, t->column = column;
@@ -231,7 +238,7 @@ typedef struct classes {
     cleat_image_tables tables;
     cleat_faults faults;
     char root[PATH_BYTES], place[PATH_BYTES + 32];
-    int column;             /* -1: no classes */
+    int column;             /* -1: no classes, or targets */
     cleat_name_table known; /* names of classes and their indices */
 } classes;
 
@@ -241,12 +248,16 @@ static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_sp
     classes *c = user;
     const cleat_image_options *options = c->set->options;
     const char *name = class_column(options);
-    c->column = cleat_csv_column(csv, name);
-    *skip = c->column < 0 && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
+    cleat_targets *targets = &c->set->targets;
+    c->column = -1;
+    cleat_status status = targets->options.problem ? cleat_targets_find(targets, csv, name, error)
+                                                   : cleat_csv_need_column(csv, name, &c->column, error);
+    const bool lacks = status && cleat_csv_column(csv, name) < 0;
+    if (status) targets->n_columns = 0;
+    *skip = lacks && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
     if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
     c->set->parts[split] = !*skip;
-    if (*skip || (c->column < 0 && options->predict)) return CLEAT_OK;
-    cleat_status status = cleat_csv_need_column(csv, name, &c->column, error);
+    if (*skip || (lacks && options->predict)) return CLEAT_OK;
     return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
 }
 
@@ -254,11 +265,13 @@ static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, 
                               cleat_error *error) {
     classes *c = user;
     const char *name = c->column < 0 ? "" : csv->fields[c->column];
+    const bool has_targets = c->set->targets.options.problem != CLEAT_SINGLE_LABEL;
     const bool blank = !name[strspn(name, " \t")];
     int32_t label = CLEAT_NO_CLASS;
     uint32_t index = 0;
     cleat_status status = CLEAT_OK;
-    if (blank && !c->set->options->predict)
+    if (has_targets && !c->set->options->predict) status = cleat_targets_add(&c->set->targets, csv, error);
+    if (blank && !has_targets && !c->set->options->predict)
         return cleat_csv_fail(csv, error, "the class is empty; fill it in, or remove the row");
     if (!blank && cleat_name_table_find(&c->known, name, &index)) {
         label = (int32_t)index;
@@ -279,7 +292,8 @@ static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, 
 cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error) {
     classes *c = cleat_alloc(1, sizeof *c);
     if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a table");
-    const cleat_image_table_reader reader = {.begin = find_class_column, .row = add_class, .user = c};
+    const cleat_image_table_reader reader = {
+        .begin = find_class_column, .row = add_class, .user = c, .targets = &set->targets};
     c->set = set;
     cleat_status status = cleat_image_tables_find(path, &c->tables, found, error);
     if (status || !*found) goto done;

@@ -4,6 +4,7 @@
 
 #include "cleat/images.h"
 #include "data/common/csv.h"
+#include "data/common/targets.h"
 
 enum { CLEAT_IMAGE_TABLE_PATH = 4096 };
 
@@ -24,6 +25,7 @@ typedef struct cleat_image_table_reader {
     cleat_status (*row)(void *user, const cleat_csv *csv, const char *id, const char *file, cleat_split split,
                         cleat_error *error);
     void *user;
+    const cleat_targets *targets; /* none of their columns is taken for that of the names */
 } cleat_image_table_reader;
 
 /* Calls the reader for each table and row, in order. `root` receives options->image_folder, or the tables' folder. A

@@ -118,13 +118,6 @@ static cleat_sample_state tagged_state(const cleat_dataset *dataset, size_t samp
     return CLEAT_SAMPLE_WHOLE;
 }
 
-/* Known targets: the loss is the mean over them. */
-static int64_t target_items(const cleat_dataset *dataset, size_t sample) {
-    const cleat_targets *targets = dataset->targets;
-    float values[CLEAT_TARGETS_MOST];
-    return (int64_t)cleat_targets_get(targets, sample, values);
-}
-
 /* The saved tokenizer must have the pieces of the dataset's. */
 static cleat_status check_pieces(const cleat_tokenizer *wanted, const cleat_tokenizer *saved, const char *folder,
                                  cleat_error *error) {
@@ -329,7 +322,7 @@ static void add_targets(text_dataset *texts) {
     texts->fields[LABEL] = cleat_targets_field(&texts->set.targets);
     texts->type = *texts->base.type;
     texts->type.fields = texts->fields;
-    texts->type.items = target_items;
+    texts->type.items = cleat_targets_items;
     texts->base.type = &texts->type;
     texts->base.targets = &texts->set.targets;
 }

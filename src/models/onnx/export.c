@@ -2,6 +2,7 @@
 #include "onnx/export.h"
 
 #include "graph/attributes.h"
+#include "models/targets.h"
 #include "onnx/translator.h"
 
 #include <inttypes.h>
@@ -154,7 +155,8 @@ static void declare_inputs(cleat_onnx_translator *t, cleat_onnx_report *report) 
 /* The target of the loss determines the name of the output. */
 static const char *output_name(const cleat_model *model) {
     const char *term = cleat_model_term(model, 0);
-    if (strcmp(term, "cross_entropy") == 0 || strcmp(term, "mask") == 0) return "logits";
+    if (cleat_model_has_targets(model) || strcmp(term, "cross_entropy") == 0 || strcmp(term, "mask") == 0)
+        return "logits";
     return strcmp(term, "squared_error") == 0 ? "forecast" : "output";
 }
 

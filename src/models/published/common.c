@@ -2,6 +2,7 @@
 #include "core/string.h"
 #include "models/image_classifier.h"
 #include "models/published/images.h"
+#include "models/published/labels.h"
 #include "weights/config.h"
 #include "json/member.h"
 
@@ -211,13 +212,14 @@ static cleat_status set_scale_only(const cleat_setting_sink *sink, double scale,
 }
 
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
-                                        cleat_error *error) {
+                                        bool classifies, cleat_error *error) {
     const int64_t channels = cleat_published_extent(weights, 1, "%s", stem);
     const cJSON *timm = NULL;
     cJSON *preprocessor = NULL;
     bool normalise = true;
     char place[4200];
     cleat_status status = cleat_set_integer(sink, "data.channels", channels, stem, error);
+    if (!status && classifies) status = cleat_published_set_targets(weights, sink, error);
     if (!status)
         status = cleat_weights_member(weights, "pretrained_cfg", CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &timm, error);
     if (!status) status = cleat_weights_read_json(weights, preprocessor_file, &preprocessor, error);
@@ -281,7 +283,8 @@ cJSON *cleat_published_add_timm(const cleat_model *model, cJSON *config, const c
 bool cleat_published_add_transformers(const cleat_model *model, cJSON *config, const char *type, const char *holder) {
     const cleat_image_classifier_settings *settings = model->settings;
     cJSON *holders = cJSON_AddArrayToObject(config, "architectures");
-    return holders && cJSON_AddItemToArray(holders, cJSON_CreateString(holder)) &&
+    return holders && cleat_published_add_problem(model, config) &&
+           cJSON_AddItemToArray(holders, cJSON_CreateString(holder)) &&
            cJSON_AddStringToObject(config, "model_type", type) &&
            cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size) &&
            cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);

@@ -104,7 +104,7 @@ static cleat_status configure(const cleat_weights *weights, const convnext_names
     if (!status)
         status = cleat_published_set_list(sink, "model.widths", widths, stages, "channels of the stages", error);
     if (!status) status = cleat_published_set_eps(weights, sink, names->eps_setting, 1e-6, error);
-    return status ? status : cleat_published_set_images(weights, sink, names->stem, error);
+    return status ? status : cleat_published_set_images(weights, sink, names->stem, true, error);
 }
 
 static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,

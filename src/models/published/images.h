@@ -59,9 +59,9 @@ cleat_status cleat_published_set_eps(const cleat_weights *weights, const cleat_s
                                      double usual, cleat_error *error);
 /* Sets data.channels to those of the stem, and data.mean and data.std to those that config.json (pretrained_cfg of
  * timm) or preprocessor_config.json (transformers) names, else to ImageNet's. Sets data.image_size if they name
- * it. */
+ * it. Of a network that classifies: cleat_published_set_targets. */
 cleat_status cleat_published_set_images(const cleat_weights *weights, const cleat_setting_sink *sink, const char *stem,
-                                        cleat_error *error);
+                                        bool classifies, cleat_error *error);
 
 /* CLEAT_ERR_NOT_SUPPORTED with the file and the unsupported part of its network. */
 cleat_status cleat_published_refuse(const cleat_weights *weights, cleat_error *error, const char *format, ...)

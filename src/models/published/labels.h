@@ -10,4 +10,10 @@
  * nothing is known then. Numbers with gaps (0, 2, 5) do not match LABEL_0, LABEL_1, ... */
 bool cleat_published_same_labels(const cleat_weights *weights, const cleat_class_info *known, int64_t count);
 
+/* Of several labels or numbers: sets model.problem_type, and the names of labels. */
+cleat_status cleat_published_set_targets(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                         cleat_error *error);
+/* Adds problem_type to config.json unless samples have one class; false: no memory. */
+bool cleat_published_add_problem(const cleat_model *model, struct cJSON *config);
+
 #endif

@@ -156,7 +156,7 @@ static cleat_status configure(const cleat_weights *weights, const resnet_names *
         if (!status) status = cleat_set_integer(sink, "model.stem_width", f.stem_width, names->stem, error);
     }
     if (!status) status = sink->set(sink->user, "model.stem", f.kernel == 7 ? "large" : "small", names->stem, error);
-    return status ? status : cleat_published_set_images(weights, sink, names->stem, error);
+    return status ? status : cleat_published_set_images(weights, sink, names->stem, true, error);
 }
 
 static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,

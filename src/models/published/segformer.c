@@ -178,7 +178,8 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
         "segformer.stages.0.patch_embeddings.proj.weight", "stages.0.patch_embeddings.proj.weight"};
     cleat_status status = set_shape(weights, 0, sink, error);
     for (size_t i = 0; i < sizeof stems / sizeof *stems && !status; ++i)
-        if (cleat_weights_find(weights, stems[i])) return cleat_published_set_images(weights, sink, stems[i], error);
+        if (cleat_weights_find(weights, stems[i]))
+            return cleat_published_set_images(weights, sink, stems[i], false, error);
     if (status) return status;
     return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s'; is it a SegFormer?",
                       cleat_weights_path(weights), stems[0]);

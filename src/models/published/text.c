@@ -54,8 +54,9 @@ static cleat_status log_attention_dropout(const cleat_weights *weights, cleat_er
 /* By cleat_problem. */
 static const char *const problem_types[] = {"single_label_classification", "multi_label_classification", "regression"};
 
-/* A regression head predicts in the unit of its data, so targets keep theirs. *numbers: it is one. */
-static cleat_status set_problem(const cleat_weights *weights, const cleat_setting_sink *sink, bool *numbers,
+/* A regression head predicts in the unit of its data, so targets keep theirs. One class is the default, so that such
+ * weights can be the start of another problem. */
+static cleat_status set_problem(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_problem *told,
                                 cleat_error *error) {
     static const char key[] = "problem_type";
     const cJSON *problem;
@@ -67,9 +68,11 @@ static cleat_status set_problem(const cleat_weights *weights, const cleat_settin
         return cleat_config_refuse(cleat_weights_folder(weights), "config.json", key, problem,
                                    "single_label_classification, multi_label_classification, regression or null",
                                    error);
-    *numbers = found == CLEAT_REGRESSION;
-    status = sink->set(sink->user, "model.problem_type", cleat_problem_names[found], key, error);
-    return status || !*numbers ? status : sink->set(sink->user, "data.standardise", "false", key, error);
+    *told = (cleat_problem)found;
+    if (found != CLEAT_SINGLE_LABEL)
+        status = sink->set(sink->user, "model.problem_type", cleat_problem_names[found], key, error);
+    if (status || found != CLEAT_REGRESSION) return status;
+    return sink->set(sink->user, "data.standardise", "false", key, error);
 }
 
 /* Texts are truncated to the positions, or to the tokenizer's length if shorter, unless the profile sets a
@@ -177,6 +180,13 @@ static cleat_status set_labels(const cleat_weights *weights, const cleat_setting
     return status;
 }
 
+cleat_status cleat_published_set_targets(const cleat_weights *weights, const cleat_setting_sink *sink,
+                                         cleat_error *error) {
+    cleat_problem problem = CLEAT_SINGLE_LABEL;
+    cleat_status status = set_problem(weights, sink, &problem, error);
+    return status || problem != CLEAT_MULTI_LABEL ? status : set_labels(weights, sink, false, error);
+}
+
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param) {
     return !model->own || strncmp(param, "head.out.", 9) != 0 ||
            cleat_published_same_labels(weights, model->own, model->sizes.classes);
@@ -187,9 +197,9 @@ cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat
     cleat_status status = set_positions(weights, sink, positions_start, error);
     if (!status) status = set_head_dropout(weights, sink, head, error);
     if (!status) status = set_vocabulary(weights, sink, error);
-    bool numbers = false;
-    if (!status && head == CLEAT_HEAD_CLASSES) status = set_problem(weights, sink, &numbers, error);
-    if (!status && head != CLEAT_HEAD_MASKED && !numbers)
+    cleat_problem problem = CLEAT_SINGLE_LABEL;
+    if (!status && head == CLEAT_HEAD_CLASSES) status = set_problem(weights, sink, &problem, error);
+    if (!status && head != CLEAT_HEAD_MASKED && problem != CLEAT_REGRESSION)
         status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
@@ -215,6 +225,11 @@ static cleat_text_head head_of(const cleat_model *model) {
                                             : CLEAT_HEAD_CLASSES;
 }
 
+bool cleat_published_add_problem(const cleat_model *model, cJSON *config) {
+    const cleat_problem problem = cleat_settings_problem(model->type, model->settings);
+    return problem == CLEAT_SINGLE_LABEL || cJSON_AddStringToObject(config, "problem_type", problem_types[problem]);
+}
+
 bool cleat_published_add_class(const cleat_model *model, int network, cJSON *config) {
     static const char *const heads[] = {[CLEAT_HEAD_CLASSES] = "SequenceClassification",
                                         [CLEAT_HEAD_TAGS] = "TokenClassification",
@@ -224,10 +239,8 @@ bool cleat_published_add_class(const cleat_model *model, int network, cJSON *con
     snprintf(name, sizeof name, "%sFor%s", class_names[network], heads[head_of(model)]);
     const cleat_text_network_settings s = cleat_text_network_of(model);
     const double rows = (double)model->sizes.vocabulary; /* 0: not known yet */
-    const cleat_problem problem = cleat_settings_problem(model->type, model->settings);
-    if (problem != CLEAT_SINGLE_LABEL && !cJSON_AddStringToObject(config, "problem_type", problem_types[problem]))
-        return false;
-    return array && cJSON_AddItemToArray(array, cJSON_CreateString(name)) &&
+    return array && cleat_published_add_problem(model, config) &&
+           cJSON_AddItemToArray(array, cJSON_CreateString(name)) &&
            (!model->sizes.vocabulary || replace_number(config, "vocab_size", rows)) &&
            replace_number(config, "type_vocab_size", (double)s.token_types) &&
            replace_number(config, "layer_norm_eps", s.norm_eps) &&

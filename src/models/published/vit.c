@@ -207,7 +207,7 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
                            error);
     if (!status) status = cleat_published_set_eps(weights, sink, "model.norm_eps", 1e-6, error);
     snprintf(stem, sizeof stem, "%s%s", names->base, names->stem);
-    if (!status) status = cleat_published_set_images(weights, sink, stem, error);
+    if (!status) status = cleat_published_set_images(weights, sink, stem, true, error);
     /* Set last: positions need no resampling at this size. */
     return status ? status
                   : cleat_set_integer(sink, "data.image_size", grid_of(&sizes) * sizes.patch, names->positions, error);

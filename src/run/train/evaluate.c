@@ -251,6 +251,7 @@ static cleat_status write_fold(evaluation *e, const cleat_loaded_model *loaded, 
         cleat_prediction one = all[i];
         one.dataset = loaded->dataset;
         all[i].output = NULL;
+        if (one.output) cleat_members_rescale(&e->all, loaded->dataset, true, (float *)one.output);
         if (one.output) all[count++] = one;
     }
     cleat_status status = cleat_folder_make(e->folds, error);

@@ -40,10 +40,13 @@ static cleat_status compare_fit(const cleat_members *members, const cleat_loaded
 static cleat_status compare(const cleat_members *members, const cleat_loaded_model *loaded,
                             const cleat_profile *profile, const cleat_labels *labels, cleat_error *error) {
     const cleat_model_class *family = loaded->model->type;
+    const cleat_targets *targets = loaded->dataset->targets;
     cleat_status status = CLEAT_OK;
     if (cleat_dataset_count(loaded->dataset) != members->samples)
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "their settings of [data] select other samples");
     if (!status) status = compare_labels(&members->labels, labels, error);
+    if (!status && (targets ? targets->options.problem : CLEAT_SINGLE_LABEL) != members->targets.options.problem)
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "model.problem_type differs");
     if (!status && family->combines_same_fit) status = compare_fit(members, loaded, profile, error);
     return status ? cleat_fail_in(error, status, "%s and %s cannot be combined", members->folder, loaded->folder)
                   : CLEAT_OK;
@@ -75,13 +78,14 @@ cleat_status cleat_members_add(cleat_members *members, size_t count, const cleat
     }
     members->profile = profile;
     members->labels = labels;
+    if (loaded->dataset->targets) status = cleat_targets_read(loaded->folder, &members->targets, error);
     members->files = loaded->files;
     members->flops = loaded->flops;
     memcpy(members->folder, loaded->folder, sizeof members->folder);
     members->count = count;
     members->samples = cleat_dataset_count(loaded->dataset);
     members->outputs = cleat_alloc(count * members->samples, sizeof *members->outputs);
-    if (members->outputs) return CLEAT_OK;
+    if (members->outputs || status) return status;
     return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the predictions of %zu models", count);
 }
 
@@ -90,10 +94,22 @@ void cleat_members_free(cleat_members *members) {
         cleat_prediction_free(&members->outputs[i]);
     cleat_free(members->outputs);
     cleat_labels_clear(&members->labels);
+    cleat_targets_free(&members->targets);
     *members = (cleat_members){0};
 }
 
 /* --- outputs -------------------------------------------------------------------------------------------------- */
+
+void cleat_members_rescale(const cleat_members *members, const cleat_dataset *dataset, bool back, float *values) {
+    const cleat_targets *own = dataset->targets, *common = &members->targets;
+    for (size_t k = 0; own && k < common->count; ++k) {
+        const cleat_targets *from = back ? common : own, *to = back ? own : common;
+        const double scale = cleat_targets_scale(from, k), shift = cleat_targets_shift(from, k),
+                     wanted = cleat_targets_scale(to, k), origin = cleat_targets_shift(to, k);
+        if (scale != wanted || shift != origin)
+            values[k] = (float)(((double)values[k] * scale + shift - origin) / wanted);
+    }
+}
 
 cleat_status cleat_members_keep(cleat_members *members, size_t member, const cleat_loaded_model *loaded,
                                 const cleat_fed_batch *fed, const float *output, cleat_error *error) {
@@ -108,6 +124,7 @@ cleat_status cleat_members_keep(cleat_members *members, size_t member, const cle
                               "no memory for the predictions of %zu models for %zu samples; give fewer at once",
                               members->count, members->samples);
         memcpy(kept, output + (int64_t)b * each, (size_t)own * sizeof *kept);
+        cleat_members_rescale(members, loaded->dataset, false, kept);
         cleat_prediction *kept_as = &members->outputs[member * members->samples + sample];
         cleat_prediction_free(kept_as);
         *kept_as = (cleat_prediction){
@@ -134,5 +151,8 @@ cleat_status cleat_members_combine(const cleat_members *members, const cleat_loa
                               cleat_dataset_id(loaded->dataset, sample), (long long)first->values,
                               (long long)one->values);
     }
-    return loaded->model->type->combine(loaded->model, outputs, members->count, first->values, combined, error);
+    const cleat_status status =
+        loaded->model->type->combine(loaded->model, outputs, members->count, first->values, combined, error);
+    if (!status) cleat_members_rescale(members, loaded->dataset, true, combined);
+    return status;
 }

@@ -3,6 +3,7 @@
 #ifndef CLEAT_SRC_TRAIN_MEMBERS_H
 #define CLEAT_SRC_TRAIN_MEMBERS_H
 
+#include "data/common/targets.h"
 #include "models/labels.h"
 #include "session/feed.h"
 #include "train/load_model.h"
@@ -15,7 +16,8 @@ typedef struct cleat_members {
     cleat_checkpoint_files files;
     cleat_labels labels;
     const cleat_profile *profile;
-    double flops;                     /* cleat_loaded_model.flops */
+    cleat_targets targets; /* with the scale of numbers in `outputs`, into which those of others are converted */
+    double flops;          /* cleat_loaded_model.flops */
     double losses[CLEAT_MAX_METRICS]; /* of an evaluation: sums over the members so far */
 } cleat_members;
 
@@ -30,6 +32,8 @@ void cleat_members_free(cleat_members *members);
 /* Keeps the outputs [B, ...] of a batch for one member. */
 cleat_status cleat_members_keep(cleat_members *members, size_t member, const cleat_loaded_model *loaded,
                                 const cleat_fed_batch *fed, const float *output, cleat_error *error);
+/* Converts numbers that a member predicts for a sample to the scale of the outputs, or back; does nothing otherwise. */
+void cleat_members_rescale(const cleat_members *members, const cleat_dataset *dataset, bool back, float *values);
 /* Combines what all members predict for a sample, whose outputs [count] are written too, borrowed: combined has as many
  * values as each of them. */
 cleat_status cleat_members_combine(const cleat_members *members, const cleat_loaded_model *loaded, size_t sample,
