@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
 from . import _library
 from ._library import Error, ErrorText, Profile, Status, check, encode, library
 from ._tables import fail, is_path
+from ._words import in_python
 
 Path = Union[str, "os.PathLike[str]"]
 Settings = Optional[Mapping[str, object]]
@@ -151,7 +152,7 @@ class _Thread(threading.Thread):
         self.report, self.error, self.status = _library.TrainReport(), ErrorText(), Status.OK
         self._profile, self._options = profile, options
         options.stop = ctypes.pointer(self.stop)
-        self._print = _library.TextCallback(lambda _user, text: self.said.put(text.decode(errors="replace")))
+        self._print = _library.TextCallback(lambda _user, text: self.said.put(in_python(text.decode(errors="replace"))))
         self._record = _library.TextCallback(lambda _user, line: self.said.put(json.loads(line)))
         options.record = self._record
 
