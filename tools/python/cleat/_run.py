@@ -13,36 +13,28 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
 
 from . import _library
 from ._library import Error, ErrorText, Profile, Status, check, encode, library
-from ._tables import fail, is_path
+from ._tables import fail, is_frame, is_path
 from ._words import in_python
 
 Path = Union[str, "os.PathLike[str]"]
 Settings = Optional[Mapping[str, object]]
 
 
-def _kind(model_type: str) -> Any:
-    """How arrays of a model family become files, and its predictions arrays; needs NumPy."""
+def _kind(model_type: str, data: Any) -> Any:
+    """How arrays or a DataFrame of a model family become files, and its predictions such; needs NumPy."""
     try:
-        from . import _images, _rna, _series, _texts
+        from . import _frames, _images, _rna, _series, _texts
     except ImportError as error:
         raise ImportError("cleat: arrays and predictions need NumPy: pip install numpy") from error
-    kinds = {
-        "image_resnet": _images.Classes,
-        "image_vit": _images.Classes,
-        "image_convnext": _images.Classes,
-        "mask_segformer": _images.Masks,
-        "emberformer": _images.Maps,
-        "text_classifier": _texts.Texts,
-        "text_tagger": _texts.Tags,
-        "text_pretrain": _texts.Masked,
-        "series_lstm": _series.Series,
-        "series_transformer": _series.Series,
-        "series_dense": _series.Series,
-        "rna_transformer": _rna.Chains,
-    }
-    if model_type not in kinds:
+    family, tables = model_type.split("_")[0], {"image": _images.Classes, "series": _series.Series}
+    others = {"mask": _images.Masks, "emberformer": _images.Maps, "rna": _rna.Chains}
+    texts = {"text_classifier": _texts.Texts, "text_tagger": _texts.Tags, "text_pretrain": _texts.Masked}
+    kind = {**tables, **others}.get(family) or texts.get(model_type)
+    if not kind:
         raise fail(f"model.type = {model_type}: this family takes paths, not arrays")
-    return kinds[model_type]
+    if is_frame(data) and family not in tables and model_type != "text_classifier":
+        raise fail(f"model.type = {model_type}: this family takes a dict of arrays, or paths, not a DataFrame")
+    return _frames.Frames(family) if is_frame(data) else kind
 
 
 def _chosen(settings: Settings, device: Optional[str]) -> Dict[str, object]:
@@ -61,11 +53,13 @@ def _profile(
         with Profile(path, {**settings, **given}, of_checkpoint) as profile:
             yield profile
         return
-    if not isinstance(data, Mapping):
-        raise fail(f"data is a path or a dict of arrays, not {type(data).__name__}")
+    if not isinstance(data, Mapping) and not is_frame(data):
+        raise fail(f"data is a path, a dict of arrays or a DataFrame, not {type(data).__name__}")
+    if validation is not None and is_frame(validation) != is_frame(data):
+        raise fail(f"data is {type(data).__name__} and validation {type(validation).__name__}; give both as the same")
     with tempfile.TemporaryDirectory(prefix="cleat-") as folder:
         with Profile(path, settings, of_checkpoint) as profile:
-            kind = _kind(profile.get("model.type"))
+            kind = _kind(profile.get("model.type"), data)
             made = kind.write_training(pathlib.Path(folder), data, validation, profile.get)
         with Profile(path, {**made, **settings, "data.path": made["data.path"]}, of_checkpoint) as profile:
             yield profile
@@ -191,7 +185,7 @@ def train(
     profile: Path,
     data: Any = None,
     *,
-    validation: Optional[Mapping[str, Any]] = None,
+    validation: Any = None,
     out: Optional[Path] = None,
     settings: Settings = None,
     device: Optional[str] = None,
@@ -203,7 +197,8 @@ def train(
     """Trains, and returns the run.
 
     profile      a path, or the name of a shipped profile ("image_fashion")
-    data         a file or folder, or a dict of arrays; None: what the profile's data.path names. The keys are
+    data         a file or folder, a DataFrame (texts, series, tables of images), or a dict of arrays with the keys below;
+                 None: what the profile's data.path names
                      images, labels     [N, H, W] or [N, H, W, 3] uint8, [N]        image_...
                      images, masks      the same, [N, H, W]                         mask_segformer
                      texts, labels      lists                                       text_classifier
@@ -212,7 +207,7 @@ def train(
                      times, values, columns (optional)    [T], [T, columns], names  series_...
                      sequences, coordinates    texts, arrays [L, 3] in Angstrom     rna_transformer
                      frames, masks      [N, T, C, H, W], [N, H, W]                  emberformer
-    validation   arrays as in `data`; None: the profile's data.val_fraction of the data, or a tenth of them
+    validation   as `data`; None: the profile's data.val_fraction of the data, or a tenth of them
     out          the run's folder; None: runs/TYPE-DATE-TIME
     settings     {"train.epochs": 3, ...}; `cleat train --help-profile` lists them
     device       "auto", "gpu", "cpu", a number of cleat.devices(), or part of a name
@@ -262,7 +257,7 @@ def evaluate(
     """The loss and the metrics of a run's best checkpoint, or of a checkpoint's folder, {name: value}.
 
     split     "train", "val", "test" or "all"; None: "all" of `data`, or "val" of the run's own data
-    data      a path or a dict of arrays, as for cleat.train; None: the data of the run, if they were files"""
+    data      a path, a dict of arrays or a DataFrame, as for cleat.train; None: the data of the run, if they were files"""
     _library.set_log_level()
     metrics, error = _library.Metrics(), ErrorText()
     with _profile(run, _chosen(settings, device), data, of_checkpoint=True) as profile:
@@ -283,10 +278,11 @@ def predict(
     settings: Settings = None,
     device: Optional[str] = None,
 ) -> Any:
-    """What a run's best checkpoint, or a checkpoint's folder, predicts for `inputs`: arrays as for cleat.train, or a path.
+    """What a run's best checkpoint, or a checkpoint's folder, predicts for `inputs`: arrays as for cleat.train, or a path;
+    for a DataFrame, a DataFrame with the columns of predictions.csv.
 
-        images, texts       the labels, an array [N]: integers if all names of classes are;
-                            with `probabilities` the classes [C] and their probabilities [N, C]
+        images, texts       the labels, an array [N]: integers if all names of classes are; several labels: lists; numbers:
+                            [N] or [N, K]; with `probabilities` the classes [C] and their probabilities [N, C]
         images with masks   masks, bool [N, H, W] (a list where sizes differ); with `probabilities` those;
                             with data.classes the classes, uint8, or the probability of each pixel's class
         {times, values}     a named tuple Forecast: values, times, made_at, columns
@@ -301,7 +297,8 @@ def predict(
     error = ErrorText()
     with contextlib.ExitStack() as stack:
         profile = stack.enter_context(Profile(run, _chosen(settings, device), of_checkpoint=True))
-        kind = _kind(profile.get("model.type"))
+        model_type = profile.get("model.type")
+        kind = _kind(model_type, inputs)
         scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cleat-")))
         data, written = scratch / "inputs", pathlib.Path(out) if out is not None else scratch / "predictions"
         if is_path(inputs):
@@ -314,6 +311,6 @@ def predict(
         count = ctypes.c_size_t()
         status = library.cleat_predict(profile.handle, encode(run), encode(data), encode(written), count, error)
         check(status, error)
-        if not is_path(inputs) and not isinstance(inputs, Mapping) and count.value != len(inputs):
+        if not is_path(inputs) and not model_type.startswith("series_") and count.value != len(inputs):
             raise fail(f"{len(inputs)} inputs, but {count.value} predictions: see the log for the inputs left out")
         return kind.read(written, inputs, profile.get, probabilities)
