@@ -1,10 +1,12 @@
 """DataFrames of pandas in and out: test_frames.py BUILD SOURCE_DIR. A frame gives the bits of the CSV file that pandas writes
-of it; times after the end of a series are those of pandas.date_range.
+of it; times after the end of a series are those of pandas.date_range. Also curves in notebooks, and callbacks.
 Exits with 77 without pandas or scikit-learn (tools/setup.sh --tests installs them)."""
 # ctest: device cost=40
 import pathlib
 import subprocess
 import sys
+import types
+import unittest.mock
 
 from built import IMAGE, SERIES, SOURCE, TEXT, Case, cleat, main
 
@@ -249,6 +251,50 @@ class Series(Case):
         self.refuses("no column 'date'", train, "series_auto", one, "x", {**SERIES, "data.time_column": "date"})
         self.refuses("the time is empty|every row requires a time", train, "series_auto", one.assign(day=one.day.mask(one.index == 4)), "x", SERIES)
         self.refuses("separate validation", train, "series_auto", one, "x", SERIES, validation=one)
+
+
+class Progress(Case):
+    def test_each_callback_gets_each_record(self):
+        seen, calls = ([], [], []), []
+        data = reviews(40)
+        run = train("tweets_sentiment", data, "a", {**TEXT, "train.effective_batch_size": 4}, on_step=seen[0].append,
+                    callbacks=[seen[1].append, seen[2].append])  # fmt: skip
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual(seen[0], seen[2])
+        self.assertEqual([record["loss"] for record in seen[0] if record["kind"] == "train"], run.history()["loss"].tolist())
+        stops = train("tweets_sentiment", data, "b", {**TEXT, "train.epochs": 10000, "train.schedule": "constant"},
+                      callbacks=[lambda record: False, calls.append])  # fmt: skip
+        self.assertLess(len(stops.history()["step"]), 20000)
+        self.assertTrue(calls)  # also after the first one has returned False
+
+    def test_published_weights(self):
+        """The sizes of the network come from the weights, also when the run is continued or begun again elsewhere."""
+        data = {"images": random.integers(0, 256, (24, 32, 32, 3), np.uint8), "labels": np.arange(24) % 3}
+        weights = {"model.init": SOURCE / "tests/published/resnet", "train.warmup_ratio": 0, "train.schedule": "constant"}
+        small = {**IMAGE, **weights, "data.val_fraction": 0.25}
+        del small["model.width"], small["data.image_size"], small["train.warmup_steps"]
+        run = train("image_finetune", data, "run", small)
+        self.assertNotEqual(run.settings["model.widths"], "auto")
+        for out, options in (("run", {"resume": True}), ("next", {"resume_from": "run"})):
+            again = train("image_finetune", data, out, {**small, "train.epochs": 2}, **options)
+            self.assertEqual(again.history()["step"].tolist(), [1, 2, 3, 4, 5, 6])
+        self.refuses("model.init", train, "image_finetune", data, "x", {**small, "model.init": "absent"})
+
+    def test_curves_in_a_notebook(self):
+        try:
+            import IPython.display
+            import matplotlib  # noqa: F401
+        except ImportError as missing:
+            self.skipTest(missing)
+        shown, place = [], types.SimpleNamespace(update=lambda image: shown.append(image.data))
+        kernel = types.SimpleNamespace(kernel=object())
+        with unittest.mock.patch("IPython.get_ipython", lambda: kernel), \
+                unittest.mock.patch("IPython.display.display", lambda *_, **__: place):  # fmt: skip
+            cleat.train("tweets_sentiment", reviews(40), out="a", settings={**TEXT, "train.epochs": 3})
+        self.assertGreaterEqual(len(shown), 1)
+        self.assertTrue(all(png.startswith(b"\x89PNG") and len(png) > 5000 for png in shown))
+        with unittest.mock.patch("IPython.display.display", self.fail):
+            cleat.train("tweets_sentiment", reviews(40), out="b", settings=TEXT)  # not in a notebook
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import queue
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _library
 from ._library import Error, ErrorText, Profile, Status, check, encode, library
+from ._live import curves
 from ._tables import fail, is_frame, is_path
 from ._words import in_python
 
@@ -161,7 +162,7 @@ class _Thread(threading.Thread):
             self.said.put(None)
 
 
-def _listen(thread: _Thread, on_step: Optional[Callable[[dict], object]]) -> Optional[BaseException]:
+def _listen(thread: _Thread, callbacks: Sequence[Callable[[dict], object]]) -> Optional[BaseException]:
     """Passes on the run's messages until it has ended. An exception of a callback, or Ctrl-C, stops the run and is returned."""
     raised: Optional[BaseException] = None
     while True:
@@ -172,7 +173,7 @@ def _listen(thread: _Thread, on_step: Optional[Callable[[dict], object]]) -> Opt
             if isinstance(said, str):
                 sys.stderr.write(said)
                 sys.stderr.flush()
-            elif on_step and raised is None and on_step(said) is False:
+            elif raised is None and any([call(said) is False for call in callbacks]):
                 thread.stop.value = 1
         except BaseException as error:  # pylint: disable=broad-except
             if raised is None and isinstance(error, KeyboardInterrupt):
@@ -192,6 +193,7 @@ def train(
     resume: bool = False,
     resume_from: Optional[Path] = None,
     on_step: Optional[Callable[[dict], object]] = None,
+    callbacks: Sequence[Callable[[dict], object]] = (),
     progress: bool = True,
 ) -> Run:
     """Trains, and returns the run.
@@ -215,7 +217,8 @@ def train(
     resume_from  begin with the last checkpoint of another run's folder, which is only read
     on_step      called with each record of metrics.jsonl, a dict ("kind": "train", "eval", ...), perhaps some steps later;
                  if it returns False, or raises, the run ends after its step, with a checkpoint
-    progress     print progress on sys.stderr
+    callbacks    more functions like on_step; each is called with every record
+    progress     print progress on sys.stderr; in a notebook with matplotlib also draw loss and metric while the run trains
 
     Ctrl-C ends the run after its step, with a checkpoint, and raises KeyboardInterrupt. A run that its time budget or
     on_step ends is returned as any other. Raises cleat.Error."""
@@ -230,12 +233,17 @@ def train(
     )
     _library.set_log_level()
     with _profile(path, _chosen(settings, device), data, validation) as opened:
-        thread = _Thread(opened, options)
+        thread, earlier = _Thread(opened, options), resume_from or (out or opened.get("run.out") if resume else None)
+        init = (library.cleat_profile_apply_run, encode(earlier)) if earlier else (library.cleat_profile_apply_init,)
+        check(init[0](opened.handle, *init[1:], thread.error), thread.error)  # sizes that model.init determines
+        live = curves(opened.get("run.metric")) if progress else None
         if progress:
             thread.show_progress()
         thread.start()
-        raised = _listen(thread, on_step)
+        raised = _listen(thread, [call for call in (on_step, *callbacks, live) if call])
         thread.join()
+        if live:
+            live(None)
     if raised is not None:
         raise raised
     if thread.status not in (Status.TIME_UP, Status.INTERRUPTED):
