@@ -16,6 +16,7 @@ mpi_packages=(openmpi-bin libopenmpi-dev)
 optional_test_packages=("openmpi-bin:training on several devices is not tested" "libopenmpi-dev:training on several devices is not tested"
     "oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
     "valgrind:values that were never set are not looked for"
+    "python3-pandas:DataFrames in Python are not tested" "python3-sklearn:DataFrames and estimators in Python are not tested"
     "jupyter-nbconvert:the notebooks are not tested" "python3-ipykernel:the notebooks are not tested")
 least_cmake=3.22
 

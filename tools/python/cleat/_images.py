@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from ._tables import Get, fail, fractions, need, read_classes, same_count, splits
+from ._tables import Get, cell, checked, fail, fractions, problem, read_classes, write_csv
 
 
 def _check(images: Any, what: str) -> List[np.ndarray]:
@@ -55,7 +55,7 @@ def _are_bytes(labels: np.ndarray) -> bool:
 
 def _folder_of(label: Any) -> str:
     """The folder of a class."""
-    name = str(label)
+    name = cell(label)
     if not name or "/" in name or "\0" in name or name in (".", ".."):
         raise fail(f"labels: '{name}' cannot name a class: its images are stored in a folder of that name")
     return name
@@ -64,51 +64,54 @@ def _folder_of(label: Any) -> str:
 # --- images with classes
 
 
-class Classes:
-    """Keys: images [N, H, W] or [N, H, W, 3] of uint8 (or a list of images of any sizes), labels [N]."""
+def _write_table(folder: pathlib.Path, parts: Mapping, made: Dict[str, str], label_column: str) -> Dict[str, str]:
+    """Images with numbers or several labels: files, and a table of each part."""
+    for name, part in parts.items():
+        files = [f"{name}{i:08d}.png" for i in range(len(part["images"]))]
+        for file, image in zip(files, _check(part["images"], "images")):
+            write_png(folder / file, image)
+        write_csv(folder / f"{name}.csv", ["image", label_column], zip(files, map(cell, part["labels"])))
+    return {"data.path": str(folder), "data.image_column": "image", "data.image_folder": "", **made}
 
+
+class Classes:
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        parts = splits(data, validation)
-        for name, part in parts.items():
-            need(part, f"{name} data of images", ["images", "labels"])
-            same_count(f"{name} data", images=len(part["images"]), labels=len(part["labels"]))
+        parts = {name: part for name, part, _ in checked(data, validation, "images", "images", "labels")}
+        if problem(get) != "single_label":
+            return _write_table(folder, parts, fractions(validation, get), get("data.label_column") or "label")
+        for part in parts.values():
             if np.ndim(part["labels"]) != 1:
                 raise fail(f"labels: shape {np.shape(part['labels'])}; expected [N], a class for each image")
         labels = {name: np.asarray(part["labels"]) for name, part in parts.items()}
-        one_size = all(isinstance(part["images"], np.ndarray) for part in parts.values())
-        if one_size and all(map(_are_bytes, labels.values())):
-            for name, part in parts.items():
-                _check(part["images"], "images")
+        are_bytes = all(isinstance(part["images"], np.ndarray) and _are_bytes(labels[name]) for name, part in parts.items())
+        for name, part in parts.items():
+            images = _check(part["images"], "images")
+            if are_bytes:
                 write_idx(folder / f"{name}-images", part["images"])
                 write_idx(folder / f"{name}-labels", labels[name])
-        else:
-            for name, part in parts.items():
-                for i, (image, label) in enumerate(zip(_check(part["images"], "images"), labels[name])):
-                    place = folder / name / _folder_of(label)
-                    place.mkdir(parents=True, exist_ok=True)
-                    write_png(place / f"{i:08d}.png", image)
+                continue
+            for i, (image, label) in enumerate(zip(images, labels[name])):
+                place = folder / name / _folder_of(label)
+                place.mkdir(parents=True, exist_ok=True)
+                write_png(place / f"{i:08d}.png", image)
         return {"data.path": str(folder), **fractions(validation, get)}
 
     @staticmethod
     def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
-        images = _check(inputs, "images")
-        if isinstance(inputs, np.ndarray):
-            write_idx(folder / "test-images", inputs)
-        else:
-            for i, image in enumerate(images):
-                write_png(folder / f"{i:08d}.png", image)
+        if not isinstance(inputs, np.ndarray):
+            return Masks.write_inputs(folder, inputs, get)
+        _check(inputs, "images")
+        write_idx(folder / "test-images", inputs)
         return folder
 
-    @staticmethod
-    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
-        return read_classes(folder, probabilities)
+    read = staticmethod(read_classes)
 
 
 # --- images with masks
 
 
-def read_masks(folder: pathlib.Path, get: Get, probabilities: bool) -> Any:
+def read_masks(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
     """The masks in ID.npy, by name: bool, or the probabilities. An array [N, H, W] where all have one size."""
     found = [np.load(path) for path in sorted(folder.glob("*.npy"))]
     if not probabilities:
@@ -153,15 +156,11 @@ def read_ids(folder: pathlib.Path) -> Any:
 
 
 class Masks:
-    """Keys: images as for classes; masks [N, H, W], not 0 in the mask, or classes where data.classes is set."""
-
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
         for name in ("images", "masks"):
             (folder / name).mkdir()
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of masks", ["images", "masks"])
-            count = same_count(f"{split} data", images=len(part["images"]), masks=len(part["masks"]))
+        for split, part, count in checked(data, validation, "masks", "images", "masks"):
             for i, (image, mask) in enumerate(zip(_check(part["images"], "images"), part["masks"])):
                 if np.asarray(mask).shape != image.shape[:2]:
                     raise fail(f"masks[{i}]: shape {np.asarray(mask).shape}, but its image has {image.shape[:2]}")
@@ -180,7 +179,8 @@ class Masks:
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
-        return read_ids(folder) if _has_classes(get) and not probabilities else read_masks(folder, get, probabilities)
+        is_ids = _has_classes(get) and not probabilities
+        return read_ids(folder) if is_ids else read_masks(folder, inputs, get, probabilities)
 
 
 # --- maps over time
@@ -196,13 +196,9 @@ def _save_stacks(folder: pathlib.Path, prefix: str, frames: Any) -> int:
 
 
 class Maps:
-    """Keys: frames [N, T, C, H, W], masks [N, H, W] of the target day."""
-
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of maps", ["frames", "masks"])
-            count = same_count(f"{split} data", frames=len(part["frames"]), masks=len(part["masks"]))
+        for split, part, count in checked(data, validation, "maps", "frames", "masks"):
             _save_stacks(folder, split, part["frames"])
             for i, mask in enumerate(part["masks"]):
                 np.save(folder / f"{split}{i:08d}_mask.npy", np.ascontiguousarray(mask))
@@ -216,6 +212,4 @@ class Maps:
         _save_stacks(folder, "", inputs)
         return folder
 
-    @staticmethod
-    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
-        return read_masks(folder, get, probabilities)
+    read = staticmethod(read_masks)

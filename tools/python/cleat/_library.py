@@ -6,33 +6,17 @@ import os
 import pathlib
 from typing import List, Mapping, Union
 
+from ._words import in_python
+
 logger = logging.getLogger("cleat")
 
 NATIVE = pathlib.Path(__file__).resolve().parent / "_native"  # bin/, lib/ and share/ of a wheel
 PATH_BYTES, ERROR_BYTES, TEXT_BYTES = 1280, 2048, 1024  # CLEAT_PATH, CLEAT_ERROR_TEXT, CLEAT_PROFILE_TEXT
 
 
-class Status(enum.IntEnum):
-    """Why a call failed; the names and values of cleat_status without CLEAT_ and ERR_."""
-
-    OK = 0
-    ARGUMENT = 1
-    PROFILE = 2
-    IO = 3
-    FORMAT = 4
-    SHAPE = 5
-    MEMORY = 6
-    DEVICE_MEMORY = 7
-    FIT = 8
-    DEVICE = 9
-    NO_DEVICE = 10
-    BUILD = 11
-    NOT_FOUND = 12
-    NOT_SUPPORTED = 13
-    NAN = 14
-    TIME_UP = 15
-    INTERRUPTED = 16
-    RANK_LOST = 17
+# Why a call failed; the names and values of cleat_status without CLEAT_ and ERR_.
+Status = enum.IntEnum("Status", "OK ARGUMENT PROFILE IO FORMAT SHAPE MEMORY DEVICE_MEMORY FIT DEVICE NO_DEVICE BUILD "
+                      "NOT_FOUND NOT_SUPPORTED NAN TIME_UP INTERRUPTED RANK_LOST", start=0)  # fmt: skip
 
 
 class Error(Exception):
@@ -41,8 +25,11 @@ class Error(Exception):
     __module__ = "cleat"
 
     def __init__(self, status: int, text: str):
-        super().__init__(text)
+        super().__init__(in_python(text))
         self.status = Status(status)
+
+    def __reduce__(self) -> tuple:
+        return Error, (self.status, str(self))
 
 
 # --- structs; tests/python/test_layout.py compares them with the headers
@@ -147,9 +134,7 @@ class HistoryTable(ctypes.Structure):
     ]
 
 
-STRUCTS = [
-    ErrorText, Metric, Metrics, TrainOptions, StartupStats, MemoryStats, TrainReport, HistoryColumn, HistoryTable
-]  # fmt: skip
+STRUCTS = [ErrorText, Metric, Metrics, TrainOptions, StartupStats, MemoryStats, TrainReport, HistoryColumn, HistoryTable]
 
 # --- the library
 
@@ -176,6 +161,8 @@ _PROTOTYPES = {
     "cleat_profile_of_checkpoint": (_STATUS, [_TEXT, ctypes.POINTER(_TEXT), ctypes.c_size_t, _OUT, _ERROR]),
     "cleat_profile_get": (_STATUS, [_HANDLE, _TEXT, _TEXT, ctypes.c_size_t, _ERROR]),
     "cleat_profile_destroy": (None, [_HANDLE]),
+    "cleat_profile_apply_init": (_STATUS, [_HANDLE, _ERROR]),
+    "cleat_profile_apply_run": (_STATUS, [_HANDLE, _TEXT, _ERROR]),
     "cleat_train": (_STATUS, [_HANDLE, ctypes.POINTER(TrainOptions), ctypes.POINTER(TrainReport), _ERROR]),
     "cleat_evaluate_examples": (_STATUS, [_HANDLE, _TEXT, _TEXT, _TEXT, ctypes.POINTER(Metrics), _ERROR]),
     "cleat_predict": (_STATUS, [_HANDLE, _TEXT, _TEXT, _TEXT, ctypes.POINTER(ctypes.c_size_t), _ERROR]),
@@ -212,7 +199,7 @@ _LEVELS = [logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG, logging.
 
 @_LogCallback
 def _log(_user, level, text):
-    logger.log(_LEVELS[level], "%s", text.decode(errors="replace"))
+    logger.log(_LEVELS[level], "%s", in_python(text.decode(errors="replace")))
 
 
 def set_log_level() -> None:

@@ -4,22 +4,14 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from ._tables import Get, fail, fractions, need, read_csv, same_count, splits, write_csv
-
-
-def _cell(value: float) -> str:
-    return "" if value != value else repr(float(value))
+from ._tables import Get, cell, checked, fail, fractions, read_csv, write_csv
 
 
 class Chains:
-    """Keys: sequences (str), coordinates: for each an array [L, 3] of C1' atoms in Angstrom, NaN where unknown."""
-
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
         sequences, atoms = [], []
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of RNA", ["sequences", "coordinates"])
-            same_count(f"{split} data", sequences=len(part["sequences"]), coordinates=len(part["coordinates"]))
+        for split, part, _ in checked(data, validation, "RNA", "sequences", "coordinates"):
             for i, (sequence, coordinates) in enumerate(zip(part["sequences"], part["coordinates"])):
                 name, array = f"{split}{i}", np.asarray(coordinates, dtype=np.float64)
                 if array.shape != (len(sequence), 3):
@@ -27,7 +19,7 @@ class Chains:
                                f"expected [{len(sequence)}, 3]")  # fmt: skip
                 sequences.append([name, sequence] + ([split] if validation is not None else []))
                 for k, (letter, atom) in enumerate(zip(sequence, array.tolist()), 1):
-                    atoms.append([f"{name}_{k}", letter, k, *map(_cell, atom)])
+                    atoms.append([f"{name}_{k}", letter, k, *map(cell, atom)])
         header = ["target_id", "sequence"] + (["split"] if validation is not None else [])
         write_csv(folder / "sequences.csv", header, sequences)
         write_csv(folder / "labels.csv", ["ID", "resname", "resid", "x_1", "y_1", "z_1"], atoms)

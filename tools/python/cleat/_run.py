@@ -9,39 +9,33 @@ import queue
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _library
 from ._library import Error, ErrorText, Profile, Status, check, encode, library
-from ._tables import fail, is_path
+from ._live import curves
+from ._tables import fail, is_frame, is_path
+from ._words import in_python
 
 Path = Union[str, "os.PathLike[str]"]
 Settings = Optional[Mapping[str, object]]
 
 
-def _kind(model_type: str) -> Any:
-    """How arrays of a model family become files, and its predictions arrays; needs NumPy."""
+def _kind(model_type: str, data: Any) -> Any:
+    """How arrays or a DataFrame of a model family become files, and its predictions such; needs NumPy."""
     try:
-        from . import _images, _rna, _series, _texts
+        from . import _frames, _images, _rna, _series, _texts
     except ImportError as error:
         raise ImportError("cleat: arrays and predictions need NumPy: pip install numpy") from error
-    kinds = {
-        "image_resnet": _images.Classes,
-        "image_vit": _images.Classes,
-        "image_convnext": _images.Classes,
-        "mask_segformer": _images.Masks,
-        "emberformer": _images.Maps,
-        "text_classifier": _texts.Texts,
-        "text_tagger": _texts.Tags,
-        "text_pretrain": _texts.Masked,
-        "series_lstm": _series.Series,
-        "series_transformer": _series.Series,
-        "series_dense": _series.Series,
-        "rna_transformer": _rna.Chains,
-    }
-    if model_type not in kinds:
+    family, tables = model_type.split("_")[0], {"image": _images.Classes, "series": _series.Series}
+    others = {"mask": _images.Masks, "emberformer": _images.Maps, "rna": _rna.Chains}
+    texts = {"text_classifier": _texts.Texts, "text_tagger": _texts.Tags, "text_pretrain": _texts.Masked}
+    kind = {**tables, **others}.get(family) or texts.get(model_type)
+    if not kind:
         raise fail(f"model.type = {model_type}: this family takes paths, not arrays")
-    return kinds[model_type]
+    if is_frame(data) and family not in tables and model_type != "text_classifier":
+        raise fail(f"model.type = {model_type}: this family takes a dict of arrays, or paths, not a DataFrame")
+    return _frames.Frames(family) if is_frame(data) else kind
 
 
 def _chosen(settings: Settings, device: Optional[str]) -> Dict[str, object]:
@@ -60,11 +54,13 @@ def _profile(
         with Profile(path, {**settings, **given}, of_checkpoint) as profile:
             yield profile
         return
-    if not isinstance(data, Mapping):
-        raise fail(f"data is a path or a dict of arrays, not {type(data).__name__}")
+    if not isinstance(data, Mapping) and not is_frame(data):
+        raise fail(f"data is a path, a dict of arrays or a DataFrame, not {type(data).__name__}")
+    if validation is not None and is_frame(validation) != is_frame(data):
+        raise fail(f"data is {type(data).__name__} and validation {type(validation).__name__}; give both as the same")
     with tempfile.TemporaryDirectory(prefix="cleat-") as folder:
         with Profile(path, settings, of_checkpoint) as profile:
-            kind = _kind(profile.get("model.type"))
+            kind = _kind(profile.get("model.type"), data)
             made = kind.write_training(pathlib.Path(folder), data, validation, profile.get)
         with Profile(path, {**made, **settings, "data.path": made["data.path"]}, of_checkpoint) as profile:
             yield profile
@@ -151,7 +147,7 @@ class _Thread(threading.Thread):
         self.report, self.error, self.status = _library.TrainReport(), ErrorText(), Status.OK
         self._profile, self._options = profile, options
         options.stop = ctypes.pointer(self.stop)
-        self._print = _library.TextCallback(lambda _user, text: self.said.put(text.decode(errors="replace")))
+        self._print = _library.TextCallback(lambda _user, text: self.said.put(in_python(text.decode(errors="replace"))))
         self._record = _library.TextCallback(lambda _user, line: self.said.put(json.loads(line)))
         options.record = self._record
 
@@ -166,7 +162,7 @@ class _Thread(threading.Thread):
             self.said.put(None)
 
 
-def _listen(thread: _Thread, on_step: Optional[Callable[[dict], object]]) -> Optional[BaseException]:
+def _listen(thread: _Thread, callbacks: Sequence[Callable[[dict], object]]) -> Optional[BaseException]:
     """Passes on the run's messages until it has ended. An exception of a callback, or Ctrl-C, stops the run and is returned."""
     raised: Optional[BaseException] = None
     while True:
@@ -177,7 +173,7 @@ def _listen(thread: _Thread, on_step: Optional[Callable[[dict], object]]) -> Opt
             if isinstance(said, str):
                 sys.stderr.write(said)
                 sys.stderr.flush()
-            elif on_step and raised is None and on_step(said) is False:
+            elif raised is None and any([call(said) is False for call in callbacks]):
                 thread.stop.value = 1
         except BaseException as error:  # pylint: disable=broad-except
             if raised is None and isinstance(error, KeyboardInterrupt):
@@ -190,19 +186,21 @@ def train(
     profile: Path,
     data: Any = None,
     *,
-    validation: Optional[Mapping[str, Any]] = None,
+    validation: Any = None,
     out: Optional[Path] = None,
     settings: Settings = None,
     device: Optional[str] = None,
     resume: bool = False,
     resume_from: Optional[Path] = None,
     on_step: Optional[Callable[[dict], object]] = None,
+    callbacks: Sequence[Callable[[dict], object]] = (),
     progress: bool = True,
 ) -> Run:
     """Trains, and returns the run.
 
     profile      a path, or the name of a shipped profile ("image_fashion")
-    data         a file or folder, or a dict of arrays; None: what the profile's data.path names. The keys are
+    data         a file or folder, a DataFrame (texts, series, tables of images), or a dict of arrays with the keys below;
+                 None: what the profile's data.path names
                      images, labels     [N, H, W] or [N, H, W, 3] uint8, [N]        image_...
                      images, masks      the same, [N, H, W]                         mask_segformer
                      texts, labels      lists                                       text_classifier
@@ -211,7 +209,7 @@ def train(
                      times, values, columns (optional)    [T], [T, columns], names  series_...
                      sequences, coordinates    texts, arrays [L, 3] in Angstrom     rna_transformer
                      frames, masks      [N, T, C, H, W], [N, H, W]                  emberformer
-    validation   arrays as in `data`; None: the profile's data.val_fraction of the data, or a tenth of them
+    validation   as `data`; None: the profile's data.val_fraction of the data, or a tenth of them
     out          the run's folder; None: runs/TYPE-DATE-TIME
     settings     {"train.epochs": 3, ...}; `cleat train --help-profile` lists them
     device       "auto", "gpu", "cpu", a number of cleat.devices(), or part of a name
@@ -219,7 +217,8 @@ def train(
     resume_from  begin with the last checkpoint of another run's folder, which is only read
     on_step      called with each record of metrics.jsonl, a dict ("kind": "train", "eval", ...), perhaps some steps later;
                  if it returns False, or raises, the run ends after its step, with a checkpoint
-    progress     print progress on sys.stderr
+    callbacks    more functions like on_step; each is called with every record
+    progress     print progress on sys.stderr; in a notebook with matplotlib also draw loss and metric while the run trains
 
     Ctrl-C ends the run after its step, with a checkpoint, and raises KeyboardInterrupt. A run that its time budget or
     on_step ends is returned as any other. Raises cleat.Error."""
@@ -234,12 +233,17 @@ def train(
     )
     _library.set_log_level()
     with _profile(path, _chosen(settings, device), data, validation) as opened:
-        thread = _Thread(opened, options)
+        thread, earlier = _Thread(opened, options), resume_from or (out or opened.get("run.out") if resume else None)
+        init = (library.cleat_profile_apply_run, encode(earlier)) if earlier else (library.cleat_profile_apply_init,)
+        check(init[0](opened.handle, *init[1:], thread.error), thread.error)  # sizes that model.init determines
+        live = curves(opened.get("run.metric")) if progress else None
         if progress:
             thread.show_progress()
         thread.start()
-        raised = _listen(thread, on_step)
+        raised = _listen(thread, [call for call in (on_step, *callbacks, live) if call])
         thread.join()
+        if live:
+            live(None)
     if raised is not None:
         raise raised
     if thread.status not in (Status.TIME_UP, Status.INTERRUPTED):
@@ -262,7 +266,7 @@ def evaluate(
     """The loss and the metrics of a run's best checkpoint, or of a checkpoint's folder, {name: value}.
 
     split     "train", "val", "test" or "all"; None: "all" of `data`, or "val" of the run's own data
-    data      a path or a dict of arrays, as for cleat.train; None: the data of the run, if they were files
+    data      a path, a dict of arrays or a DataFrame, as for cleat.train; None: the data of the run, if they were files
     classes   adds "classes", [{"name": ..., "precision": ..., "recall": ..., "f1": ..., "support": ...}] of at most 100
               classes, and "confusion", {"labels": [C], "counts": [C, C]} with rows of the truth; both may be None"""
     _library.set_log_level()
@@ -288,10 +292,11 @@ def predict(
     settings: Settings = None,
     device: Optional[str] = None,
 ) -> Any:
-    """What a run's best checkpoint, or a checkpoint's folder, predicts for `inputs`: arrays as for cleat.train, or a path.
+    """What a run's best checkpoint, or a checkpoint's folder, predicts for `inputs`: arrays as for cleat.train, or a path;
+    for a DataFrame, a DataFrame with the columns of predictions.csv.
 
-        images, texts       the labels, an array [N]: integers if all names of classes are;
-                            with `probabilities` the classes [C] and their probabilities [N, C]
+        images, texts       the labels, an array [N]: integers if all names of classes are; several labels: lists; numbers:
+                            [N] or [N, K]; with `probabilities` the classes [C] and their probabilities [N, C]
         images with masks   masks, bool [N, H, W] (a list where sizes differ); with `probabilities` those;
                             with data.classes the classes, uint8, or the probability of each pixel's class
         {times, values}     a named tuple Forecast: values, times, made_at, columns
@@ -306,7 +311,8 @@ def predict(
     error = ErrorText()
     with contextlib.ExitStack() as stack:
         profile = stack.enter_context(Profile(run, _chosen(settings, device), of_checkpoint=True))
-        kind = _kind(profile.get("model.type"))
+        model_type = profile.get("model.type")
+        kind = _kind(model_type, inputs)
         scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cleat-")))
         data, written = scratch / "inputs", pathlib.Path(out) if out is not None else scratch / "predictions"
         if is_path(inputs):
@@ -319,6 +325,6 @@ def predict(
         count = ctypes.c_size_t()
         status = library.cleat_predict(profile.handle, encode(run), encode(data), encode(written), count, error)
         check(status, error)
-        if not is_path(inputs) and not isinstance(inputs, Mapping) and count.value != len(inputs):
+        if not is_path(inputs) and not model_type.startswith("series_") and count.value != len(inputs):
             raise fail(f"{len(inputs)} inputs, but {count.value} predictions: see the log for the inputs left out")
         return kind.read(written, inputs, profile.get, probabilities)

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 
-from ._tables import Get, fail, need, read_csv, same_count, write_csv
+from ._tables import Get, cell, fail, need, read_csv, same_count, write_csv
 
 
 class Forecast(NamedTuple):
@@ -28,16 +28,10 @@ def _times(times: Any) -> np.ndarray:
     return array
 
 
-def _cell(value: float) -> str:
-    return "" if value != value else repr(float(value))
-
-
 def _columns(data: Mapping, count: int, get: Get) -> List[str]:
     """The names of the columns: those given, those of the profile, or x0, x1, ..."""
     features = [name.strip() for name in get("data.features").split(",") if name.strip()]
-    names = list(data.get("columns") or features)
-    if not names:
-        names = [f"x{i}" for i in range(count)]
+    names = list(data.get("columns") or features or (f"x{i}" for i in range(count)))
     if len(names) != count:
         raise fail(f"values: {count} columns, but {len(names)} names: {', '.join(names)}; give their names as columns")
     return names
@@ -53,20 +47,25 @@ def _write(path: pathlib.Path, data: Mapping, get: Get) -> None:
     times = _times(data["times"])
     same_count("data of a series", times=len(times), values=len(values))
     header = [get("data.time_column") or "time", *_columns(data, values.shape[1], get)]
-    write_csv(path, header, ([time, *map(_cell, row)] for time, row in zip(times, values.tolist())))
+    write_csv(path, header, ([time, *map(cell, row)] for time, row in zip(times, values.tolist())))
+
+
+def settings(path: pathlib.Path, validation: Any) -> Dict[str, str]:
+    """Settings of a file that holds all of a series."""
+    if validation is not None:
+        raise fail("a series takes no separate validation data: its last rows are used, see data.val_fraction")
+    rows = {f"data.{split}_rows": "none" for split in ("train", "val", "test")}  # of the profile's own data
+    return {"data.path": str(path), **rows}
 
 
 class Series:
-    """Keys: times [T], values [T] or [T, columns], columns (names; optional). The last rows are for validation and test,
-    according to data.val_fraction and data.test_fraction."""
+    """The last rows are for validation and test, according to data.val_fraction and data.test_fraction."""
 
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        if validation is not None:
-            raise fail("a series takes no separate validation data: its last rows are used, see data.val_fraction")
+        made = settings(folder / "series.csv", validation)
         _write(folder / "series.csv", data, get)
-        rows = {f"data.{split}_rows": "none" for split in ("train", "val", "test")}  # of the profile's own data
-        return {"data.path": str(folder / "series.csv"), **rows}
+        return made
 
     @staticmethod
     def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:

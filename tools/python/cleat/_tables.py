@@ -3,7 +3,8 @@ import csv
 import os
 import pathlib
 import re
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+import sys
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._library import Error, Status
 
@@ -33,9 +34,16 @@ def same_count(what: str, **counts: int) -> int:
     return next(iter(counts.values()))
 
 
-def splits(data: Mapping[str, Any], validation: Optional[Mapping[str, Any]]) -> Dict[str, Mapping[str, Any]]:
+def splits(data: Any, validation: Any) -> Dict[str, Any]:
     """The parts of the data by the names that the readers of cleat know."""
     return {"train": data} if validation is None else {"train": data, "val": validation}
+
+
+def checked(data: Any, validation: Any, what: str, *keys: str) -> Iterator[Tuple[str, Any, int]]:
+    """Name, content and number of samples of each part of the data, after a check of its keys."""
+    for name, part in splits(data, validation).items():
+        need(part, f"{name} data of {what}", keys)
+        yield name, part, same_count(f"{name} data", **{key: len(part[key]) for key in keys})
 
 
 def fractions(validation: Optional[Mapping[str, Any]], get: Get) -> Dict[str, str]:
@@ -45,9 +53,17 @@ def fractions(validation: Optional[Mapping[str, Any]], get: Get) -> Dict[str, st
     return {"data.val_fraction": "0.1"}
 
 
-def write_csv(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def cell(value: Any) -> str:
+    """A value as the text of a table: several labels are separated by |, and what is missing is empty."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return "|".join(map(str, value))
+    text = str(value)
+    return "" if text in ("None", "nan", "<NA>", "NaT") and not isinstance(value, str) else text
+
+
+def write_csv(path: pathlib.Path, header: Sequence[str], rows: Iterable[Sequence[Any]], **format: Any) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, lineterminator="\n", **format)
         writer.writerow(header)
         writer.writerows(rows)
 
@@ -66,12 +82,26 @@ def as_written(names: Sequence[str]) -> Sequence[Any]:
     return list(names)
 
 
-def read_classes(folder: pathlib.Path, probabilities: bool) -> Any:
+def problem(get: Get) -> str:
+    """model.problem_type; of a family without it, single_label."""
+    try:
+        return get("model.problem_type")
+    except Error:
+        return "single_label"
+
+
+def read_classes(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
     """predictions.csv with id, label, probability and a column for each class: the labels as an array [N], or
-    (classes [C], probabilities [N, C])."""
+    (classes [C], probabilities [N, C]). Of several labels lists of them; numbers as an array [N], or [N, numbers]."""
     import numpy as np
 
     header, *rows = read_csv(folder / "predictions.csv")
+    if problem(get) == "regression":
+        numbers = np.array([row[1:] for row in rows], dtype=np.float64)
+        return numbers if len(header) > 2 else numbers.reshape(-1)
+    if problem(get) == "multi_label":
+        values = np.array([row[2:] for row in rows], dtype=np.float64)
+        return (np.asarray(header[2:]), values) if probabilities else [row[1].split("|") if row[1] else [] for row in rows]
     classes = as_written(header[3:])
     if probabilities:
         values = np.array([row[3:] for row in rows], dtype=np.float64).reshape(len(rows), len(classes))
@@ -82,3 +112,9 @@ def read_classes(folder: pathlib.Path, probabilities: bool) -> Any:
 
 def is_path(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
+
+
+def is_frame(value: Any) -> bool:
+    """Whether the value is a DataFrame of pandas, which is not imported for this."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)

@@ -1,54 +1,44 @@
 """Texts with classes, tagged sentences, texts with masked tokens: lists as CSV and CoNLL files, predictions as lists and
 arrays."""
+import csv
 import os
 import pathlib
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ._tables import Get, fail, fractions, need, read_classes, read_csv, same_count, splits, write_csv
-
-
-class _Table:
-    @staticmethod
-    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
-        """Texts to predict, numbered from 0 if there is a column for it."""
-        header = [get("data.text_column")] + ([get("data.id_column")] if get("data.id_column") else [])
-        write_csv(folder / "inputs.csv", header, ([text, i][: len(header)] for i, text in enumerate(inputs)))
-        return folder / "inputs.csv"
+from ._tables import Get, cell, checked, fail, fractions, read_classes, read_csv, write_csv
 
 
-def _settings(folder: pathlib.Path, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
+def settings(folder: pathlib.Path, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
     """Settings of a folder whose files have the names that the reader looks for."""
     files = {f"data.{split}_file": "" for split in ("train", "val", "test")}
     return {"data.path": str(folder), **files, **fractions(validation, get)}
 
 
-class Texts(_Table):
-    """Keys: texts [N] (str), labels [N]."""
+class Texts:
+    KEYS: Tuple[str, ...] = ("texts", "labels")
+
+    @classmethod
+    def write_training(cls, folder: pathlib.Path, data: Any, validation: Any, get: Get) -> Dict[str, str]:
+        header = [get(f"data.{key[:-1]}_column") for key in cls.KEYS]
+        for split, part, _ in checked(data, validation, "texts", *cls.KEYS):
+            write_csv(folder / f"{split}.csv", header, zip(*(map(cell, part[key]) for key in cls.KEYS)), quoting=csv.QUOTE_ALL)
+        return {"data.id_column": "", **settings(folder, validation, get)}
 
     @staticmethod
-    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        header = [get("data.text_column"), get("data.label_column")]
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of texts", ["texts", "labels"])
-            same_count(f"{split} data", texts=len(part["texts"]), labels=len(part["labels"]))
-            write_csv(folder / f"{split}.csv", header, zip(part["texts"], part["labels"]))
-        return {"data.id_column": "", **_settings(folder, validation, get)}
+    def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
+        """Texts to predict, numbered from 0 if there is a column for it."""
+        header = [get("data.text_column")] + ([get("data.id_column")] if get("data.id_column") else [])
+        rows = ([cell(text), i][: len(header)] for i, text in enumerate(inputs))
+        write_csv(folder / "inputs.csv", header, rows, quoting=csv.QUOTE_ALL)
+        return folder / "inputs.csv"
 
-    @staticmethod
-    def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
-        return read_classes(folder, probabilities)
+    read = staticmethod(read_classes)
 
 
-class Masked(_Table):
+class Masked(Texts):
     """Key: texts [N] (str), to predict with mask tokens in them."""
 
-    @staticmethod
-    def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of texts", ["texts"])
-            same_count(f"{split} data", texts=len(part["texts"]))
-            write_csv(folder / f"{split}.csv", [get("data.text_column")], ([text] for text in part["texts"]))
-        return {"data.id_column": "", **_settings(folder, validation, get)}
+    KEYS = ("texts",)
 
     @staticmethod
     def read(folder: pathlib.Path, inputs: Any, get: Get, probabilities: bool) -> Any:
@@ -77,15 +67,11 @@ def _write_conll(path: pathlib.Path, sentences: Any, tags: Any) -> None:
 
 
 class Tags:
-    """Keys: sentences (lists of words), tags (lists of BIO tags: O, B-place, I-place)."""
-
     @staticmethod
     def write_training(folder: pathlib.Path, data: Mapping, validation: Optional[Mapping], get: Get) -> Dict[str, str]:
-        for split, part in splits(data, validation).items():
-            need(part, f"{split} data of sentences", ["sentences", "tags"])
-            same_count(f"{split} data", sentences=len(part["sentences"]), tags=len(part["tags"]))
+        for split, part, _ in checked(data, validation, "sentences", "sentences", "tags"):
             _write_conll(folder / f"{split}.conll", part["sentences"], part["tags"])
-        return _settings(folder, validation, get)
+        return settings(folder, validation, get)
 
     @staticmethod
     def write_inputs(folder: pathlib.Path, inputs: Any, get: Get) -> pathlib.Path:
