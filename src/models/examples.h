@@ -6,7 +6,8 @@
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
  *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...}, ...]}
  *
- * Unknown values, and numbers that are not finite, are null. */
+ * Unknown values, and numbers that are not finite, are null. Of figures, images are larger, and a series has an example
+ * for each target, with `times` (Unix seconds). */
 #ifndef CLEAT_SRC_EXAMPLES_H
 #define CLEAT_SRC_EXAMPLES_H
 
@@ -15,6 +16,7 @@
 
 enum {
     CLEAT_EXAMPLES = 12,           /* maximum number of samples */
+    CLEAT_DRAWINGS = 100,          /* maximum number of figures of predictions */
     CLEAT_EXAMPLES_BYTES = 195000, /* of the whole file; an example that would exceed it is left out */
 };
 
@@ -29,6 +31,7 @@ typedef struct cleat_evaluation {
     const char *metric;         /* the run's metric; NULL: the family's first one */
     const char *split;
     int64_t step, epoch; /* below 0: unknown */
+    bool drawings;       /* of predictions, to be drawn one by one: there is no metric_state */
 } cleat_evaluation;
 
 /* Counts of true and predicted labels. */
