@@ -156,7 +156,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
         cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
     if (!status) status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
     if (status) return status;
-    const cleat_class_example example = {.image = &image, .label = label};
+    const cleat_class_example example = {.image = &image, .label = label, .figure = evaluated->drawings};
     status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
     cleat_image_free(&image);
     return status;
