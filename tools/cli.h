@@ -27,8 +27,9 @@ typedef struct cli_list {
     size_t count;
 } cli_list;
 
-/* CLI_MAYBE: a number that may be left out; its target holds the negative default, which becomes positive then. */
-typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REPEATED, CLI_NUMBER, CLI_MAYBE } cli_kind;
+/* CLI_MAYBE: a number that may be left out; its target holds the negative default, which becomes positive then.
+ * CLI_OWN: a text that only --name=TEXT gives; "" of --name. */
+typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_REPEATED, CLI_NUMBER, CLI_MAYBE, CLI_OWN } cli_kind;
 
 /* One option and the target of its value (bool, const char *, cli_list, double). */
 typedef struct cli_option {

@@ -135,6 +135,7 @@ static bool parse_value(const cli_command *command, const cli_option *option, co
     case CLI_FLAG:
         break;
     case CLI_TEXT:
+    case CLI_OWN:
         *(const char **)option->target = value;
         break;
     case CLI_REPEATED:
@@ -184,6 +185,7 @@ static bool parse_option(const cli_command *command, const cli_option *options, 
         *(bool *)option->target = true;
         return true;
     }
+    if (option->kind == CLI_OWN && !equals) return parse_value(command, option, "", exit_code);
     if (option->kind == CLI_MAYBE && !equals &&
         (*at + 1 == argc || argv[*at + 1][strspn(argv[*at + 1], "0123456789.")])) {
         *(double *)option->target = fabs(*(double *)option->target);

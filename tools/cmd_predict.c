@@ -3,6 +3,8 @@
 #include "cli.h"
 #include "launch.h"
 
+#include <cleat/report.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@ typedef struct places {
     const char *data, *out;                                   /* as on the command line */
     char temporary[CLEAT_PATH];                               /* "": not made */
     char input[CLEAT_PATH + NAME], output[CLEAT_PATH + NAME]; /* what the library reads and writes */
+    char drawings[CLEAT_PATH + NAME];                         /* below the output unless named */
 } places;
 
 static bool is_stream(const char *path) {
@@ -144,6 +147,11 @@ static cleat_status predict(cleat_predict_request *request, places *at, cleat_er
     } else if (!status || count) {
         printf("%zu predictions written to %s\n", count, at->out);
     }
+    if (request->drawings && count) {
+        const cleat_report_options options = {.drawings = true};
+        cleat_status drawn = cleat_report_write(&request->drawings, 1, &options, !status ? error : NULL);
+        if (!status) status = drawn;
+    }
     if (at->temporary[0]) cli_remove_temporary(at->temporary);
     if (status) name_input(at, error);
     return status;
@@ -166,6 +174,11 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--flips", CLI_FLAG, &request.flips, NULL,
          "images and masks: the mean over each image and its mirror image, and over the vertical flips and quarter "
          "turns that the training had"},
+        {"--all", CLI_FLAG, &request.all, NULL,
+         "series: forecasts from every row with enough rows before it; else the next steps after the last row"},
+        {"--figures", CLI_OWN, &request.drawings, "[=DIR]",
+         "draw the first 100 predictions into DIR (OUT/figures): index.html, forecasts and structures as SVG, pictures "
+         "with the outlines of masks as PNG"},
         {"--format", CLI_TEXT, &request.format, "NAME",
          "submission: the competition's file of five RNA structures, of up to five checkpoints, or of one with dropout "
          "(seeds 1 to 5)"},
@@ -178,6 +191,11 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_has_checkpoint(command, &words, checkpoints.items[0], &exit_code)) return exit_code;
     if (!at.data) return cli_usage(command, "--data is required: a file or folder, or - for the standard input");
     if (!at.out) at.out = is_stream(at.data) ? "-" : "predictions";
+    if (request.drawings && !*request.drawings) {
+        if (is_stream(at.out)) return cli_usage(command, "--figures needs a folder beside --out -: --figures=DIR");
+        snprintf(at.drawings, sizeof at.drawings, "%s/figures", at.out);
+        request.drawings = at.drawings;
+    }
     if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
     cli_members members = {.count = 0};
@@ -192,7 +210,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_predict = {"predict",
-                                 "[PROFILE] --checkpoint DIR ... --data PATH|- [--out DIR|-] [--flips] [--format NAME] "
-                                 "[--device SEL | --devices LIST] "
+                                 "[PROFILE] --checkpoint DIR ... --data PATH|- [--out DIR|-] [--figures[=DIR]] [--all] "
+                                 "[--flips] [--format NAME] [--device SEL | --devices LIST] "
                                  "[--set section.key=value ...]",
                                  "write the predictions of a checkpoint", run};

@@ -53,6 +53,8 @@ typedef struct cleat_model_options {
     cleat_param_options params;
     /* Graphs of CLEAT_MODE_PREDICT keep dropout, with the input `rng` if its rate is not 0; only rna_transformer. */
     bool dropout_in_prediction;
+    bool next_only;       /* CLEAT_MODE_PREDICT of a series: cleat_series_options.next_only */
+    const char *drawings; /* folder for images with the outlines of predicted masks, borrowed; NULL: none */
 } cleat_model_options;
 
 /* Creates a model of `family`. `settings`, the settings struct of that family, is copied. The caller destroys

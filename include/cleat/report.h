@@ -18,6 +18,9 @@ enum { CLEAT_REPORT_RUNS = 64, CLEAT_REPORT_DRAWN = 8 };
 typedef struct cleat_report_options {
     const char *out; /* HTML file; NULL: report.html in the first folder */
     const char *csv; /* CSV file; NULL: metrics.csv in each folder. With a name, only the first run is written */
+    /* The folder is that of cleat_predict_request.drawings: index.html in it shows its predictions, NAME.svg one
+     * forecast or structure. CLEAT_ERR_FORMAT: it has no examples.json of predictions. */
+    bool drawings;
 } cleat_report_options;
 
 /* Writes the report of 1 to CLEAT_REPORT_RUNS run folders, several as a comparison, and their metrics as CSV.

@@ -116,6 +116,8 @@ typedef struct cleat_series_options {
     /* For prediction; requires `fitted`. The windows extend to the last row; unknown targets are 0. All
      * samples belong to CLEAT_SPLIT_TEST. */
     bool forecast;
+    /* Of a forecast: only the window that ends with the last row of each series. */
+    bool next_only;
 } cleat_series_options;
 
 /* lookback 96, horizon 24, strides 1, season 0, no anchor, val_fraction 0.1, test_fraction 0.1,
@@ -162,10 +164,10 @@ CLEAT_API const char *cleat_series_name(const cleat_dataset *dataset, size_t sam
 /* Seconds per step of a resolution; 0 is that of the file. Returns 0 past the last resolution. */
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* Time, in Unix seconds, of the row `ahead` rows after the sample's last known row (0: that row; 1 .. H: its
- * targets). Rows past the end of the file are one step apart: seconds, calendar months, or business days. With
- * CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that gives most times of the file: seconds, calendar
- * months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
- * (unknown) if no rule gives half of them. */
+ * targets; below 0: earlier rows, INT64_MIN before the first). Rows past the end of the file are one step apart:
+ * seconds, calendar months, or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that
+ * gives most times of the file: seconds, calendar months, or the next time of the week at which rows occur (business
+ * days, trading hours); INT64_MIN (unknown) if no rule gives half of them. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
 /* Number of rows of the sample's `target` that the file contains: H, or fewer at the end of a forecast. */
 CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample);

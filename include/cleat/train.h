@@ -171,9 +171,9 @@ CLEAT_API cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const 
                                             const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                             cleat_error *error);
 
-/* Applies a checkpoint to all samples of `data` (no targets needed) and writes the predictions into folder
- * `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not finite; all of
- * them are written and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT,
+/* Applies a checkpoint to all samples of `data` (no targets needed; of a series, all windows) and writes the
+ * predictions into folder `out`. *count (may be NULL) receives their number. CLEAT_ERR_NAN: some predictions are not
+ * finite; all of them are written and counted nevertheless, and the message names the first. CLEAT_ERR_ARGUMENT,
  * CLEAT_ERR_FORMAT, with *count written: samples are longer than data.max_length and their ends are not
  * predicted, or files cannot be read; the rest is written, and the message names the first five. */
 CLEAT_API cleat_status cleat_predict(const cleat_profile *profile, const char *checkpoint, const char *data,
@@ -202,6 +202,12 @@ typedef struct cleat_predict_request {
     /* Images: the mean over each image and its mirror image, and, if the training had them, over vertical flips
      * (data.flip_vertical) and quarter turns (data.turn). */
     bool flips;
+    /* A series: forecasts from every row that has enough rows before it; else only the next steps after the last row of
+     * each series. */
+    bool all;
+    /* Folder for examples.json with the first 100 predictions, for cleat_report_options.drawings, and for images with
+     * the outlines of masks; NULL: none. CLEAT_ERR_NOT_SUPPORTED: the family has no examples. */
+    const char *drawings;
     struct cleat_ranks *ranks; /* as for cleat_predict_ranks; NULL: alone */
 } cleat_predict_request;
 

@@ -268,7 +268,8 @@ cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t cl
     const int32_t found = cleat_class_argmax(prediction->output, classes);
     cleat_examples_begin(json, "class", prediction);
     cleat_status status =
-        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN,
+                                 example->figure ? CLEAT_FIGURE_BYTES : CLEAT_EXAMPLE_IMAGE_BYTES, error);
     cleat_examples_add_string(json, "text", example->text, TEXT_CHARACTERS);
     cleat_examples_add_string(json, "truth", cleat_class_name(known, example->label), sizeof known->name);
     cleat_examples_add_string(json, "prediction", cleat_class_name(known, found), sizeof known->name);

@@ -90,6 +90,7 @@ typedef struct cleat_class_example {
     const cleat_image *image;
     const char *text;
     int32_t label;
+    bool figure; /* larger images */
 } cleat_class_example;
 cleat_status cleat_classes_add_example(const cleat_class_info *known, int64_t classes,
                                        const cleat_prediction *prediction, const cleat_class_example *example,

@@ -199,26 +199,6 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
     return status;
 }
 
-static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
-                          const char *folder, cleat_error *error) {
-    const map_size size = size_of(model);
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < count && !status; ++i) {
-        const cleat_prediction *p = &predictions[i];
-        cleat_image_info info = cleat_image_describe(p->dataset);
-        const cleat_mask_output output = {.folder = folder,
-                                          .id = cleat_dataset_id(p->dataset, p->sample),
-                                          .logits = p->output,
-                                          .height = info.file_height,
-                                          .width = info.file_width,
-                                          .stride = size.width,
-                                          .out_height = info.file_height,
-                                          .out_width = info.file_width};
-        status = cleat_masks_write(model, &output, error);
-    }
-    return status;
-}
-
 /* A grey image of one channel, from its minimum to its maximum. */
 static void draw(const float *values, cleat_image *image) {
     const int64_t pixels = image->height * image->width;
@@ -231,15 +211,19 @@ static void draw(const float *values, cleat_image *image) {
         image->pixels[i] = most > least ? (uint8_t)lroundf(255 * (values[i] - least) / (most - least)) : 0;
 }
 
-/* The model's last input: the target's channel on the last day. */
+/* The model's last input: the target's channel on the last day; the caller frees the image. */
 static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_image *image, char *text, size_t size,
                                     cleat_error *error) {
+    const cleat_image_info info = cleat_image_describe(prediction->dataset);
+    cleat_status status = CLEAT_OK;
     int64_t channel = 0;
     const char *name = NULL;
-    float *values = cleat_alloc((size_t)(image->height * image->width), sizeof *values);
-    if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a frame");
-    cleat_status status =
-        cleat_maps_last_frame(prediction->dataset, prediction->sample, values, &channel, &name, error);
+    float *values = cleat_alloc((size_t)(info.file_height * info.file_width), sizeof *values);
+    *image = (cleat_image){.height = info.file_height, .width = info.file_width, .channels = 1};
+    image->pixels = cleat_alloc((size_t)(image->height * image->width), 1);
+    if (!values || !image->pixels) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a frame");
+    if (!status)
+        status = cleat_maps_last_frame(prediction->dataset, prediction->sample, values, &channel, &name, error);
     if (!status) draw(values, image);
     cleat_free(values);
     if (name)
@@ -249,18 +233,43 @@ static cleat_status draw_last_frame(const cleat_prediction *prediction, cleat_im
     return status;
 }
 
+static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                          const char *folder, cleat_error *error) {
+    const map_size size = size_of(model);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < count && !status; ++i) {
+        const cleat_prediction *p = &predictions[i];
+        cleat_image_info info = cleat_image_describe(p->dataset);
+        cleat_image image = {.pixels = NULL};
+        char text[128];
+        if (model->options.drawings && p->sample < CLEAT_DRAWINGS)
+            status = draw_last_frame(p, &image, text, sizeof text, error);
+        const cleat_mask_output output = {.folder = folder,
+                                          .id = cleat_dataset_id(p->dataset, p->sample),
+                                          .logits = p->output,
+                                          .height = info.file_height,
+                                          .width = info.file_width,
+                                          .stride = size.width,
+                                          .out_height = info.file_height,
+                                          .out_width = info.file_width,
+                                          .image = image.pixels ? &image : NULL};
+        if (!status) status = cleat_masks_write(model, &output, error);
+        cleat_free(image.pixels);
+    }
+    return status;
+}
+
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const map_size size = size_of(model);
     const cleat_image_info info = cleat_image_describe(prediction->dataset);
     char text[128] = "";
-    cleat_image image = {.height = info.file_height, .width = info.file_width, .channels = 1};
+    cleat_image image = {.pixels = NULL};
     int32_t *mask = cleat_alloc((size_t)(size.height * size.width), sizeof *mask);
     void *slots[] = {[STEPS] = NULL, [LENGTHS] = NULL, [MASK] = mask};
     cleat_status status = CLEAT_OK;
-    image.pixels = cleat_alloc((size_t)(image.height * image.width), 1);
-    if (!mask || !image.pixels) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the mask of an example");
+    if (!mask) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the mask of an example");
     if (!status)
         status = cleat_dataset_fill(prediction->dataset, prediction->sample, prediction->length, NULL, slots, error);
     if (!status) status = draw_last_frame(prediction, &image, text, sizeof text, error);
@@ -268,7 +277,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
         const cleat_mask_example example = {.image = &image,
                                             .image_text = text,
                                             .logits = prediction->output,
-                                            .mask = mask,
+                                            .mask = evaluated->drawings ? NULL : mask,
                                             .height = info.file_height,
                                             .width = info.file_width,
                                             .stride = size.width};

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { MIN_SIDE = 16 };
+enum { MIN_SIDE = 16, DARK = 96 };
 
 /* The pixels of `all` that pixel `i` of `count` covers: at least one. */
 typedef struct span {
@@ -66,16 +66,31 @@ static cleat_status shrink(const cleat_image *image, int64_t side, cleat_resize_
     return CLEAT_OK;
 }
 
+void cleat_examples_brighten(cleat_image *image) {
+    const int64_t values = image->height * image->width * image->channels;
+    int64_t counts[256] = {0};
+    int low = 0, high = 255;
+    for (int64_t i = 0; i < values; ++i) ++counts[image->pixels[i]];
+    for (int64_t sum = counts[low]; sum <= values / 100; sum += counts[low]) ++low;
+    for (int64_t sum = counts[high]; sum <= values / 100; sum += counts[high]) --high;
+    for (int64_t i = 0; i < values && high < DARK && high > low; ++i) {
+        const int value = 255 * (image->pixels[i] - low) / (high - low);
+        image->pixels[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
+}
+
 cleat_status cleat_examples_add_image(cleat_string *json, const char *name, const cleat_image *image,
                                       cleat_resize_kind shrinking, size_t most, cleat_error *error) {
     cleat_string png = {0};
     cleat_status status = CLEAT_OK;
     if (!image) json_add(json, json_text(name, NULL));
-    for (int64_t side = CLEAT_EXAMPLE_SIDE; image && !status && (png.size == 0 || png.size > most);
-         side = side * 3 / 4) {
+    const bool figure = most == CLEAT_FIGURE_BYTES;
+    for (int64_t side = figure ? CLEAT_FIGURE_SIDE : CLEAT_EXAMPLE_SIDE;
+         image && !status && (png.size == 0 || png.size > most); side = side * 3 / 4) {
         cleat_image small = {0};
         cleat_string_free(&png);
         status = shrink(image, side, shrinking, &small, error);
+        if (!status && figure) cleat_examples_brighten(&small);
         if (!status) status = cleat_image_encode_png("an example", &small, &png, error);
         cleat_image_free(&small);
         if (side <= MIN_SIDE) break;

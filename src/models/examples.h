@@ -10,7 +10,8 @@
  *                  "choice": "worst" | "typical"}, ...]}
  *
  * The worst samples of the evaluation come first, the worst of them at the beginning; the others are at even distances.
- * Unknown values, and numbers that are not finite, are null. */
+ * Unknown values, and numbers that are not finite, are null. Of figures, images are larger, and a series has
+ * an example for each target, with `times` (Unix seconds). */
 #ifndef CLEAT_SRC_EXAMPLES_H
 #define CLEAT_SRC_EXAMPLES_H
 
@@ -22,6 +23,7 @@ enum {
     CLEAT_EXAMPLES = 12,           /* maximum number of samples */
     CLEAT_WORST = 6,               /* of which at most these are the worst */
     CLEAT_CLASSES_SHOWN = 100,     /* maximum number of classes with scores */
+    CLEAT_DRAWINGS = 100,          /* maximum number of figures of predictions */
     CLEAT_EXAMPLES_BYTES = 195000, /* of the whole file; an example that would exceed it is left out */
 };
 
@@ -36,6 +38,7 @@ typedef struct cleat_evaluation {
     const char *metric;                  /* the run's metric; NULL: the family's first one */
     const char *split;
     int64_t step, epoch; /* below 0: unknown */
+    bool drawings;       /* of predictions, to be drawn one by one: there is no metric_state */
 } cleat_evaluation;
 
 enum { CLEAT_BASELINE_TEXT = 160 };

@@ -174,7 +174,8 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     cleat_status status = cleat_image_of_sample(prediction->dataset, prediction->sample, &image, error);
     if (status) return status;
     const cleat_class_example example = {.image = &image,
-                                         .label = cleat_images_label(prediction->dataset, prediction->sample)};
+                                         .label = cleat_images_label(prediction->dataset, prediction->sample),
+                                         .figure = evaluated->drawings};
     status = cleat_classes_add_example(model->own, model->sizes.classes, prediction, &example, json, error);
     cleat_image_free(&image);
     return status;

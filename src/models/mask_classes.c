@@ -128,7 +128,7 @@ static void find_classes(const cleat_mask_example *example, int64_t classes, uin
     for (int64_t r = 0; r < example->height; ++r)
         for (int64_t c = 0; c < example->width; ++c) {
             const int64_t at = r * example->stride + c;
-            const int32_t target = example->mask[at],
+            const int32_t target = example->mask ? example->mask[at] : -1,
                           said = cleat_class_argmax(example->logits + at * classes, classes);
             *truth++ = target < 0 ? CLEAT_MASK_UNLABELLED : (uint8_t)target;
             *prediction++ = (uint8_t)said;
@@ -161,9 +161,12 @@ cleat_status cleat_mask_classes_add_example(const cleat_model *model, const clea
     }
     find_classes(example, classes, ids, ids + pixels, counts);
     cleat_examples_begin(json, "mask", prediction);
-    status =
-        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
-    if (!status) status = add_mask("truth", ids, colours, example, json, error);
+    status = cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN,
+                                      example->mask ? CLEAT_EXAMPLE_IMAGE_BYTES : CLEAT_FIGURE_BYTES, error);
+    if (!example->mask)
+        json_add(json, json_text("truth", NULL));
+    else if (!status)
+        status = add_mask("truth", ids, colours, example, json, error);
     if (!status) status = add_mask("prediction", ids + pixels, colours, example, json, error);
     json_add(json, json_digits("score", mean_iou(counts, classes), 6), json_text("score_name", "iou"), json_close('}'));
 done:
@@ -207,8 +210,8 @@ static float probability_of(const float *logits, int64_t classes, int32_t c) {
     return (float)(1 / sum);
 }
 
-static cleat_status write_files(const cleat_mask_output *output, uint8_t *ids, const float *probabilities,
-                                cleat_error *error) {
+static cleat_status write_files(const cleat_model *model, const cleat_mask_output *output, uint8_t *ids,
+                                const float *probabilities, cleat_error *error) {
     const cleat_image image = {.height = output->out_height, .width = output->out_width, .channels = 1, .pixels = ids};
     uint8_t palette[3 * COLOURS];
     char path[PATH_BYTES];
@@ -216,7 +219,8 @@ static cleat_status write_files(const cleat_mask_output *output, uint8_t *ids, c
     cleat_status status = cleat_masks_path(output, ".npy", path, error);
     if (!status) status = cleat_npy_write(path, probabilities, output->out_height, output->out_width, error);
     if (!status) status = cleat_masks_path(output, ".png", path, error);
-    return status ? status : cleat_image_write_png_ids(path, &image, palette, error);
+    if (!status) status = cleat_image_write_png_ids(path, &image, palette, error);
+    return status ? status : cleat_masks_outline(model, output, ids, palette, error);
 }
 
 cleat_status cleat_mask_classes_write(const cleat_model *model, const cleat_mask_output *output, int first,
@@ -236,7 +240,7 @@ cleat_status cleat_mask_classes_write(const cleat_model *model, const cleat_mask
         ids[i] = (uint8_t)(c + first);
         probabilities[i] = probability_of(logits, classes, c);
     }
-    if (!status) status = write_files(output, ids, probabilities, error);
+    if (!status) status = write_files(model, output, ids, probabilities, error);
     cleat_free(ids);
     cleat_free(logits);
     cleat_free(probabilities);

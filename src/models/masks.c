@@ -179,7 +179,7 @@ static void draw_masks(const cleat_model *model, const cleat_mask_example *examp
                        double counts[COUNTS]) {
     for (int64_t r = 0; r < example->height; ++r)
         for (int64_t c = 0; c < example->width; ++c) {
-            const int32_t target = example->mask[r * example->stride + c];
+            const int32_t target = example->mask ? example->mask[r * example->stride + c] : -1;
             const bool found = probability(example->logits[r * example->stride + c]) >= settings_of(model)->threshold;
             const bool known = target == 0 || target == 1;
             if (known) count(target, found, counts);
@@ -199,9 +199,11 @@ cleat_status cleat_masks_add_example(const cleat_model *model, const cleat_predi
     cleat_examples_begin(json, "mask", prediction);
     if (example->image_text) cleat_examples_add_string(json, "image_text", example->image_text, CLEAT_BASELINE_TEXT);
     cleat_status status =
-        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN,
+                                 example->mask ? CLEAT_EXAMPLE_IMAGE_BYTES : CLEAT_FIGURE_BYTES, error);
     if (!status)
-        status = cleat_examples_add_image(json, "truth", &mask, CLEAT_SHRINK_NEAREST, CLEAT_EXAMPLE_MASK_BYTES, error);
+        status = cleat_examples_add_image(json, "truth", example->mask ? &mask : NULL, CLEAT_SHRINK_NEAREST,
+                                          CLEAT_EXAMPLE_MASK_BYTES, error);
     mask.pixels = truth + pixels;
     if (!status)
         status =
@@ -271,6 +273,31 @@ cleat_status cleat_masks_path(const cleat_mask_output *output, const char *endin
     return cleat_path_join(output->folder, name, path, PATH_BYTES, error);
 }
 
+cleat_status cleat_masks_outline(const cleat_model *model, const cleat_mask_output *output, const uint8_t *mask,
+                                 const uint8_t *palette, cleat_error *error) {
+    static const uint8_t orange[] = {213, 94, 0};
+    const int64_t height = output->out_height, width = output->out_width;
+    char path[PATH_BYTES];
+    if (!output->image) return CLEAT_OK;
+    cleat_image drawn = {.height = height, .width = width, .channels = 3};
+    if (!(drawn.pixels = cleat_alloc((size_t)(height * width), 3)))
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a figure");
+    cleat_examples_brighten(output->image);
+    for (int64_t i = 0; i < height * width; ++i) {
+        const int64_t x = i % width, y = i / width, channels = output->image->channels;
+        const bool edge = (x > 0 && mask[i] != mask[i - 1]) || (x + 1 < width && mask[i] != mask[i + 1]) ||
+                          (y > 0 && mask[i] != mask[i - width]) || (y + 1 < height && mask[i] != mask[i + width]);
+        const uint8_t *colour = palette ? palette + 3 * mask[i] : orange, *pixel = output->image->pixels + i * channels;
+        for (int c = 0; c < 3; ++c)
+            drawn.pixels[3 * i + c] = edge && (palette || mask[i]) ? colour[c] : pixel[channels == 3 ? c : 0];
+    }
+    const cleat_mask_output file = {.folder = model->options.drawings, .id = output->id};
+    cleat_status status = cleat_masks_path(&file, ".png", path, error);
+    if (!status) status = cleat_image_write_png(path, &drawn, error);
+    cleat_image_free(&drawn);
+    return status;
+}
+
 cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error) {
     const int64_t out_height = output->out_height, out_width = output->out_width;
     char path[PATH_BYTES];
@@ -295,6 +322,7 @@ cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output
     if (!status) status = cleat_npy_write(path, probabilities, out_height, out_width, error);
     if (!status) status = cleat_masks_path(output, ".png", path, error);
     if (!status) status = cleat_png_write(path, mask, out_height, out_width, error);
+    if (!status) status = cleat_masks_outline(model, output, mask, NULL, error);
 done:
     cleat_free(mask);
     cleat_free(probabilities);

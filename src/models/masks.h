@@ -132,7 +132,7 @@ typedef struct cleat_mask_example {
     const cleat_image *image;
     const char *image_text; /* caption, if the image does not show the sample itself; NULL: none */
     const float *logits;    /* [height, stride]; the first `width` of each row are used */
-    const int32_t *mask;    /* the same; 0, 1, or another number if the truth is unknown */
+    const int32_t *mask; /* the same; 0, 1, or another number if the truth is unknown. NULL: a figure without truth */
     int64_t height, width, stride;
 } cleat_mask_example;
 /* Appends the example: masks are white, the background is black, unknown pixels are grey; with its
@@ -157,8 +157,13 @@ typedef struct cleat_mask_output {
     const float *logits;           /* [height, stride]; the first `width` of each row are used */
     int64_t height, width, stride; /* in pixels */
     int64_t out_height, out_width; /* of the files, in pixels */
+    cleat_image *image;            /* of this size, 1 or 3 channels, for cleat_masks_outline; NULL: none */
 } cleat_mask_output;
 
+/* Writes the image, if there is one, as ID.png to options.drawings, with the mask's pixels beside pixels of another
+ * value in orange, or of classes in the colours of the palette [256, 3]; a dark image is brightened. */
+cleat_status cleat_masks_outline(const cleat_model *model, const cleat_mask_output *output, const uint8_t *mask,
+                                 const uint8_t *palette, cleat_error *error);
 /* Writes FOLDER/ID followed by the file name ending to `path` [4096]. CLEAT_ERR_ARGUMENT: the id is too long. */
 cleat_status cleat_masks_path(const cleat_mask_output *output, const char *ending, char *path, cleat_error *error);
 /* Writes a mask, resized: the .png is 255 where the probability reaches the threshold, the .npy has the

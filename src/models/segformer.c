@@ -215,7 +215,10 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
     for (size_t i = 0; i < count && !status; ++i) {
         const cleat_prediction *p = &predictions[i];
         int64_t height, width;
+        cleat_image image = {.pixels = NULL};
         status = cleat_masks_file_size(p->dataset, p->sample, &height, &width, error);
+        if (!status && model->options.drawings && p->sample < CLEAT_DRAWINGS)
+            status = cleat_masks_image(p->dataset, p->sample, &image, error);
         if (status) return status;
         const cleat_mask_output output = {.folder = folder,
                                           .id = cleat_dataset_id(p->dataset, p->sample),
@@ -224,8 +227,10 @@ static cleat_status write(const cleat_model *model, const cleat_prediction *pred
                                           .width = p->length,
                                           .stride = p->length,
                                           .out_height = height,
-                                          .out_width = width};
+                                          .out_width = width,
+                                          .image = image.pixels ? &image : NULL};
         status = write_one(model, &output, error);
+        cleat_image_free(&image);
     }
     return status;
 }
@@ -243,7 +248,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     if (!status) {
         const cleat_mask_example example = {.image = &image,
                                             .logits = prediction->output,
-                                            .mask = mask,
+                                            .mask = evaluated->drawings ? NULL : mask,
                                             .height = size,
                                             .width = size,
                                             .stride = stride};

@@ -143,6 +143,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted;
     options.evaluation = mode == CLEAT_MODE_EVALUATE && fitted;
     options.forecast = mode == CLEAT_MODE_PREDICT;
+    options.next_only = options.forecast && model->options.next_only;
     if (frames->count > CLEAT_SERIES_MAX_RESAMPLES)
         return cleat_fail(error, CLEAT_ERR_PROFILE, "data.frames: %lld time frames, the maximum is %d",
                           (long long)frames->count, CLEAT_SERIES_MAX_RESAMPLES);
@@ -287,7 +288,7 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
 }
 
 /* Metric state: number of windows; then the squared and the absolute error of each step ahead, for the
- * model, persistence, seasonal persistence and the mean of these two. */
+ * model, persistence, seasonal persistence and the mean of these two; then the model's squared errors [H, K]. */
 enum { MODEL, PERSISTENCE, SEASONAL, BLEND, FORECASTS };
 static const char *const prefixes[FORECASTS] = {"", "persistence_", "seasonal_", "blend_"};
 static const char *const baseline_texts[FORECASTS] = {NULL, "persistence: the last known values",
@@ -295,19 +296,21 @@ static const char *const baseline_texts[FORECASTS] = {NULL, "persistence: the la
                                                       "the mean of the last known values and those one season earlier"};
 
 static size_t metric_state_size(const cleat_model *model) {
-    return 1 + (size_t)(FORECASTS * 2 * horizon_of(model));
+    return 1 + (size_t)(horizon_of(model) * (FORECASTS * 2 + model->sizes.outputs));
 }
 
 static double *errors_of(const cleat_model *model, double *metric_state, int forecast) {
     return metric_state + 1 + forecast * 2 * horizon_of(model);
 }
 
-/* found, target [H, K]; errors [H, 2] */
-static void add_errors(const float *found, const float *target, int64_t horizon, int64_t columns, double *errors) {
+/* found, target [H, K]; errors [H, 2]; squares [H, K], or NULL */
+static void add_errors(const float *found, const float *target, int64_t horizon, int64_t columns, double *errors,
+                       double *squares) {
     for (int64_t i = 0; i < horizon * columns; ++i) {
         double difference = (double)found[i] - (double)target[i];
         errors[2 * (i / columns)] += difference * difference;
         errors[2 * (i / columns) + 1] += fabs(difference);
+        if (squares) squares[i] += difference * difference;
     }
 }
 
@@ -327,10 +330,10 @@ static cleat_status metric_update(const cleat_model *model, const cleat_host_bat
             known.season[i] -= known.anchor[i];
             known.anchor[i] = (known.last[i] + known.season[i]) / 2; /* no longer the anchor */
         }
-        add_errors(output + b * each, target, horizon, columns, errors_of(model, metric_state, MODEL));
-        add_errors(known.last, target, horizon, columns, errors_of(model, metric_state, PERSISTENCE));
-        add_errors(known.season, target, horizon, columns, errors_of(model, metric_state, SEASONAL));
-        add_errors(known.anchor, target, horizon, columns, errors_of(model, metric_state, BLEND));
+        const float *found[FORECASTS] = {output + b * each, known.last, known.season, known.anchor};
+        for (int f = 0; f < FORECASTS; ++f)
+            add_errors(found[f], target, horizon, columns, errors_of(model, metric_state, f),
+                       f == MODEL ? errors_of(model, metric_state, FORECASTS) : NULL);
         if (batch->badness) batch->badness[b] = 0;
         for (int64_t i = 0; i < each && batch->badness; ++i)
             batch->badness[b] += pow((double)output[b * each + i] - (double)target[i], 2) / (double)each;
@@ -367,6 +370,17 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
             found, name,
             mean_error(model, metric_state, errors_of(model, (double *)metric_state, MODEL), 0, step - 1, step));
     }
+}
+
+/* Keeps the root mean square error of each step and target for the bands of figures. */
+static cleat_status fit_outputs(cleat_model *model, const double *metric_state, const cleat_dataset *dataset,
+                                cleat_error *error) {
+    const double *squares = errors_of(model, (double *)metric_state, FORECASTS);
+    double *errors = cleat_series_errors(dataset);
+    (void)error;
+    for (int64_t i = 0; errors && i < horizon_of(model) * model->sizes.outputs; ++i)
+        errors[i] = sqrt(squares[i] / metric_state[0]);
+    return CLEAT_OK;
 }
 
 /* Writes FOLDER/predictions.csv. */
@@ -429,13 +443,51 @@ static void add_column(cleat_string *json, const char *member, const cleat_datas
     add_values(json, member, room, info.horizon, std);
 }
 
-/* Successive examples show successive forecast columns. */
+/* The forecast of column k: `target` and `known` [H, K]; room for `past` values or H. */
+static void add_target(const cleat_model *model, const cleat_evaluation *evaluated, const cleat_prediction *prediction,
+                       size_t k, const float *target, const cleat_forecast *known, int64_t past, double *room,
+                       cleat_string *json) {
+    const cleat_dataset *dataset = prediction->dataset;
+    const cleat_series_info info = cleat_series_describe(dataset);
+    const char *series = cleat_series_name(dataset, prediction->sample);
+    const double *errors = cleat_series_errors(dataset);
+    char column[2 * COLUMN_CHARACTERS];
+    double mean, std;
+    cleat_series_scale(dataset, prediction->sample, k, &mean, &std);
+    cleat_examples_begin(json, "series", prediction);
+    snprintf(column, sizeof column, "%s%s%s", series ? series : "", series ? ": " : "",
+             cleat_series_target(dataset, k));
+    cleat_examples_add_string(json, "column", column, COLUMN_CHARACTERS);
+    cleat_series_past(dataset, prediction->sample, k, past, room);
+    add_values(json, "past", room, past, std);
+    add_column(json, "truth", dataset, prediction->sample, k, target, known->anchor, room);
+    add_column(json, "prediction", dataset, prediction->sample, k, prediction->output, known->anchor, room);
+    if (!evaluated->drawings) {
+        const int best = baseline_forecast(model, evaluated->metric_state);
+        for (int64_t i = 0; best == BLEND && i < info.horizon * info.targets; ++i)
+            known->last[i] = (known->last[i] + known->season[i]) / 2;
+        add_column(json, "baseline", dataset, prediction->sample, k, best == SEASONAL ? known->season : known->last,
+                   NULL, room);
+    }
+    for (int64_t h = 0; h < info.horizon; ++h) room[h] = errors[h * info.targets + (int64_t)k] * std;
+    if (isfinite(errors[0])) add_values(json, "error", room, info.horizon, std);
+    if (evaluated->drawings) json_add(json, json_open("times", '['));
+    for (int64_t i = 1 - past; i <= info.horizon && evaluated->drawings; ++i) {
+        const int64_t time = cleat_series_time(dataset, prediction->sample, i);
+        json_add(json, json_number(NULL, time == INT64_MIN ? NAN : (double)time));
+    }
+    if (evaluated->drawings) json_add(json, json_close(']'));
+    json_add(json, json_close('}'));
+}
+
+/* Successive examples show successive forecast columns; figures show all of them. */
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
     const cleat_prediction *prediction = &evaluated->predictions[index];
     const cleat_dataset *dataset = prediction->dataset;
     const cleat_series_info info = cleat_series_describe(dataset);
-    const size_t k = index % (size_t)info.targets;
+    const size_t targets = (size_t)info.targets, first = evaluated->drawings ? 0 : index % targets;
+    const size_t end = !evaluated->drawings ? first + 1 : targets < CLEAT_DRAWINGS ? targets : CLEAT_DRAWINGS;
     int64_t past = info.lookback < PAST_HORIZONS * info.horizon ? info.lookback : PAST_HORIZONS * info.horizon;
     if (past > PAST_STEPS) past = PAST_STEPS;
     cleat_forecast known = {0};
@@ -449,26 +501,16 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     if (!status)
         status = cleat_forecast_fill(dataset, prediction->sample, info.horizon, info.targets,
                                      settings_of(model)->data.anchor, &known, error);
-    if (!status) {
-        cleat_examples_begin(json, "series", prediction);
-        const char *series = cleat_series_name(dataset, prediction->sample);
-        char column[2 * COLUMN_CHARACTERS];
-        snprintf(column, sizeof column, "%s%s%s", series ? series : "", series ? ": " : "",
-                 cleat_series_target(dataset, k));
-        cleat_examples_add_string(json, "column", column, COLUMN_CHARACTERS);
-        cleat_series_past(dataset, prediction->sample, k, past, room);
-        double mean, std;
-        cleat_series_scale(dataset, prediction->sample, k, &mean, &std);
-        add_values(json, "past", room, past, std);
-        add_column(json, "truth", dataset, prediction->sample, k, target, known.anchor, room);
-        add_column(json, "prediction", dataset, prediction->sample, k, prediction->output, known.anchor, room);
-        const int best = baseline_forecast(model, evaluated->metric_state);
-        for (int64_t i = 0; best == BLEND && i < info.horizon * info.targets; ++i)
-            known.last[i] = (known.last[i] + known.season[i]) / 2;
-        add_column(json, "baseline", dataset, prediction->sample, k, best == SEASONAL ? known.season : known.last, NULL,
-                   room);
-        json_add(json, json_close('}'));
+    for (int64_t i = cleat_series_known(dataset, prediction->sample) * info.targets; i < info.horizon * info.targets;
+         ++i)
+        if (!status) target[i] = NAN;
+    for (size_t k = first; k < end && !status; ++k) {
+        if (k > first) cleat_string_add(json, ",\n");
+        add_target(model, evaluated, prediction, k, target, &known, past, room, json);
     }
+    if (evaluated->drawings && prediction->sample == 0 && !isfinite(cleat_series_errors(dataset)[0]))
+        cleat_log(CLEAT_LOG_INFO, "figures: no error bands: the checkpoint knows no errors of its validation; it is of "
+                                  "an earlier version, or was written before the first evaluation");
     cleat_forecast_free(&known);
     cleat_free(target);
     cleat_free(room);
@@ -483,7 +525,7 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
         .metrics = metrics, .terms = terms, .n_terms = 1, .check_data = check_data, .open_data = open_data,            \
         .fields = fields, .fixed_length = fixed_length, .build = build, .layer_of = layer_of, .layers = layers,        \
         .sample_weight = cleat_model_mean_weight, .metric_state_size = metric_state_size,                              \
-        .metric_update = metric_update, .metric_compute = metric_compute, .write = write,                              \
+        .metric_update = metric_update, .metric_compute = metric_compute, .write = write, .fit_outputs = fit_outputs,  \
         .combine = cleat_combine_mean, .combines_same_fit = true, .examples = &examples                                \
     }
 

@@ -402,7 +402,8 @@ cleat_status cleat_targets_add_example(const cleat_prediction *prediction, const
     add_targets(targets, prediction->output, NULL, ", ", &found);
     cleat_examples_begin(json, targets->options.problem == CLEAT_REGRESSION ? "number" : "class", prediction);
     cleat_status status =
-        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN, CLEAT_EXAMPLE_IMAGE_BYTES, error);
+        cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN,
+                                 example->figure ? CLEAT_FIGURE_BYTES : CLEAT_EXAMPLE_IMAGE_BYTES, error);
     cleat_examples_add_string(json, "text", example->text, TEXT_CHARACTERS);
     cleat_examples_add_string(json, "truth", truth.data ? truth.data : "no label", TEXT_CHARACTERS);
     cleat_examples_add_string(json, "prediction", found.data ? found.data : "no label", TEXT_CHARACTERS);

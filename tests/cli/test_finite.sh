@@ -59,7 +59,7 @@ test_eval() {
 }
 
 test_predict() {
-    local line=("$cleat" predict "$profile" --checkpoint "$scratch/run32" --data "$scratch/spike.csv" --out)
+    local line=("$cleat" predict "$profile" --all --checkpoint "$scratch/run32" --data "$scratch/spike.csv" --out)
     exits 5 "${line[@]}" "$scratch/p16" "${f16[@]}"
     says err "outputs are not finite, the first that of sample 2020-01-04T03:00:00"
     says out "predictions written to"

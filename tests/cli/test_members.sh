@@ -155,11 +155,11 @@ test_series() {
     awk 'BEGIN { print "date,load,wind"; for (i = 0; i < 200; ++i) printf "%d,%.6f,%.6f\n", i * 3600, 20 * sin(i / 3) + i / 10, cos(i / 5) }' >"$file"
     for k in 1 2; do
         train "series$k" series_dense "${settings[@]}" run.seed=$k
-        predict "s$k" "$file" "series$k"
+        predict "s$k" "$file" "series$k" -- --all
     done
-    predict s11 "$file" series1 series1
+    predict s11 "$file" series1 series1 -- --all
     exits 0 cmp "$scratch/s11/predictions.csv" "$scratch/s1/predictions.csv"
-    predict s12 "$file" series1 series2
+    predict s12 "$file" series1 series2 -- --all
     checked table "$scratch/s12/predictions.csv" "$scratch"/s[12]/predictions.csv
     train series3 series_dense "${settings[@]}" data.anchor=last
     refuses "data.anchor is last and season" series1 series3 "$file"

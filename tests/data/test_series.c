@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cleat/data.h"
+#include "data/series/series.h"
 #include "files.h"
 #include "source_path.h"
 
@@ -416,6 +417,32 @@ static void a_forecast_begins_where_the_file_ends(void **state) {
     cleat_dataset_destroy(trained);
 }
 
+/* Besides, what the last evaluation of the training has found, but for the last bit (cJSON). */
+static void the_next_steps_follow_from_the_last_row(void **state) {
+    (void)state;
+    cleat_series_options options = small_options();
+    cleat_dataset *trained = open_series(write_series(ROWS, ROWS), &options);
+    char kept[512];
+    cleat_error error = {0};
+    snprintf(kept, sizeof kept, "%s", test_folder("next"));
+    assert_true(isnan(cleat_series_errors(trained)[0]));
+    for (int i = 0; i < 12; ++i) cleat_series_errors(trained)[i] = 1.0 / (i + 3);
+    assert_int_equal(cleat_dataset_save(trained, kept, &error), CLEAT_OK);
+    options.fitted = kept;
+    options.forecast = options.next_only = true;
+    cleat_dataset *dataset = open_series(test_path("series.csv"), &options);
+    assert_int_equal(cleat_dataset_count(dataset), 1);
+    for (int row = 0; row < ROWS; ++row)
+        assert_int_equal(cleat_series_time(dataset, 0, row - (ROWS - 1)), 1467331200 + row * HOUR);
+    assert_int_equal(cleat_series_time(dataset, 0, -ROWS), INT64_MIN);
+    assert_int_equal(cleat_series_known(dataset, 0), 0);
+    for (int i = 0; i < 12; ++i) assert_true(fabs(cleat_series_errors(dataset)[i] * (i + 3) - 1) < 1e-15);
+    cleat_dataset_destroy(dataset);
+    assert_int_equal(cleat_series_open(write_series(3, 3), &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, "the file has fewer; add earlier rows"));
+    cleat_dataset_destroy(trained);
+}
+
 /* Opens `rows` rows for evaluation, with the preprocessor that small_options() fits to 115 of them. */
 static cleat_dataset *open_evaluation(int rows, const cleat_series_options *options, const char *kept) {
     cleat_series_options evaluation = *options;
@@ -656,6 +683,7 @@ int main(void) {
         cmocka_unit_test(constant_columns_have_std_one),
         cmocka_unit_test(the_fitted_preprocessor_is_kept),
         cmocka_unit_test(a_forecast_begins_where_the_file_ends),
+        cmocka_unit_test(the_next_steps_follow_from_the_last_row),
         cmocka_unit_test(an_evaluation_takes_any_file),
         cmocka_unit_test(an_evaluation_needs_a_window),
         cmocka_unit_test(other_datasets_are_whole_anyway),

@@ -353,6 +353,6 @@ def compare(program, device, name, folder, run, model, predict, compare_arrays):
     data = folder / f"predict-{name}"
     data.mkdir()
     subprocess.run([program, "predict", "--checkpoint", run, "--data", family.predict_data(data), "--out", out,
-                    "--device", device, "--quiet"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+                    "--device", device, "--quiet", "--all"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     facts = {entry.key: entry.value for entry in onnx.load(model, load_external_data=False).metadata_props}
     family.compare(out, facts, predict, compare_arrays)

@@ -62,7 +62,7 @@ class Case(unittest.TestCase):
     def program(self, run, data):
         """The output folder of `cleat predict`."""
         out = self.folder / "by_program"
-        command = [PROGRAM, "predict", run.folder / "resolved.ini", "--checkpoint", run, "--data", data, "--out", out]
+        command = [PROGRAM, "predict", "--all", run.folder / "resolved.ini", "--checkpoint", run, "--data", data, "--out", out]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return out

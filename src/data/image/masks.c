@@ -325,6 +325,11 @@ cleat_status cleat_masks_file_size(const cleat_dataset *dataset, size_t sample, 
     return CLEAT_OK;
 }
 
+cleat_status cleat_masks_image(const cleat_dataset *dataset, size_t sample, cleat_image *image, cleat_error *error) {
+    const masks *m = masks_of(dataset);
+    return cleat_image_read(m->set.samples[sample].image, m->all.fitted.channels, image, error);
+}
+
 /* NULL: another dataset. */
 static const masks *as_masks(const cleat_dataset *dataset) {
     return dataset->type->destroy == masks_destroy ? masks_of(dataset) : NULL;

@@ -45,6 +45,9 @@ cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options
  * not a class is an error with its row and column. */
 cleat_status cleat_mask_read_classes(const char *path, const cleat_mask_classes *classes, cleat_image *mask,
                                      cleat_error *error);
+/* The image of a sample of such a dataset, of 1 or 3 channels, from its file; the caller frees it. */
+cleat_status cleat_masks_image(const cleat_dataset *dataset, size_t sample, cleat_image *image, cleat_error *error);
+
 /* Converts a mask of [H, W, 3] to [H, W]; a pixel that is not grey is an error. */
 cleat_status cleat_mask_to_grey(const char *path, cleat_image *mask, cleat_error *error);
 

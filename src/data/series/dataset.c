@@ -1,6 +1,7 @@
 /* Dataset of a time series: filling samples, and queries. */
 #include "data/dataset.h"
 #include "data/series/series.h"
+#include "json/member.h"
 
 #include "core/memory.h"
 
@@ -130,6 +131,9 @@ static cleat_status series_save(const cleat_dataset *dataset, const char *folder
         }
     }
     if (!status) status = cleat_series_preprocessor_write(folder, &fitted, error);
+    cJSON *errors = cJSON_CreateDoubleArray(s->errors, (int)(s->horizon * (int64_t)columns->targets));
+    if (!status && isfinite(s->errors[0])) status = cleat_json_write_file(folder, CLEAT_SERIES_ERRORS, errors, error);
+    cJSON_Delete(errors);
     cleat_series_preprocessor_free(&fitted);
     return status;
 }
@@ -148,6 +152,7 @@ static void series_destroy(cleat_dataset *dataset) {
     for (size_t f = 0; f < CLEAT_SERIES_MAX_RESAMPLES; ++f) cleat_free(s->means[f]);
     cleat_free(s->mean);
     cleat_free(s->std);
+    cleat_free(s->errors);
     cleat_free(s->windows.last);
     cleat_free(s->ids);
     cleat_free(s->path);
@@ -273,9 +278,10 @@ int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resam
 
 int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead) {
     const cleat_series *s = as_series(dataset);
-    if (!s || sample >= dataset->count || ahead < 0) return 0;
+    if (!s || sample >= dataset->count) return 0;
     const cleat_series_part *part = part_of(s, s->windows.last[sample]);
     int64_t row = s->windows.last[sample] + ahead, end = part->end - 1;
+    if (row < part->begin) return INT64_MIN;
     return row <= end ? s->table.times[row] : cleat_calendar_after(&part->calendar, s->table.times[end], row - end);
 }
 
@@ -283,4 +289,9 @@ int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample) {
     const cleat_series *s = as_series(dataset);
     if (!s || sample >= dataset->count) return 0;
     return s->forecast ? known_of(s, s->windows.last[sample]) : s->horizon;
+}
+
+double *cleat_series_errors(const cleat_dataset *dataset) {
+    const cleat_series *s = as_series(dataset);
+    return s ? s->errors : NULL;
 }

@@ -17,6 +17,7 @@
 #include "core/name_table.h"
 #include "core/string.h"
 #include "data/common/extremes.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -241,4 +242,19 @@ cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_pre
     }
     *fitted = found;
     return CLEAT_OK;
+}
+
+cleat_status cleat_series_errors_read(const char *folder, cleat_series *s, cleat_error *error) {
+    const int64_t count = s->horizon * (int64_t)s->table.columns.targets;
+    cJSON *numbers = NULL;
+    int64_t read = 0;
+    cleat_status status = cleat_json_read_file(folder, CLEAT_SERIES_ERRORS, &numbers, error);
+    for (const cJSON *item = numbers ? numbers->child : NULL; item; item = item->next, ++read)
+        if (read < count) s->errors[read] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+    if (!status && numbers && read != count)
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s/%s: %lld numbers instead of %lld; copy the folder from the run again", folder,
+                            CLEAT_SERIES_ERRORS, (long long)read, (long long)count);
+    cJSON_Delete(numbers);
+    return status;
 }

@@ -145,8 +145,8 @@ static void log_summary(const char *path, const cleat_series *s) {
                   t->calendar.step == 86400 && !t->calendar.business ? " (weekends? data.step = business_day)" : "");
     if (t->missing) cleat_log(CLEAT_LOG_WARNING, "%s: %lld cells have no value", path, (long long)t->missing);
     if (s->windows.left_out)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows contain a gap or a missing value and are skipped", path,
-                  (long long)s->windows.left_out);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows contain a gap or a missing value and are skipped%s", path,
+                  (long long)s->windows.left_out, s->next_only ? "; data.gaps=fill, data.missing=fill, or --all" : "");
 }
 
 /* Takes ownership of the table. */
@@ -162,14 +162,18 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
     s->season = options->season;
     s->anchor = options->anchor;
     s->forecast = options->forecast;
+    s->next_only = options->next_only;
     s->n_resamples = fitted ? fitted->n_resamples : options->n_resamples;
     memcpy(s->resample_seconds, fitted ? fitted->resample_seconds : options->resample_seconds,
            sizeof s->resample_seconds);
     cleat_series_dataset_init(s);
     cleat_status status = cleat_series_resample_rows(path, s->resample_seconds, s->n_resamples, &s->table.calendar,
                                                      s->table.rows, s->rows_of, error);
-    if (!status && !(s->path = cleat_strdup(path)))
+    const size_t errors = (size_t)s->horizon * s->table.columns.targets;
+    if (!status && (!(s->path = cleat_strdup(path)) || !(s->errors = cleat_alloc(errors, sizeof *s->errors))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    if (!status) s->errors[0] = NAN;
+    if (!status && fitted) status = cleat_series_errors_read(options->fitted, s, error);
     if (!status) status = find_samples(s, options, false, error);
     if (!status) status = find_means(path, options, s, fitted, error);
     if (!status) status = standardise(path, s, error);

@@ -139,12 +139,20 @@ typedef struct cleat_series {
     char *path;                   /* of the file, for messages; owned */
     int64_t lookback, horizon, season, eval_stride;
     cleat_series_anchor anchor;
-    bool forecast;
+    bool forecast, next_only;
+    double *errors; /* [H, K], see cleat_series_errors */
 } cleat_series;
 
 /* The last `count` known values of a target of a sample, in the units of the file; NaN where a cell is
  * missing or the file begins later. The dataset is a series. */
 void cleat_series_past(const cleat_dataset *dataset, size_t sample, size_t target, int64_t count, double *values);
+
+/* Root mean square errors [H, K] of the forecasts of each step and target in the last evaluation of the training, in
+ * standard deviations of the series; the first is not finite: unknown. NULL: not a series. */
+double *cleat_series_errors(const cleat_dataset *dataset);
+/* Reads them from a checkpoint; without the file they stay unknown (fit.c). */
+#define CLEAT_SERIES_ERRORS "series_errors.json"
+cleat_status cleat_series_errors_read(const char *folder, cleat_series *s, cleat_error *error);
 
 /* Implements cleat_dataset_make_whole (open.c). */
 cleat_status cleat_series_make_whole(cleat_dataset *dataset, cleat_error *error);

@@ -111,11 +111,19 @@ static range range_of(const cleat_series_options *options, const cleat_series_wi
     if (windows->begin[split] == windows->end[split]) r.end = r.first;
     /* the last row is included */
     if (options->forecast && r.end > r.first) r.first += (r.end - 1 - r.first) % r.stride;
+    if (options->next_only && r.end > r.first) r.first = r.end - 1;
     return r;
 }
 
 static cleat_status no_window(const char *path, const cleat_series_options *options, int split, int64_t reach,
                               const cleat_series_windows *windows, cleat_error *error) {
+    if (options->next_only)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: the next steps follow from the last %lld rows of a series, but %s", path,
+                          (long long)reach,
+                          windows->left_out ? "rows or values are missing there; add them, set data.gaps=fill "
+                                              "data.missing=fill, or forecast from the rows before (--all)"
+                                            : "the file has fewer; add earlier rows");
     if (windows->whole)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "%s: no window fits the file: each takes %lld rows of lookback and %lld rows of targets, and "

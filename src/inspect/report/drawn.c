@@ -120,7 +120,7 @@ void cleat_example_rna(const cJSON *example, cleat_string *page) {
     int axes[3], n = truth->count < prediction->count ? truth->count : prediction->count;
     truth->count = prediction->count = n;
     double middle[3], radius, other;
-    find_axes(truth, axes, middle, &radius);
+    find_axes(isfinite(cleat_json_number(example, "score")) ? truth : prediction, axes, middle, &radius);
     { /* both must stay inside the drawing */
         int unused[3];
         double its_middle[3];
@@ -148,40 +148,49 @@ void cleat_example_rna(const cJSON *example, cleat_string *page) {
     cleat_free(both);
 }
 
-static size_t read_values(const cJSON *values, double *out) {
+static size_t read_values(const cJSON *values, size_t most, double *out) {
     const cJSON *item;
     size_t count = 0;
     cJSON_ArrayForEach(item, values) {
-        if (count == MAX_VALUES) break;
+        if (count == most) break;
         out[count++] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     }
     return count;
 }
 
 typedef struct forecast {
-    double x[4][MAX_VALUES], y[4][MAX_VALUES];
+    double x[4][MAX_VALUES], y[4][MAX_VALUES], times[2 * MAX_VALUES], band[MAX_VALUES];
 } forecast;
 
-void cleat_example_series(const cJSON *example, cleat_string *page) {
+void cleat_example_series(const cJSON *example, bool is_small, cleat_string *page) {
     static const char *const names[] = {"past", "truth", "prediction", "baseline"};
     static const int colours[] = {7, 0, 1, 2};
     forecast *values = cleat_alloc(1, sizeof *values);
-    cleat_plot plot = {.id = "", .title = "forecast", .unit = "", .is_small = true, .limit = MAX_VALUES};
+    cleat_plot plot = {.id = "", .title = "forecast", .unit = "", .is_small = is_small, .limit = MAX_VALUES};
     size_t past = 0, horizon = (size_t)cJSON_GetArraySize(cleat_json_member(example, "prediction"));
     if (!values) {
         page->failed = true;
         return;
     }
+    size_t timed = read_values(cleat_json_member(example, "times"), 2 * MAX_VALUES, values->times);
+    for (size_t i = 0; i < timed; ++i)
+        if (!isfinite(values->times[i])) timed = 0;
+    const size_t errors = read_values(cleat_json_member(example, "error"), MAX_VALUES, values->band);
+    for (size_t i = 0; i < errors; ++i) values->band[i] *= 1.2816; /* 80 % of normal errors */
     for (int k = 0; k < 4; ++k) {
-        size_t count = read_values(cleat_json_member(example, names[k]), values->y[k]), first = 0;
+        size_t count = read_values(cleat_json_member(example, names[k]), MAX_VALUES, values->y[k]), first = 0;
         if (k == 0) past = count;
-        for (size_t i = 0; i < count; ++i) values->x[k][i] = (double)i - (k == 0 ? (double)past : 0);
+        if (k == 0) plot.x_is_time = timed && timed == past + horizon;
+        for (size_t i = 0; i < count; ++i)
+            values->x[k][i] =
+                plot.x_is_time ? values->times[k == 0 ? i : past + i] : (double)i - (k == 0 ? (double)past : 0);
         if (k == 0 && horizon && past > PAST_PER_HORIZON * horizon) first = past - PAST_PER_HORIZON * horizon;
         cleat_plot_line *line =
             cleat_plot_add(&plot, names[k], values->x[k] + first, values->y[k] + first, count - first, colours[k]);
         if (!line) continue;
         line->has_points = false;
         line->dashed = k == 3;
+        if (k == 2 && errors == count) line->band = values->band;
     }
     if (plot.count) cleat_plot_draw(&plot, page);
     cleat_free(values);

@@ -35,21 +35,21 @@ static void add_name(const cJSON *example, cleat_string *page) {
 /* A class; or numbers, which are neither right nor wrong. */
 static void add_class(const cJSON *example, cleat_string *page) {
     char shown[CLEAT_SHOWN];
-    const bool numbers = strcmp(cleat_json_text(example, "kind"), "number") == 0;
     const char *truth = cleat_json_text(example, "truth"), *prediction = cleat_json_text(example, "prediction");
     const char *text = cleat_json_text(example, "text");
+    const bool judged = truth && strcmp(cleat_json_text(example, "kind"), "class") == 0;
     bool right = truth && prediction && strcmp(truth, prediction) == 0;
     cleat_string_add(page, "<figure class=\"example class %s\" data-drawn=\"class\">",
-                     numbers ? ""
+                     !judged ? ""
                      : right ? "right"
                              : "wrong");
     add_image(cleat_json_text(example, "image"), cleat_json_text(example, "name"), page);
     if (text) cleat_html_add(page, "<blockquote>%s</blockquote>", text);
-    cleat_html_add(page, "<p><b class=\"mark\">%s</b> %s", numbers ? "" : right ? "✓" : "✗", prediction);
+    cleat_html_add(page, "<p><b class=\"mark\">%s</b> %s", !judged ? "" : right ? "✓" : "✗", prediction);
     double confidence = cleat_json_number(example, "confidence");
     if (isfinite(confidence)) cleat_string_add(page, " <small>%s</small>", cleat_show_share(confidence, shown));
     cleat_string_add(page, "</p>");
-    if (!right) cleat_html_add(page, "<p class=\"truth\">truth: %s</p>", truth);
+    if (truth && !right) cleat_html_add(page, "<p class=\"truth\">truth: %s</p>", truth);
     add_name(example, page);
     cleat_string_add(page, "</figure>");
 }
@@ -59,6 +59,7 @@ static void add_mask(const cJSON *example, cleat_string *page) {
     cleat_string_add(page, "<figure class=\"example mask\" data-drawn=\"mask\"><div class=\"three\">");
     for (int i = 0; i < 3; ++i) {
         const char *shown = i == 0 ? cleat_json_text(example, "image_text") : NULL; /* a part of the sample */
+        if (!cleat_json_text(example, parts[i])) continue;
         cleat_string_add(page, "<div>");
         add_image(cleat_json_text(example, parts[i]), parts[i], page);
         cleat_html_add(page, "<small>%s</small></div>", shown ? shown : parts[i]);
@@ -81,7 +82,8 @@ static void add_words(const cJSON *example, const char *kind, const char *none, 
     int count = cJSON_GetArraySize(words);
     cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"%s\"><p>", kind);
     for (int i = 0; i < count; ++i) {
-        const char *tag = item_text(truth, i), *guess = item_text(prediction, i);
+        const char *guess = item_text(prediction, i);
+        const char *tag = cJSON_IsString(cJSON_GetArrayItem(truth, i)) ? item_text(truth, i) : guess; /* unknown */
         const cJSON *sure = cJSON_GetArrayItem(confidence, i);
         bool right = strcmp(tag, guess) == 0, plain = right && strcmp(tag, none) == 0;
         cleat_html_add(page, "<span class=\"word %s\">%s", plain ? "" : right ? "right" : "wrong", item_text(words, i));
@@ -122,7 +124,7 @@ static void add_series(const cJSON *example, cleat_string *page) {
                    cleat_json_text(example, "column"), cleat_json_text(example, "name"));
     add_score(example, page);
     cleat_string_add(page, "</figcaption>");
-    cleat_example_series(example, page);
+    cleat_example_series(example, true, page);
     cleat_string_add(page, "</figure>");
 }
 
@@ -147,7 +149,8 @@ static const struct {
      "than 12 Å, truth above the diagonal, prediction below.</p>"},
     {"series", add_series,
      "<p class=\"note\"><i class=\"key b7\"></i>past <i class=\"key b0\"></i>truth <i class=\"key b1\"></i>prediction "
-     "<i class=\"key b2\"></i>baseline</p>"},
+     "<i class=\"key b2\"></i>baseline. Shaded, if known: ± 1.28 root mean square errors of the step in the "
+     "validation, which hold 80 % of normal errors.</p>"},
 };
 
 /* The worst come first. Runs of earlier versions do not tell them from the others. */
@@ -174,13 +177,17 @@ void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_st
     char step[CLEAT_SHOWN];
     for (size_t r = 0; r < count; ++r) {
         const cJSON *examples = cleat_json_member(runs[r].examples, "examples");
-        const char *split = cleat_json_text(runs[r].examples, "split");
+        const char *split = cleat_json_text(runs[r].examples, "split"),
+                   *text = cleat_json_text(runs[r].examples, "text");
         if (!runs[r].examples) continue;
         cleat_string_add(page, "<section id=\"examples%zu\"><h2>Examples", r);
         if (count > 1) cleat_html_add(page, ": %s", runs[r].history->name);
-        cleat_html_add(page, "</h2><p class=\"note\">From the %s data, at the best evaluation (step %s).</p>",
-                       split ? split : "evaluation",
-                       cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
+        if (text)
+            cleat_html_add(page, "</h2><p class=\"note\">%s</p>", text);
+        else
+            cleat_html_add(page, "</h2><p class=\"note\">From the %s data, at the best evaluation (step %s).</p>",
+                           split ? split : "evaluation",
+                           cleat_show_number(cleat_json_number(runs[r].examples, "step"), step));
         for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; ++kind) add_kind(kind, examples, page);
         cleat_score_table(runs[r].examples, page);
         cleat_confusion_table(cleat_json_member(runs[r].examples, "confusion"), page);

@@ -44,6 +44,7 @@ static void add_title(const cleat_report_run *runs, size_t count, cleat_string *
 }
 
 static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_string *page) {
+    const char *one = cleat_json_text(runs->examples, "text") ? "figures" : "training report";
     char day[40] = "";
     time_t now = time(NULL);
     struct tm parts;
@@ -59,8 +60,7 @@ static void add_start_of_page(const cleat_report_run *runs, size_t count, cleat_
     add_file(cleat_embedded_page, "report.css", page);
     cleat_string_add(page, "</style>\n</head>\n<body>\n<header><h1>");
     add_title(runs, count, page);
-    cleat_string_add(page, "</h1><p>%s<br>%s</p></header>\n<main>\n",
-                     count > 1 ? "comparison of runs" : "training report", day);
+    cleat_string_add(page, "</h1><p>%s<br>%s</p></header>\n<main>\n", count > 1 ? "comparison of runs" : one, day);
 }
 
 static void add_footer(const cleat_report_run *runs, size_t count, cleat_string *page) {
@@ -134,6 +134,28 @@ static cleat_status write_tables(const cleat_report_run *runs, size_t count, con
     return CLEAT_OK;
 }
 
+static cleat_status write_drawings(const char *folder, cleat_error *error) {
+    cleat_history history = {.name = "predictions", .folder = (char *)folder};
+    cleat_report_run run = {.history = &history};
+    cleat_name_table taken = {0};
+    cleat_string page = {0}, data = {0};
+    cleat_status status = cleat_json_read_file(folder, "examples.json", &run.examples, error);
+    const cJSON *example = cleat_json_member(run.examples, "examples");
+    if (!status && !cJSON_IsArray(example))
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/examples.json is not of cleat predict --figures", folder);
+    for (example = example ? example->child : NULL; example && !status; example = example->next)
+        status = cleat_figure_write(example, folder, &taken, error);
+    add_start_of_page(&run, 1, &page);
+    cleat_section_examples(&run, 1, &page);
+    add_footer(&run, 1, &page);
+    add_scripts(&data, &page);
+    cleat_name_table_free(&taken);
+    cJSON_Delete(run.examples);
+    if (!status) return cleat_file_write_in(folder, "index.html", &page, error);
+    cleat_string_free(&page);
+    return status;
+}
+
 static cleat_status read_and_write(const char *const *folders, size_t count, const cleat_report_options *options,
                                    cleat_error *error) {
     cleat_history *histories[CLEAT_REPORT_RUNS] = {0};
@@ -155,13 +177,14 @@ static cleat_status read_and_write(const char *const *folders, size_t count, con
 
 cleat_status cleat_report_write(const char *const *folders, size_t count, const cleat_report_options *options,
                                 cleat_error *error) {
+    const bool drawings = options && options->drawings;
     if (count < 1 || count > CLEAT_REPORT_RUNS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "a report shows 1 to %d runs, not %zu", CLEAT_REPORT_RUNS, count);
     /* Numbers of the page have a decimal point, whatever the program's locale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a report");
     locale_t before = uselocale(plain);
-    cleat_status status = read_and_write(folders, count, options, error);
+    cleat_status status = drawings ? write_drawings(folders[0], error) : read_and_write(folders, count, options, error);
     uselocale(before);
     freelocale(plain);
     return status;

@@ -10,6 +10,7 @@ enum { CLEAT_PLOT_LINES = 24, CLEAT_PLOT_COLOURS = 8 };
 typedef struct cleat_plot_line {
     char name[160];
     const double *x, *y; /* [count], x ascending; y NaN: a gap. Not owned */
+    const double *band;  /* [count] half the height of a shaded band around the line; NULL: none */
     size_t count;
     int colour;      /* 0 .. CLEAT_PLOT_COLOURS - 1, of the page's palette */
     bool dashed;     /* evaluations beside training */
@@ -23,6 +24,7 @@ typedef struct cleat_plot {
     const char *note;  /* under the title; NULL: none */
     const char *unit;  /* of y; "" if none. "share": 0..1 shown as percent; "bytes" */
     bool x_is_seconds; /* else steps */
+    bool x_is_time;    /* Unix seconds; for cleat_plot_draw only */
     bool starts_at_zero;
     bool is_log; /* y begins in a logarithmic scale, chosen by cleat_plot_add */
     bool can_log;

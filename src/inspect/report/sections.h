@@ -3,6 +3,7 @@
 #ifndef CLEAT_SRC_REPORT_SECTIONS_H
 #define CLEAT_SRC_REPORT_SECTIONS_H
 
+#include "core/name_table.h"
 #include "core/string.h"
 #include "report/run.h"
 
@@ -32,9 +33,12 @@ void cleat_section_memory(const cleat_report_run *runs, size_t count, cleat_stri
 /* examples.c, drawn.c, confusion.c: predictions beside the truth. */
 void cleat_section_examples(const cleat_report_run *runs, size_t count, cleat_string *page);
 void cleat_example_rna(const cJSON *example, cleat_string *page);
-void cleat_example_series(const cJSON *example, cleat_string *page);
+void cleat_example_series(const cJSON *example, bool is_small, cleat_string *page);
 void cleat_confusion_table(const cJSON *confusion, cleat_string *page);
 void cleat_score_table(const cJSON *examples, cleat_string *page);
+
+/* drawing_files.c: writes an example that is a drawing to FOLDER/NAME.svg, with a name that is not in `taken`. */
+cleat_status cleat_figure_write(const cJSON *example, const char *folder, cleat_name_table *taken, cleat_error *error);
 
 /* csv.c: writes the train and eval records: step, epoch, time (seconds since 1970, interpolated between the
  * samples of system.jsonl; empty if unknown), split ("train", "eval"), then a column for each metric; null is

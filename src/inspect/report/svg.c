@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     WIDTH = 640,
@@ -54,9 +55,11 @@ size_t cleat_axis_ticks(double low, double high, bool is_log, size_t wanted, dou
     return count;
 }
 
-/* Ticks of an axis of seconds: steps that are round in seconds, minutes or hours. */
+/* Ticks of an axis of seconds: steps that are round in seconds, minutes, hours, days or years. */
 static size_t second_ticks(double low, double high, size_t wanted, double ticks[12]) {
-    static const double steps[] = {1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400};
+    static const double steps[] = {1,     2,      5,      10,     20,      30,      60,       120,
+                                   300,   600,    1200,   1800,   3600,    7200,    14400,    28800,
+                                   86400, 172800, 432000, 864000, 2592000, 7776000, 31557600, 157788000};
     double step = 0;
     size_t count = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !step; ++i)
@@ -124,7 +127,9 @@ static void find_range(const cleat_plot *plot, axis *x, axis *y) {
     for (size_t k = 0; k < plot->count; ++k)
         for (size_t i = 0; i < plot->lines[k].count; ++i) {
             widen(plot->lines[k].x[i], &left, &right);
-            widen(plot->lines[k].y[i], &low, &high);
+            const double half = plot->lines[k].band ? plot->lines[k].band[i] : 0;
+            widen(plot->lines[k].y[i] - half, &low, &high);
+            widen(plot->lines[k].y[i] + half, &low, &high);
         }
     if (!(low <= high)) low = high = 1;
     if (!(left <= right)) left = right = 0;
@@ -139,6 +144,16 @@ static void find_range(const cleat_plot *plot, axis *x, axis *y) {
     *x = (axis){left, right > left ? right : left + 1, LEFT, width_of(plot) - RIGHT, false};
 }
 
+/* Formats a tick of an axis of times: 13:30, or a day; or a month, to whose first day it moves *at. */
+static void show_time(double span, double *at, char text[48]) {
+    const bool months = span > 60 * 86400.0;
+    struct tm time;
+    gmtime_r(&(time_t){(time_t)*at + (months ? 86400 : 0)}, &time); /* years are a quarter of a day longer than 365 */
+    if (months) time = (struct tm){.tm_year = time.tm_year, .tm_mon = time.tm_mon, .tm_mday = 1};
+    *at = (double)timegm(&time);
+    strftime(text, 48, months ? "%Y-%m" : span < 5 * 86400 && fmod(*at, 86400) != 0 ? "%H:%M" : "%Y-%m-%d", &time);
+}
+
 static void draw_grid(const cleat_plot *plot, const axis *x, const axis *y, cleat_string *page) {
     double ticks[12], low = plot->is_log ? pow(10, y->low) : y->low, high = plot->is_log ? pow(10, y->high) : y->high;
     char text[48];
@@ -151,11 +166,16 @@ static void draw_grid(const cleat_plot *plot, const axis *x, const axis *y, clea
             page, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>",
             LEFT, at, width_of(plot) - RIGHT, LEFT - 6, at + 4, cleat_axis_text(ticks[i], plot->unit, text));
     }
-    count = plot->x_is_seconds ? second_ticks(x->low, x->high, plot->is_small ? 4 : 7, ticks)
-                               : cleat_axis_ticks(x->low, x->high, false, plot->is_small ? 4 : 7, ticks);
-    for (size_t i = 0; i < count; ++i)
+    count = plot->x_is_seconds || plot->x_is_time
+                ? second_ticks(x->low, x->high, plot->is_small ? 4 : 7, ticks)
+                : cleat_axis_ticks(x->low, x->high, false, plot->is_small ? 4 : 7, ticks);
+    for (size_t i = 0; i < count; ++i) {
+        cleat_axis_text(ticks[i], plot->x_is_seconds ? "seconds" : "", text);
+        if (plot->x_is_time) show_time(x->high - x->low, &ticks[i], text);
+        if (ticks[i] < x->low) continue;
         cleat_string_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", place(x, ticks[i]),
-                         height_of(plot) - 12, cleat_axis_text(ticks[i], plot->x_is_seconds ? "seconds" : "", text));
+                         height_of(plot) - 12, text);
+    }
 }
 
 static void draw_points(const cleat_plot *plot, const cleat_plot_line *line, const axis *x, const axis *y,
@@ -165,6 +185,18 @@ static void draw_points(const cleat_plot *plot, const cleat_plot_line *line, con
         cleat_string_add(page, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", line->colour,
                          place(x, line->x[i]), place(y, line->y[i]));
     }
+}
+
+static void draw_band(const cleat_plot_line *line, const axis *x, const axis *y, cleat_string *page) {
+    cleat_string_add(page, "<path class=\"band\" d=\"");
+    for (size_t i = 0, drawn = 0; i < 2 * line->count; ++i) { /* there above the line, and back below it */
+        const bool back = i >= line->count;
+        const size_t at = back ? 2 * line->count - 1 - i : i;
+        const double value = line->y[at] + (back ? -line->band[at] : line->band[at]);
+        if (!is_drawable(line->x[at]) || !is_drawable(value)) continue;
+        cleat_string_add(page, "%c%.1f %.1f", drawn++ ? 'L' : 'M', place(x, line->x[at]), place(y, value));
+    }
+    cleat_string_add(page, "\"/>");
 }
 
 static void draw_line(const cleat_plot *plot, const cleat_plot_line *line, const axis *x, const axis *y,
@@ -197,6 +229,8 @@ void cleat_plot_draw(const cleat_plot *plot, cleat_string *page) {
     cleat_html_add(page, " viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", width_of(plot), height_of(plot),
                    plot->title);
     draw_grid(plot, &x, &y, page);
+    for (size_t i = 0; i < plot->count; ++i)
+        if (plot->lines[i].band) draw_band(&plot->lines[i], &x, &y, page);
     for (size_t i = 0; i < plot->count; ++i) draw_line(plot, &plot->lines[i], &x, &y, page);
     cleat_string_add(page, "</svg>");
 }

@@ -134,7 +134,11 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     made->files = (*saved)->files;
     status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
     if (!status) status = cleat_profile_create_model(profile, &made->model, error);
-    if (!status) made->model->options.dropout_in_prediction = made->dropout;
+    if (!status) {
+        made->model->options.dropout_in_prediction = made->dropout;
+        made->model->options.next_only = made->next_only;
+        made->model->options.drawings = made->drawings;
+    }
     if (!status) status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
     if (!status) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
     if (!status) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
@@ -175,7 +179,10 @@ static cleat_status check_same(cleat_ranks *ranks, cleat_loaded_model *loaded, c
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
                               cleat_error *error) {
-    cleat_loaded_model made = {.dropout = loaded->dropout, .flops = loaded->flops};
+    cleat_loaded_model made = {.dropout = loaded->dropout,
+                               .next_only = loaded->next_only,
+                               .drawings = loaded->drawings,
+                               .flops = loaded->flops};
     cleat_checkpoint *saved = NULL;
     cleat_status status = load(profile, checkpoint, data, purpose, ranks, &saved, &made, error);
     cleat_checkpoint_close(saved);

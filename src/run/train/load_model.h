@@ -14,7 +14,9 @@ typedef struct cleat_loaded_model {
     cleat_dataset *dataset;
     cleat_session *session;
     cleat_program_check *check;
-    bool dropout;        /* set before loading: cleat_model_options.dropout_in_prediction */
+    bool dropout;   /* set before loading: cleat_model_options.dropout_in_prediction */
+    bool next_only; /* and the others of predictions */
+    const char *drawings;
     double flops;        /* set before loading: the device's speed for all ranks; 0: it is measured */
     int64_t step, epoch; /* of the checkpoint */
     char folder[CLEAT_CHECKPOINT_PATH];

@@ -4,12 +4,13 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "exec/copy.h"
-#include "models/model.h"
+#include "models/examples.h"
 #include "train/complete_check.h"
 #include "train/members.h"
 #include "train/output_check.h"
 #include "train/parallel_pass.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct outputs {
@@ -32,6 +33,8 @@ typedef struct prediction_run {
     size_t first, count;   /* samples of this rank */
     cleat_members members; /* if it combines */
     outputs kept;
+    cleat_prediction *drawings; /* [n_drawings] the first ones, the JSON of their examples as outputs */
+    size_t n_drawings;
 } prediction_run;
 
 static cleat_status outputs_create(const cleat_dataset *dataset, outputs *made, cleat_error *error) {
@@ -66,6 +69,20 @@ static size_t drop_unreadable(outputs *kept) {
     return count;
 }
 
+/* Keeps the example of a prediction if it is one of the first. */
+static cleat_status keep_figure(const prediction_run *run, size_t sample, cleat_error *error) {
+    const cleat_prediction *shown = &run->kept.predictions[sample];
+    const cleat_evaluation evaluated = {.predictions = shown, .n_predictions = 1, .drawings = true};
+    cleat_string json = {0};
+    if (sample >= run->n_drawings) return CLEAT_OK;
+    cleat_status status = run->loaded.model->type->examples->add(run->loaded.model, &evaluated, 0, &json, error);
+    while (!json.failed && json.size % sizeof(float)) cleat_string_add(&json, " ");
+    run->drawings[sample] = *shown;
+    run->drawings[sample].output = (float *)(void *)json.data;
+    run->drawings[sample].values = (int64_t)(json.size / sizeof(float));
+    return status || !json.failed ? status : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a figure");
+}
+
 static cleat_status store_batch(const prediction_run *run, const cleat_fed_batch *fed, const float *output,
                                 int64_t elements, cleat_error *error) {
     const int64_t each = elements / fed->host.batch;
@@ -75,6 +92,7 @@ static cleat_status store_batch(const prediction_run *run, const cleat_fed_batch
         if (!is_readable(run->loaded.dataset, sample)) continue;
         status =
             cleat_model_keep(run->loaded.model, &fed->host, i, output, each, &run->kept.predictions[sample], error);
+        if (!status) status = keep_figure(run, sample, error);
     }
     return status;
 }
@@ -166,6 +184,8 @@ static cleat_status load_member(prediction_run *run, size_t member, cleat_error 
     if (run->loaded_member == member) return CLEAT_OK;
     cleat_loaded_model_close(&run->loaded);
     run->loaded_member = request->n_members;
+    run->loaded.next_only = !request->all;
+    run->loaded.drawings = request->drawings;
     run->loaded.dropout = is_submission(run) && request->n_members == 1;
     cleat_status status = cleat_load_model(one->profile, one->checkpoint, request->data, CLEAT_FOR_PREDICTION,
                                            request->ranks, &run->loaded, error);
@@ -202,7 +222,7 @@ static cleat_status combine_sample(prediction_run *run, size_t sample, cleat_err
     run->kept.predictions[sample].output = combined;
     for (size_t p = 0; p < run->passes; ++p)
         cleat_prediction_free(&run->members.outputs[p * run->members.samples + sample]);
-    return status;
+    return status ? status : keep_figure(run, sample, error);
 }
 
 static cleat_status combine_some(prediction_run *run, size_t first, size_t count, cleat_error *error) {
@@ -260,7 +280,40 @@ static cleat_status bring_together(prediction_run *run, cleat_error *error) {
     }
     if (!status && !run->writes && !is_submission(run))
         status = cleat_pass_collect(&loaded->parallel, loaded->dataset, kept->predictions, kept->count, error);
+    if (!status && run->n_drawings)
+        status = cleat_pass_collect(&loaded->parallel, loaded->dataset, run->drawings, run->n_drawings, error);
     return status;
+}
+
+/* Makes room for the figures of the first samples; a series has one for each target. */
+static cleat_status prepare_drawings(prediction_run *run, cleat_error *error) {
+    const size_t each = (size_t)run->loaded.model->sizes.outputs;
+    if (!run->request->drawings) return CLEAT_OK;
+    if (!cleat_model_has_examples(run->loaded.model) || is_submission(run))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "--figures: a model.type of %s%s has none",
+                          cleat_model_name(run->loaded.model), is_submission(run) ? " with --format submission" : "");
+    const size_t most = each > CLEAT_DRAWINGS ? 1 : CLEAT_DRAWINGS / (each ? each : 1);
+    run->n_drawings = most < run->kept.count ? most : run->kept.count;
+    run->drawings = cleat_alloc(run->n_drawings, sizeof *run->drawings);
+    if (!run->drawings) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu figures", run->n_drawings);
+    return cleat_folder_make(run->request->drawings, error);
+}
+
+static cleat_status write_drawings(const prediction_run *run, size_t predicted, cleat_error *error) {
+    char text[CLEAT_CHECKPOINT_PATH + 128];
+    cleat_string json = {0};
+    const size_t shown = predicted < run->n_drawings ? predicted : run->n_drawings;
+    snprintf(text, sizeof text, "The first %zu of %zu predictions of %s.", shown, predicted, run->loaded.folder);
+    if (shown < predicted) cleat_log(CLEAT_LOG_INFO, "%s: %s", run->request->drawings, text);
+    json_add(&json, json_open(NULL, '{'), json_clean("text", text), json_open("examples", '['));
+    for (size_t i = 0, added = 0; i < run->n_drawings; ++i) {
+        const cleat_prediction *one = &run->drawings[i];
+        if (!one->output) continue;
+        cleat_string_add(&json, added++ ? ",\n" : "\n");
+        cleat_string_add_bytes(&json, (const char *)one->output, (size_t)one->values * sizeof(float));
+    }
+    cleat_string_add(&json, "]}\n");
+    return cleat_file_write_in(run->request->drawings, "examples.json", &json, error);
 }
 
 /* *predicted: number of samples with a prediction. */
@@ -275,6 +328,7 @@ static cleat_status write_all(prediction_run *run, size_t *predicted, cleat_erro
         status = model->type->write_submission(model, run->members.outputs, run->passes, run->kept.count, out, error);
     else if (!status && leads && !run->writes && *predicted)
         status = cleat_model_write(model, run->kept.predictions, *predicted, out, error);
+    if (!status && leads && run->n_drawings) status = write_drawings(run, *predicted, error);
     return cleat_ranks_agree(ranks, status, error);
 }
 
@@ -299,6 +353,7 @@ cleat_status cleat_predict_members(const cleat_predict_request *request, size_t 
     cleat_status status = cleat_members_check(request->members, request->n_members, error);
     if (!status) status = load_member(&run, request->n_members - 1, error);
     if (!status) status = outputs_create(run.loaded.dataset, &run.kept, error);
+    if (!status) status = prepare_drawings(&run, error);
     if (!status) status = cleat_pass_part(&run.loaded.parallel, run.kept.count, &run.first, &run.count, error);
     run.writes = !status && cleat_model_writes_each(run.loaded.model);
     if (run.writes) status = cleat_folder_make(request->out, error);
@@ -310,6 +365,8 @@ cleat_status cleat_predict_members(const cleat_predict_request *request, size_t 
     if (!status) log_structures(&run);
     if (!status && count) *count = predicted;
     if (!status) status = check_outputs(request->members[0].profile, &run.loaded, &run.kept, request->out, error);
+    for (size_t i = 0; i < run.n_drawings && run.drawings; ++i) cleat_prediction_free(&run.drawings[i]);
+    cleat_free(run.drawings);
     outputs_free(&run.kept);
     cleat_members_free(&run.members);
     cleat_loaded_model_close(&run.loaded);
@@ -319,7 +376,7 @@ cleat_status cleat_predict_members(const cleat_predict_request *request, size_t 
 cleat_status cleat_predict_ranks(const cleat_profile *profile, const char *checkpoint, const char *data,
                                  const char *out, cleat_ranks *ranks, size_t *count, cleat_error *error) {
     const cleat_member one = {profile, checkpoint};
-    const cleat_predict_request request = {.members = &one, .n_members = 1, .data = data, .out = out, .ranks = ranks};
+    const cleat_predict_request request = {&one, 1, data, out, .all = true, .ranks = ranks};
     return cleat_predict_members(&request, count, error);
 }
 
