@@ -28,7 +28,7 @@ make_data() {
         i, c, c } }' >texts.csv
     awk 'BEGIN { srand(3); for (i = 0; i < 60; i++) { for (w = 0; w < 5; w++) { k = int(6 * rand()); print "w" k "\t" (k > 3 ? "B-x" : "O") }
         print "" } }' >tags.conll
-    awk 'BEGIN { srand(4); print "when,a,b"; for (i = 0; i < 300; i++) printf "%d,%.3f,%.3f\n", 3600 * i, sin(i / 2) + rand() / 9, cos(i / 2) }' >waves.csv
+    awk 'BEGIN { srand(4); print "when,a,b"; for (i = 0; i < 300; i++) printf "%d,%.3f,%.3f\n", 1500000000 + 3600 * i, sin(i / 2) + rand() / 9, cos(i / 2) }' >waves.csv
     mkdir -p images
     printf '\0\0\10\3\0\0\0\74\0\0\0\10\0\0\0\10' >images/train-images-idx3-ubyte
     printf '\0\0\10\1\0\0\0\74' >images/train-labels-idx1-ubyte

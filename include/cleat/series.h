@@ -40,7 +40,7 @@ extern "C" {
 /* Handling of consecutive rows that are not one step apart. */
 typedef enum cleat_series_gaps {
     CLEAT_GAPS_ERROR, /* an error */
-    CLEAT_GAPS_FILL,  /* missing rows are inserted as copies of the row before */
+    CLEAT_GAPS_FILL,  /* missing rows are inserted as copies of the row before; more than half of a series: an error */
     CLEAT_GAPS_SKIP,  /* windows that contain a gap are omitted */
     CLEAT_GAPS_ROWS   /* rows are consecutive steps regardless of their times, for example business days */
 } cleat_series_gaps;
@@ -74,9 +74,9 @@ typedef enum cleat_series_anchor {
 } cleat_series_anchor;
 
 /* For lookback, horizon and season: chosen from the training rows, and logged. The season is the period of the
- * calendar (a day, a week, a year, ...) with the highest autocorrelation of the differences, the horizon the usual one
- * of the step, the lookback two seasons or four horizons, as far as the rows suffice. Not for evaluations and
- * forecasts. */
+ * calendar (a day, a week, a year, ...) with the highest autocorrelation of the differences, or the one that is
+ * repeated with the smallest error; the horizon is the usual one of the step, the lookback two seasons or four
+ * horizons, as far as the rows suffice. Not for evaluations and forecasts. */
 enum { CLEAT_SERIES_AUTO = -1 };
 
 enum { CLEAT_SERIES_MAX_RESAMPLES = 8 };
@@ -125,11 +125,13 @@ typedef struct cleat_series_options {
 CLEAT_API cleat_series_options cleat_series_defaults(void);
 
 /* Opens `path`, a CSV file (RFC 4180, UTF-8) or a folder that contains one. Times are YYYY-MM-DD, YYYY-MM,
- * YYYY-MM-DD HH:MM[:SS] (or with a T), the same with Z or +hh:mm, or Unix seconds; all rows use the same
- * kind. `options` NULL: the defaults. The file is read in parts, one of many series as a whole; the dataset
- * takes 4 bytes per used cell and resolution, 9 bytes per row and 24 bytes per sample. CLEAT_ERR_FORMAT,
- * with file:line, cause and remedy: malformed input. CLEAT_ERR_ARGUMENT: options that are invalid or do not
- * match the file. The numbers of filled and omitted rows, cells and windows are logged as a warning. */
+ * YYYY/MM/DD, D.M.YYYY (D/M/YYYY and D-M-YYYY if a day above 12 shows the order), with or without HH:MM[:SS] and Z or
+ * +hh:mm, or Unix seconds from 1e8 on; all rows use the same kind. Times with one offset are those of its clock; if
+ * daylight saving changes it, too, unless this makes their steps less regular than in UTC. `options` NULL: the
+ * defaults. The file is read in parts, one of many series as a whole; the dataset takes 4 bytes per used cell and
+ * resolution, 9 bytes per row and 30 bytes per sample. CLEAT_ERR_FORMAT, with file:line, cause and remedy: malformed
+ * input. CLEAT_ERR_ARGUMENT: options that are invalid or do not match the file. The numbers of filled and omitted rows,
+ * cells and windows are logged as a warning. */
 CLEAT_API cleat_status cleat_series_open(const char *path, const cleat_series_options *options, cleat_dataset **dataset,
                                          cleat_error *error);
 /* Sizes and counts of a series dataset. */
@@ -163,16 +165,19 @@ CLEAT_API void cleat_series_scale(const cleat_dataset *dataset, size_t sample, s
 CLEAT_API const char *cleat_series_name(const cleat_dataset *dataset, size_t sample);
 /* Seconds per step of a resolution; 0 is that of the file. Returns 0 past the last resolution. */
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
-/* Time, in Unix seconds, of the row `ahead` rows after the sample's last known row (0: that row; 1 .. H: its
- * targets; below 0: earlier rows, INT64_MIN before the first). Rows past the end of the file are one step apart:
- * seconds, calendar months, or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that
- * gives most times of the file: seconds, calendar months, or the next time of the week at which rows occur (business
- * days, trading hours); INT64_MIN (unknown) if no rule gives half of them. */
+/* Time, in seconds since 1970-01-01 00:00 on the file's clock, of the row `ahead` rows after the sample's last known
+ * row (0: that row; 1 .. H: its targets; below 0: earlier rows, INT64_MIN before the first). Rows past the end of the file are one step apart: seconds, calendar months,
+ * or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that gives most times of the file:
+ * seconds, calendar months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
+ * (unknown) if a row contradicts the rule, or it leaves out more than one of 16. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
+/* What to write behind these times, borrowed: "Z", an offset from UTC such as "+05:30", or "" (unknown, or those of a
+ * clock whose offset changes). */
+CLEAT_API const char *cleat_series_zone(const cleat_dataset *dataset);
 /* Number of rows of the sample's `target` that the file contains: H, or fewer at the end of a forecast. */
 CLEAT_API int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample);
-/* Formats a time as "2016-07-01T00:00:00" into `text`, which is returned. The time is UTC if the file has
- * offsets or Unix seconds, otherwise as in the file. Times outside the years 1 to 9999 are clamped. */
+/* Formats a time as "2016-07-01T00:00:00" into `text`, which is returned. Times outside the years 1 to
+ * 9999 are clamped. */
 enum { CLEAT_TIME_TEXT = 20 };
 CLEAT_API const char *cleat_time_text(int64_t seconds, char text[CLEAT_TIME_TEXT]);
 

@@ -48,6 +48,7 @@ cleat_status cleat_forecast_fill(const cleat_dataset *dataset, size_t sample, in
 static void add_rows(const cleat_prediction *prediction, const cleat_series_info *info, const float *anchor,
                      cleat_string *text) {
     const cleat_dataset *dataset = prediction->dataset;
+    const char *zone = cleat_series_zone(dataset);
     char made[CLEAT_TIME_TEXT], time[CLEAT_TIME_TEXT];
     cleat_time_text(cleat_series_time(dataset, prediction->sample, 0), made);
     for (int64_t h = 0; h < info->horizon; ++h) {
@@ -58,7 +59,8 @@ static void add_rows(const cleat_prediction *prediction, const cleat_series_info
             cleat_time_text(at, time);
         const char *series = cleat_series_name(dataset, prediction->sample);
         if (series) cleat_string_add_field(text, series);
-        cleat_string_add(text, "%s%s,%s,%lld", series ? "," : "", made, time, (long long)(h + 1));
+        cleat_string_add(text, "%s%s%s,%s%s,%lld", series ? "," : "", made, zone, time, *time ? zone : "",
+                         (long long)(h + 1));
         for (int64_t k = 0; k < info->targets; ++k) {
             int64_t i = h * info->targets + k;
             double value = (double)prediction->output[i] + (double)anchor[i];

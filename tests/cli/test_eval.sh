@@ -38,7 +38,7 @@ END
 series() {
     awk -v rows="$1" 'BEGIN {
         print "time,load,wind"
-        for (i = 0; i < rows; ++i) printf "%d,%.6f,%.6f\n", i * 3600, sin(i / 3) + i / 100, cos(i / 5)
+        for (i = 0; i < rows; ++i) printf "%d,%.6f,%.6f\n", 1500000000 + i * 3600, sin(i / 3) + i / 100, cos(i / 5)
     }' >"$scratch/$1.csv"
 }
 

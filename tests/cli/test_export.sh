@@ -32,7 +32,7 @@ self_check = never
 END
     awk 'BEGIN {
         print "time,load,wind"
-        for (i = 0; i < 200; ++i) printf "%d,%.6f,%.6f\n", i * 3600, sin(i / 3) + i / 100, cos(i / 5)
+        for (i = 0; i < 200; ++i) printf "%d,%.6f,%.6f\n", 1500000000 + i * 3600, sin(i / 3) + i / 100, cos(i / 5)
     }' >"$scratch/series.csv"
 }
 

@@ -152,7 +152,7 @@ test_tags() {
 test_series() {
     local file=$scratch/series.csv k
     local settings=("data.path=$file" data.train_rows=none data.val_rows=none data.test_rows=none data.lookback=8 data.horizon=4)
-    awk 'BEGIN { print "date,load,wind"; for (i = 0; i < 200; ++i) printf "%d,%.6f,%.6f\n", i * 3600, 20 * sin(i / 3) + i / 10, cos(i / 5) }' >"$file"
+    awk 'BEGIN { print "date,load,wind"; for (i = 0; i < 200; ++i) printf "%d,%.6f,%.6f\n", 1500000000 + i * 3600, 20 * sin(i / 3) + i / 10, cos(i / 5) }' >"$file"
     for k in 1 2; do
         train "series$k" series_dense "${settings[@]}" run.seed=$k
         predict "s$k" "$file" "series$k" -- --all

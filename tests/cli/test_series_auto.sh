@@ -59,7 +59,7 @@ require_python
 make_data
 
 exits 0 "$cleat" train "$auto" data.path=sales.csv train.epochs=2 --out run "${small[@]}"
-says err "data.season = 12: of 1 calendar periods in steps of 1 month, the differences"
+says err "data.season = 12: of the calendar's periods in steps of 1 month, the differences"
 says err "data.horizon = 12: as usual in steps of 1 month"
 says err "data.lookback = 36: half of the training rows"
 says err "data.anchor = season: the season has 0."
@@ -114,6 +114,15 @@ exits 0 "$cleat" predict --checkpoint odd --data odd.csv --out odd_next --device
 says err "times past the end of the data are empty"
 exits 0 test -z "$(tail -n 1 odd_next/predictions.csv | cut -d , -f 2)"
 
+# Times with an offset keep it, and a quote of names and files in UTF-8.
+sed -e 1s/sold/Müller/ -e 's/,/T00:00:00+05:30,/' -e 1s/T00:00:00+05:30// sales.csv >"zön.csv"
+exits 0 "$cleat" train "$auto" "data.path=zön.csv" train.epochs=1 --out zone "${small[@]}"
+exits 0 "$cleat" predict --checkpoint zone --data "zön.csv" --out zone_next --device "${CLEAT_TEST_DEVICE:-auto}"
+exits 0 test "$(tail -n 1 zone_next/predictions.csv | cut -d , -f 1-3)" = "2019-12-31T00:00:00+05:30,2020-12-31T00:00:00+05:30,12"
+sed 's/+05:30,.*/+05:30,Müller/' "zön.csv" >text.csv
+exits 1 "$cleat" train "$auto" data.path=text.csv --out none "${small[@]}"
+says err "'Müller' is 'Müller', not a finite number; if it names the series of the row, set data.series_column"
+
 # Many shops in one file, of which one is new when the forecast is made, and one too short to be trained on.
 python3 - <<'END'
 import csv, math
@@ -128,7 +137,7 @@ write("shops.csv", shops)
 write("later.csv", {"north": rows, "west": rows})
 END
 exits 0 "$cleat" train "$auto" data.path=shops.csv data.series_column=shop data.lookback=24 train.epochs=2 --out shops "${small[@]}"
-says err "shops.csv: 3 series, one model for all"
+says err "shops.csv: 3 series, one model for the 2 with training windows"
 says err "1 of 3 series are shorter than a window (36 rows) and are left out"
 exits 0 grep -q '^series,south,,$' shops/ckpt-E002-*/series.csv
 exits 0 grep -q '"column":"[a-z]*: sold"' <(tr -d ' ' <shops/examples.json | sed 's/:sold/: sold/')

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes calendar_steps.csv: dates of pandas' offsets, the reference of test_series_calendar.c (pandas 3.1.1)."""
+"""Writes calendar_steps.csv and calendar_zones.csv: dates of pandas' offsets, the references of test_series_calendar.c
+(pandas 3.1.1)."""
 import pathlib
 
 import pandas as pd
@@ -15,3 +16,21 @@ with open(pathlib.Path(__file__).with_name("calendar_steps.csv"), "w") as out:
         first = pd.Timestamp(2019, 10, day)
         times = [first + pd.DateOffset(months=n) for n in range(24)]
         out.write(f"day {day},{','.join(t.isoformat() for t in times)}\n")
+
+# Times with a zone, and the line after them: as they are to be written. Daylight saving begins or ends within twelve.
+ZONES = {"D Asia/Kolkata": "2023-03-20", "B Asia/Kolkata": "2023-03-16", "MS Asia/Kolkata": "2022-06-01",
+         "QS Asia/Tokyo": "2020-01-01", "ME America/Bogota": "2022-01-31", "W-MON UTC": "2023-01-02",
+         "D Europe/Berlin": "2023-03-20", "B America/New_York": "2022-10-31", "W-SUN Europe/Berlin": "2022-09-04",
+         "MS Europe/Berlin": "2022-06-01", "h Europe/Berlin": "2023-03-25 20:00", "h America/New_York": "2022-11-05 20:00",
+         "30min Australia/Lord_Howe": "2023-04-01 23:00"}
+with open(pathlib.Path(__file__).with_name("calendar_zones.csv"), "w") as out:
+    for name, start in ZONES.items():
+        step, zone = name.split()
+        times = pd.date_range(start, periods=24, freq=step, tz=zone)
+        if len({t.utcoffset() for t in times[:12]}) == 1:
+            texts = [t.isoformat() for t in times]
+        elif step[-1] in "hn":
+            texts = [t.tz_convert(None).isoformat() + "Z" for t in times]
+        else:
+            texts = [t.tz_localize(None).isoformat() for t in times]
+        out.write(f"{name},{','.join(map(str, times))}\n{name},{','.join(texts)}\n")

@@ -166,7 +166,11 @@ static void parses_decimals(void **state) {
 static void shows_only_what_is_printable(void **state) {
     (void)state;
     char shown[CLEAT_EXCERPT_SIZE];
+    static const char wide[] = "a\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC"
+                               "\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC\u00FC";
     assert_string_equal(cleat_format_excerpt("a\x1B[2Jb", 6, shown), "a?[2Jb");
+    assert_string_equal(cleat_format_excerpt("M\u00FCller\x7F", 8, shown), "M\u00FCller?");
+    assert_int_equal(strlen(cleat_format_excerpt(wide, sizeof wide - 1, shown)), 1 + 2 * 19 + 3); /* whole characters */
     assert_int_equal(
         strlen(cleat_format_excerpt("0123456789012345678901234567890123456789012345678901234567890", 60, shown)),
         CLEAT_EXCERPT_SIZE - 1);

@@ -87,7 +87,7 @@ static void rows_of_series(void **state) {
                           "2020-01-06,1\n2020-01-07,1,2\n2020-01-08,1,2\n2020-01-10,,2\n2020-01-11,1,2\n");
     expect(cleat_series_open(path, &options, &dataset, &error), &error, "6 faults in the data, the first five:",
            (const char *const[]){":3: 'a' is 'x'", ":4: 'b' is 'y'", ":5: the time 'yesterday'", ":7: 2 fields",
-                                 ":10: this row is 172800 s after", NULL});
+                                 ":10: this row is 2 days after", NULL});
 }
 
 typedef struct disorder_case {

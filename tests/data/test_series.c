@@ -312,7 +312,7 @@ static void constant_columns_have_std_one(void **state) {
     char text[4096];
     size_t used = (size_t)sprintf(text, "t,k,v\n");
     for (int r = 0; r < 40; ++r)
-        used += (size_t)sprintf(text + used, "%d,%s,%d\n", r * 60, r < 30 ? "0.1" : "7", r % 5);
+        used += (size_t)sprintf(text + used, "%d,%s,%d\n", 1500000000 + r * 60, r < 30 ? "0.1" : "7", r % 5);
     test_write_text(path, text);
     cleat_series_options options = small_options();
     options.lookback = options.horizon = 2;

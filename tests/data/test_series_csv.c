@@ -46,8 +46,10 @@ static void refuses_bad_files(void **state) {
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
         {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "set data.features"},
         {HEAD R2 R1, ":3:", "the time decreases from 2020-01-02T00:00:00 to 2020-01-01", "sort the rows"},
+        {HEAD "2021-10-31 01:00,1,2\n2021-10-31 02:00,1,2\n2021-10-31 02:00,1,2\n", ":4:", "duplicate time",
+         "an hour repeated by daylight saving"},
         {HEAD R1 R1, ":3:", "duplicate time 2020-01-01T00:00:00", "remove one"},
-        {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "172800 s after that of 2020-01-02", "complete the file"},
+        {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "2 days after that of 2020-01-02", "complete the file"},
         {HEAD R1 R2 "2020-01-02T12:00:00,5,6\n", ":4:", "43200 s after", "set data.gaps to"},
         {HEAD R1 "2020-01-02T00:00:00Z,3,4\n", ":3:", "with Z or an offset, but the first row has a time without",
          "the same format"},
@@ -74,7 +76,17 @@ static void refuses_bad_files(void **state) {
         {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},
         {HEAD "2021-03-28 00:00,1,2\n2021-03-28 01:00,1,2\n2021-03-28 03:00,1,2\n", ":4:", "is 7200 s after",
          "an hour skipped by daylight saving"},
-        {HEAD "31/12/2020,1,2\n" R2, ":2:", "is ambiguous", "write YYYY-MM-DD"},
+        {HEAD "31/12/2020,1,2\n12/31/2020,3,4\n", ":2:", "is ambiguous", "write YYYY-MM-DD"},
+        {HEAD "44926,1,2\n44927,3,4\n", ":2:", "'44926' is below the Unix seconds of 1973; write", "YYYY-MM-DD"},
+        {HEAD "0,1,2\n1,3,4\n", ":2:", "row numbers as YYYY-MM-DD", "data.time_column names the column"},
+        {HEAD "200501,1,2\n200502,3,4\n", ":3:", "'200502' is below the Unix seconds", "YYYYMM"},
+        {HEAD "1-Jan-2020,1,2\n", ":2:", "has the name of a month", "write YYYY-MM-DD"},
+        {HEAD "01/2020,1,2\n", ":2:", "has the month before the year", "write YYYY-MM"},
+        {HEAD "01.02.20,1,2\n", ":2:", "has no year of four digits", "write YYYY-MM-DD"},
+        {"id,day,a\nx,2020-01-01,1\n", ":2:", "the time 'x' is not a time", "data.time_column"},
+        {"t,day,a\n2020-01-01,2020-01-01,1\n", ":2:", "'day' is '2020-01-01'", "data.time_column"},
+        {"t,shop,a\n2020-01-01,north,1\n", ":2:", "'shop' is 'north', not a finite", "data.series_column; "},
+        {HEAD R1 R2 "2020-01-03,6,high\n", ":4:", "'b' is 'high', not a finite number; use", "(data.features)"},
     };
     cleat_series_options options = test_tiny_series();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
@@ -213,11 +225,11 @@ static void refuses_bad_options(void **state) {
         {set_policy, CLEAT_ERR_ARGUMENT, "unknown policy"},
         {set_no_such_anchor, CLEAT_ERR_ARGUMENT, "unknown anchor"},
         {set_other_step, CLEAT_ERR_FORMAT,
-         "60 s after that of 1970-01-01T00:00:00, but the step is 30 s (as set by the caller"},
+         "60 s after that of 2017-07-14T02:40:00, but the step is 30 s (as set by the caller"},
         {set_fitted_nowhere, CLEAT_ERR_NOT_FOUND, "/nowhere/at/all/series.csv"},
     };
     char text[1024] = "time,alpha,beta,gamma\n";
-    for (int r = 0; r < 9; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
+    for (int r = 0; r < 9; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 1500000000 + 60 * r, r % 3, r % 4, r % 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         cleat_series_options options = test_tiny_series();
         cleat_dataset *dataset = NULL;
@@ -292,13 +304,14 @@ static void reads_other_line_ends_and_quotes(void **state) {
 static const char *samples_of(const cleat_dataset *dataset, char text[512]) {
     text[0] = 0;
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i)
-        sprintf(text + strlen(text), "%lld ", (long long)cleat_series_time(dataset, i, 0));
+        sprintf(text + strlen(text), "%lld ", (long long)cleat_series_time(dataset, i, 0) - 1500000000);
     return text;
 }
 
 static void gaps_are_filled_skipped_or_ignored(void **state) {
     (void)state;
-    static const char text[] = "t,v\n0,1\n10,2\n20,3\n50,6\n60,7\n70,8\n";
+    static const char text[] =
+        "t,v\n1500000000,1\n1500000010,2\n1500000020,3\n1500000050,6\n1500000060,7\n1500000070,8\n";
     char seen[512];
     cleat_series_options options = test_tiny_series();
     options.gaps = CLEAT_GAPS_FILL;
@@ -322,7 +335,7 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     info = cleat_series_describe(dataset);
     assert_true(info.rows == 6 && info.gaps == 0 && info.step == 10);
     assert_string_equal(samples_of(dataset, seen), "10 20 50 60 ");
-    assert_int_equal(cleat_series_time(dataset, 1, 1), 50);
+    assert_int_equal(cleat_series_time(dataset, 1, 1), 1500000050);
     cleat_dataset_destroy(dataset);
 
     cleat_error error = {0};
@@ -331,8 +344,10 @@ static void gaps_are_filled_skipped_or_ignored(void **state) {
     options.longest_fill = 1;
     assert_int_equal(test_open_series(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(
-        strstr(error.text, "in.csv:5: 2 rows are missing after 1970-01-01T00:00:20, more than the limit of 1"));
-    assert_int_equal(test_open_series("t,v\n0,1\n10,2\n25,3\n35,4\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+        strstr(error.text, "in.csv:5: 2 rows are missing after 2017-07-14T02:40:20, more than the limit of 1"));
+    assert_int_equal(
+        test_open_series("t,v\n1500000000,1\n1500000010,2\n1500000025,3\n1500000035,4\n", &options, &dataset, &error),
+        CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:4: this row is 15 s after the previous one, not a multiple"));
     options.gaps = CLEAT_GAPS_SKIP;
     options.lookback = 4;
@@ -405,7 +420,9 @@ static void months_and_business_days_are_steps(void **state) {
 
 static void missing_cells_are_filled_or_skipped(void **state) {
     (void)state;
-    static const char text[] = "t,v\n0,1\n10,2\n20,\n30, NA \n40,5\n50,6\n60,nan\n70,8\n80,9\n90,10\n";
+    static const char text[] =
+        "t,v\n1500000000,1\n1500000010,2\n1500000020,\n1500000030, NA "
+        "\n1500000040,5\n1500000050,6\n1500000060,nan\n1500000070,8\n1500000080,9\n1500000090,10\n";
     char seen[512];
     cleat_series_options options = test_tiny_series();
     options.missing = CLEAT_MISSING_FILL;
@@ -430,10 +447,13 @@ static void missing_cells_are_filled_or_skipped(void **state) {
     options.longest_fill = 1;
     assert_int_equal(test_open_series(text, &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:5: 'v' has no value for more than the limit of 1 rows"));
-    assert_int_equal(test_open_series("t,v\n0,\n10,2\n20,3\n", &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_int_equal(test_open_series("t,v\n1500000000,\n1500000010,2\n1500000020,3\n", &options, &dataset, &error),
+                     CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "in.csv:2: 'v' has no value, and no earlier row"));
     options.missing = CLEAT_MISSING_SKIP;
-    assert_int_equal(test_open_series("t,v,w\n0,,1\n10,,2\n20,,3\n", &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
+    assert_int_equal(
+        test_open_series("t,v,w\n1500000000,,1\n1500000010,,2\n1500000020,,3\n", &options, &dataset, &error),
+        CLEAT_ERR_ARGUMENT);
 }
 
 /* If the second row is bad, later rows determine the step. */
@@ -444,7 +464,8 @@ static void steps_are_found_behind_bad_rows(void **state) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         options.gaps = (cleat_series_gaps)gaps;
-        assert_int_equal(test_open_series("t,v\n0,1\n10\n20,3\n30,4\n50,5\n", &options, &dataset, &error),
+        assert_int_equal(test_open_series("t,v\n1500000000,1\n1500000010\n1500000020,3\n1500000030,4\n1500000050,5\n",
+                                          &options, &dataset, &error),
                          CLEAT_ERR_FORMAT);
         assert_non_null(strstr(error.text, "in.csv:3: 1 fields, but the header has 2"));
         assert_null(strstr(error.text, "in.csv:5:"));
@@ -476,28 +497,32 @@ static void refuses_edited_preprocessor_files(void **state) {
         cleat_dataset *dataset = NULL;
         cleat_error error = {0};
         test_write_text(file, rows[i].text);
-        cleat_status status = test_open_series("t,v\n0,1\n10,2\n20,3\n", &options, &dataset, &error);
+        cleat_status status =
+            test_open_series("t,v\n1500000000,1\n1500000010,2\n1500000020,3\n", &options, &dataset, &error);
         assert_null(dataset);
         if (status != CLEAT_ERR_FORMAT || !strstr(error.text, "series.csv") || !strstr(error.text, rows[i].what))
             fail_msg("row %zu: %d '%s'", i, status, error.text);
     }
     /* A name with every character that CSV quotes is read back. */
-    cleat_dataset *first = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n0,1\n10,2\n20,4\n", &(cleat_series_options){
-                                                                                                 .lookback = 2,
-                                                                                                 .horizon = 1,
-                                                                                                 .stride = 1,
-                                                                                                 .eval_stride = 1,
-                                                                                             });
+    cleat_dataset *first = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n1500000000,1\n1500000010,2\n1500000020,4\n",
+                                                 &(cleat_series_options){
+                                                     .lookback = 2,
+                                                     .horizon = 1,
+                                                     .stride = 1,
+                                                     .eval_stride = 1,
+                                                 });
     cleat_error error = {0};
     assert_int_equal(cleat_dataset_save(first, folder, &error), CLEAT_OK);
-    cleat_dataset *second = test_must_open_series("t,\"a \"\"b\"\",\nc\"\n0,5\n10,6\n20,7\n", &options);
+    cleat_dataset *second =
+        test_must_open_series("t,\"a \"\"b\"\",\nc\"\n1500000000,5\n1500000010,6\n1500000020,7\n", &options);
     assert_string_equal(cleat_series_feature(second, 0), "a \"b\",\nc");
     assert_true(cleat_series_mean(second, 0) == cleat_series_mean(first, 0));
     cleat_dataset_destroy(first);
     cleat_dataset_destroy(second);
     /* Data whose step differs from the fitted one. */
     second = NULL;
-    assert_int_equal(test_open_series("t,\"a \"\"b\"\",\nc\"\n0,5\n20,6\n40,7\n", &options, &second, &error),
+    assert_int_equal(test_open_series("t,\"a \"\"b\"\",\nc\"\n1500000000,5\n1500000020,6\n1500000040,7\n", &options,
+                                      &second, &error),
                      CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "the step is 10 s (as in training)"));
 }
@@ -511,7 +536,8 @@ static void large_files_are_read_in_parts(void **state) {
     static char text[ROWS * 40];
     size_t used = (size_t)sprintf(text, "t,note,v\n");
     for (int r = 0; r < ROWS; ++r)
-        used += (size_t)sprintf(text + used, r % 3 ? "%d,\"x\n\"\"%d\"\"\n\",%d\n" : "%d,%d,%d\n", r, r, r % 1000);
+        used += (size_t)sprintf(text + used, r % 3 ? "%d,\"x\n\"\"%d\"\"\n\",%d\n" : "%d,%d,%d\n", 1500000000 + r, r,
+                                r % 1000);
     assert_true(used > 600000);
     const char *path = test_path("large.csv");
     test_write(path, text, used);
@@ -523,7 +549,7 @@ static void large_files_are_read_in_parts(void **state) {
     for (int r = 0; r < ROWS; ++r) {
         assert_int_equal(cleat_csv_stream_next(&stream, &more, &error), CLEAT_OK);
         assert_true(more);
-        assert_int_equal(atoi(stream.csv.fields[0]), r);
+        assert_int_equal(atoi(stream.csv.fields[0]), 1500000000 + r);
         assert_int_equal(atoi(stream.csv.fields[2]), r % 1000);
         assert_int_equal(stream.csv.line, line);
         line += r % 3 ? 3 : 1;
@@ -568,7 +594,7 @@ static void many_columns_take_seconds(void **state) {
     cleat_string_add(&text, "t");
     for (int c = 0; c < COLUMNS; ++c) cleat_string_add(&text, ",c%d", c);
     for (int r = 0; r < ROWS; ++r) {
-        cleat_string_add(&text, "\n%d", r);
+        cleat_string_add(&text, "\n%d", 1500000000 + r);
         for (int c = 0; c < COLUMNS; ++c) cleat_string_add(&text, ",%d", r + c % 7);
     }
     const char *path = test_path("wide.csv");
@@ -645,7 +671,8 @@ static void survives_cuts_and_flips(void **state) {
 static void survives_failing_allocations(void **state) {
     (void)state;
     char text[4096] = "t,a,b,c\n", kept[512];
-    for (int r = 0; r < 60; ++r) sprintf(text + strlen(text), "%d,%d,%d,%d\n", 60 * r, r % 3, r % 4, r % 5);
+    for (int r = 0; r < 60; ++r)
+        sprintf(text + strlen(text), "%d,%d,%d,%d\n", 1500000000 + 60 * r, r % 3, r % 4, r % 5);
     snprintf(kept, sizeof kept, "%s", test_folder("kept"));
     for (int fitted = 0; fitted < 2; ++fitted) {
         cleat_series_options options = test_tiny_series();

@@ -192,6 +192,48 @@ static void each_series_has_its_calendar(void **state) {
     }
 }
 
+/* Months that begin on other days of the month; a series of a row, which trains nothing. */
+static void series_have_days_of_their_own(void **state) {
+    (void)state;
+    static const char text[] =
+        "t,id,v\n2020-01-01,a,1\n2020-02-01,a,2\n2020-03-01,a,3\n2020-04-01,a,4\n2020-01-15,b,1\n2020-02-15,b,2\n"
+        "2020-03-15,b,3\n2020-04-15,b,4\n2020-04-15,M\xC3\xBCller,4\n";
+    static const char *const next[] = {"2020-05-01T00:00:00", "2020-05-15T00:00:00"};
+    char time[CLEAT_TIME_TEXT];
+    cleat_series_options options = test_tiny_series();
+    options.series_column = "id";
+    for (int gaps = CLEAT_GAPS_ERROR; gaps <= CLEAT_GAPS_SKIP; ++gaps) {
+        options.rule = CLEAT_STEP_AUTO;
+        options.gaps = (cleat_series_gaps)gaps;
+        test_keep_log();
+        cleat_dataset *dataset = test_must_open_series(text, &options);
+        assert_non_null(strstr(test_logged(), "3 series, one model for the 2 with training windows"));
+        assert_int_equal(cleat_dataset_count(dataset), 4);
+        for (size_t s = 0; s < 2; ++s)
+            assert_string_equal(cleat_time_text(cleat_series_time(dataset, 2 * s + 1, 2), time), next[s]);
+        cleat_dataset_destroy(dataset);
+    }
+}
+
+static void forecasts_name_the_rows_they_take(void **state) {
+    (void)state;
+    cleat_series_options options = options_of(true);
+    cleat_dataset *dataset = test_must_open_series(all_series(true), &options);
+    cleat_error error = {0};
+    char folder[512], wanted[128];
+    snprintf(folder, sizeof folder, "%s", test_folder("short"));
+    assert_int_equal(cleat_dataset_save(dataset, folder, &error), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
+    options.fitted = folder;
+    options.forecast = true;
+    snprintf(wanted, sizeof wanted, "a forecast takes %d consecutive rows", (int)LOOKBACK);
+    assert_int_equal(test_open_series("day,shop,v,w\n2021-12-01,x,1,0\n2021-12-02,x,1,0\n", &options, &dataset, &error),
+                     CLEAT_ERR_ARGUMENT);
+    assert_non_null(strstr(error.text, wanted));
+    assert_non_null(strstr(error.text, "(2 rows in all); give it more rows"));
+    assert_null(strstr(error.text, "reduce lookback"));
+}
+
 static void refuses_with_the_name_of_the_series(void **state) {
     (void)state;
     static const struct {
@@ -298,6 +340,8 @@ int main(void) {
         cmocka_unit_test(each_series_has_its_own_samples),
         cmocka_unit_test(checkpoints_know_their_series),
         cmocka_unit_test(each_series_has_its_calendar),
+        cmocka_unit_test(series_have_days_of_their_own),
+        cmocka_unit_test(forecasts_name_the_rows_they_take),
         cmocka_unit_test(refuses_with_the_name_of_the_series),
         cmocka_unit_test(parts_hold_a_horizon),
         cmocka_unit_test(real_prices),

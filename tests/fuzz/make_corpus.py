@@ -84,7 +84,7 @@ def tables():
     put("csv", "semicolons", "\ufeffa;b\n1;2\n")
     rows = "".join(f"2020-01-{d:02} 00:00,{d},{d * d if d % 7 else ''}\n" for d in range(1, 29))
     put("series", "days", "time,a,b\n" + rows)
-    put("series", "seconds", "t,x\n" + "".join(f"{3600 * i},{i % 5}\n" for i in range(30)))
+    put("series", "seconds", "t,x\n" + "".join(f"{1500000000 + 3600 * i},{i % 5}\n" for i in range(30)))
     atom = "ATOM  {:5d}  C1'   {} A{:4d}    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00           C\n"
     put("pdb", "chain", "MODEL        1\n" + "".join(atom.format(i, "ACGU"[i % 4], i, 1.5 * i, -i, 0.25 * i)
                                                      for i in range(1, 9)) + "TER\nENDMDL\nEND\n")

@@ -165,7 +165,7 @@ END
 
 # With these parameters every output overflows: the outputs of all ranks are counted, and the first is named.
 test_not_finite() {
-    awk 'BEGIN { print "time,load"; for (i = 0; i < 300; ++i) printf "%d,%.6f\n", i * 3600, sin(i / 3) + i / 100 }' >series.csv
+    awk 'BEGIN { print "time,load"; for (i = 0; i < 300; ++i) printf "%d,%.6f\n", 1500000000 + i * 3600, sin(i / 3) + i / 100 }' >series.csv
     printf '[model]\ntype = series_dense\nlayers = 5\nhidden = 8\n[data]\npath = series.csv\nlookback = 8\nhorizon = 4\n' >series.ini
     exits 0 mpi 2 "$cleat" train series.ini "${small[@]}" --set train.effective_batch_size=400 --set train.learning_rate=10 \
         --set train.precision=f16 --set distribute.shares=1,1 --out wild

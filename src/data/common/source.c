@@ -138,7 +138,8 @@ void cleat_source_close(cleat_source *source) {
 
 const char *cleat_format_excerpt(const char *text, size_t length, char shown[CLEAT_EXCERPT_SIZE]) {
     size_t room = CLEAT_EXCERPT_SIZE - 4, kept = length < room ? length : room;
-    for (size_t i = 0; i < kept; ++i) shown[i] = text[i] >= 0x20 && text[i] < 0x7F ? text[i] : '?';
+    while (kept < length && kept && ((unsigned char)text[kept] & 0xC0) == 0x80) --kept; /* whole characters */
+    for (size_t i = 0; i < kept; ++i) shown[i] = (unsigned char)text[i] >= 0x20 && text[i] != 0x7F ? text[i] : '?';
     snprintf(shown + kept, CLEAT_EXCERPT_SIZE - kept, "%s", length > kept ? "..." : "");
     return shown;
 }

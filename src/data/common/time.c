@@ -1,22 +1,29 @@
 /* Parsing and formatting of times: proleptic Gregorian calendar, no locale, no time zone database. */
 #include "data/common/time.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const FORMS = "is not a time; write YYYY-MM-DD, YYYY-MM, YYYY-MM-DD HH:MM:SS, YYYY-MM-DDTHH:MM:SSZ "
                                  "(or +hh:mm in place of Z), or Unix seconds";
+static const char *const MONTH_NAME = "has the name of a month; write YYYY-MM-DD (pandas: to_datetime(t))";
+static const char *const YEAR_LAST = "has the month before the year; write YYYY-MM";
+static const char *const SHORT_YEAR = "has no year of four digits; write YYYY-MM-DD";
 static const char *const AMBIGUOUS = "is ambiguous in the order of day and month; write YYYY-MM-DD";
 static const char *const MONTH_FIRST =
     "has the month first; write YYYY-MM-DD (pandas: to_datetime(t, format='%m/%d/%Y'))";
 static const char *const NO_DAY = "is not a valid calendar day";
 static const char *const NO_HOUR = "has an invalid time of day (00:00:00 to 23:59:59)";
 static const char *const FRACTION = "has fractions of a second; times are whole seconds";
-static const char *const COMPACT = "may be a date or Unix seconds; write a date as YYYY-MM-DD";
-static const char *const YEAR = "may be a year or Unix seconds; write a year as YYYY-01-01";
+static const char *const SMALL =
+    "is below the Unix seconds of 1973; write YYYYMMDD, YYYYMM, years, Excel's days and row "
+    "numbers as YYYY-MM-DD";
 static const char *const MILLISECONDS = "is too large for Unix seconds; milliseconds? divide by 1000";
 
-enum { DAY = 86400, DAYS_TO_1970 = 719162 }; /* from 0001-01-01 */
+enum { DAY = 86400, SMALLEST = 100000000, DAYS_TO_1970 = 719162 }; /* from 0001-01-01 */
+
+static const char DIGITS[] = "0123456789";
 
 static bool is_leap(int year) {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -61,26 +68,30 @@ static void skip_spaces(const char **p) {
     while (**p == ' ') ++*p;
 }
 
-/* DD.MM.YYYY: dates with points have the day first. */
-static bool date_with_points(const char **p, int *year, int *month, int *day) {
-    const char *at = *p;
-    if (!number(&at, 2, day) || !letter(&at, '.') || !number(&at, 2, month) || !letter(&at, '.') ||
-        !number(&at, 4, year))
-        return false;
-    *p = at;
-    return true;
+/* D.M.YYYY: dates with points have the day first, those with slashes or hyphens if their column shows it. */
+static const char *date_of_day(const char **p, bool day_first, int *year, int *month, int *day) {
+    number(p, (*p)[1] >= '0' && (*p)[1] <= '9' ? 2 : 1, day);
+    const char mark = *(*p)++;
+    const size_t digits = strspn(*p, DIGITS);
+    if (isalpha((unsigned char)**p)) return MONTH_NAME;
+    if (digits == 4) return YEAR_LAST;
+    if (!number(p, digits == 1 ? 1 : 2, month) || !letter(p, mark) || !number(p, 4, year)) return SHORT_YEAR;
+    return mark == '.' || day_first ? NULL : *month > 12 ? MONTH_FIRST : AMBIGUOUS;
 }
 
 /* YYYY-MM is the first day of the month. */
-static bool date_with_hyphens(const char **p, int *year, int *month, int *day) {
+static const char *date_of_year(const char **p, int *month, int *day) {
     *day = 1;
-    if (!number(p, 4, year) || !letter(p, '-') || !number(p, 2, month)) return false;
-    return (*p)[strspn(*p, " ")] == 0 || (letter(p, '-') && number(p, 2, day));
+    const char mark = *(*p)++;
+    if (!number(p, 2, month)) return FORMS;
+    return (*p)[strspn(*p, " ")] == 0 || (letter(p, mark) && number(p, 2, day)) ? NULL : FORMS;
 }
 
-static const char *parse_date(const char **p, int64_t *days) {
+static const char *parse_date(const char **p, bool day_first, int64_t *days) {
     int year = 0, month = 0, day = 0;
-    if (!date_with_points(p, &year, &month, &day) && !date_with_hyphens(p, &year, &month, &day)) return FORMS;
+    const char *wrong =
+        number(p, 4, &year) ? date_of_year(p, &month, &day) : date_of_day(p, day_first, &year, &month, &day);
+    if (wrong) return wrong;
     if (year < 1 || month < 1 || month > 12 || day < 1 || day > cleat_days_in(year, month)) return NO_DAY;
     *days = days_to_date(year, month, day);
     return NULL;
@@ -102,50 +113,44 @@ static const char *parse_clock(const char **p, int64_t *seconds) {
 }
 
 /* Z, +hh:mm, +hhmm, +hh, or nothing. */
-static const char *parse_zone(const char **p, int64_t *offset, cleat_time_kind *kind) {
+static const char *parse_zone(const char **p, cleat_time_form *form) {
     int hours, minutes = 0;
-    *offset = 0;
-    *kind = CLEAT_TIME_LOCAL;
-    bool east = **p == '+';
+    const char sign = **p;
     if (!letter(p, '+') && !letter(p, '-')) {
-        if (letter(p, 'Z') || letter(p, 'z')) *kind = CLEAT_TIME_ZONED;
+        if (letter(p, 'Z') || letter(p, 'z')) *form = (cleat_time_form){.kind = CLEAT_TIME_ZONED, .zone = "Z"};
         return NULL;
     }
     if (!number(p, 2, &hours)) return FORMS;
     bool colon = letter(p, ':');
     if (!number(p, 2, &minutes) && colon) return FORMS;
     if (hours > 15 || minutes > 59) return FORMS;
-    *offset = (hours * 60 + minutes) * 60 * (east ? 1 : -1);
-    *kind = CLEAT_TIME_ZONED;
+    form->kind = CLEAT_TIME_ZONED;
+    form->offset = (hours * 60 + minutes) * 60 * (sign == '+' ? 1 : -1);
+    snprintf(form->zone, sizeof form->zone, "%c%02d:%02d", sign, hours % 100, minutes % 100);
     return NULL;
 }
 
-static const char *parse_calendar(const char *p, int64_t *seconds, cleat_time_kind *kind) {
-    int64_t days = 0, clock = 0, offset = 0;
-    cleat_time_kind zone = CLEAT_TIME_LOCAL;
-    const char *wrong = parse_date(&p, &days);
+static const char *parse_calendar(const char *p, int64_t *seconds, cleat_time_form *form) {
+    int64_t days = 0, clock = 0;
+    cleat_time_form found = {.kind = CLEAT_TIME_LOCAL};
+    const char *wrong = parse_date(&p, form->day_first, &days);
     if (!wrong && (*p == 'T' || *p == 't' || (*p == ' ' && p[1] >= '0' && p[1] <= '9'))) {
         ++p;
         wrong = parse_clock(&p, &clock);
         skip_spaces(&p);
-        if (!wrong) wrong = parse_zone(&p, &offset, &zone);
+        if (!wrong) wrong = parse_zone(&p, &found);
     }
     if (wrong) return wrong;
     skip_spaces(&p);
     if (*p) return FORMS;
-    *seconds = (days - DAYS_TO_1970) * DAY + clock - offset;
-    *kind = zone;
+    *seconds = (days - DAYS_TO_1970) * DAY + clock - found.offset;
+    found.day_first = form->day_first;
+    *form = found;
     return NULL;
 }
 
-/* Whether the value looks like YYYYMMDD in the 20th or 21st century. */
-static bool looks_compact(int64_t value) {
-    int64_t year = value / 10000, month = value / 100 % 100, day = value % 100;
-    return year >= 1900 && year < 2100 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
-}
-
 /* Whole seconds; zeros after a decimal point are accepted. */
-static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat_time_kind *kind) {
+static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat_time_form *form) {
     int64_t value = 0;
     bool negative = letter(&p, '-');
     int digits = 0;
@@ -159,25 +164,20 @@ static const char *parse_unix(const char *p, bool first, int64_t *seconds, cleat
     skip_spaces(&p);
     if (*p) return FORMS;
     if (digits > 11) return MILLISECONDS;
-    if (first && !negative && looks_compact(value)) return COMPACT;
-    if (first && digits == 4 && value >= 1000 && value < 3000) return YEAR;
+    if (first && !negative && value < SMALLEST) return SMALL;
     *seconds = negative ? -value : value;
-    *kind = CLEAT_TIME_UNIX;
+    *form = (cleat_time_form){.kind = CLEAT_TIME_UNIX};
     return NULL;
 }
 
-const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind) {
+const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_form *form) {
     const char *p = text;
     skip_spaces(&p);
     if (!*p) return "is empty; every row requires a time";
-    size_t digits = strspn(p, "0123456789");
-    if (digits == 2 && strspn(p, "0123456789.") >= strlen("DD.MM.YYYY")) return parse_calendar(p, seconds, kind);
-    if (digits == 2 && p[2] == '/' && p[3] >= '1' && p[3] <= '3' && (p[3] > '1' || p[4] > '2') && p[4] >= '0' &&
-        p[4] <= '9' && p[5] == '/')
-        return MONTH_FIRST;
-    if (strchr(p, '/') || (digits > 0 && digits <= 2 && strchr("./-", p[digits]) && p[digits])) return AMBIGUOUS;
-    if (digits == 4 && p[4] == '-') return parse_calendar(p, seconds, kind);
-    return parse_unix(p, first, seconds, kind);
+    const size_t digits = strspn(p, DIGITS);
+    const char *marks = digits == 4 ? "/-" : digits == 1 || digits == 2 ? "./-" : "";
+    return p[digits] && strchr(marks, p[digits]) ? parse_calendar(p, seconds, form)
+                                                 : parse_unix(p, first, seconds, form);
 }
 
 cleat_date cleat_date_of(int64_t seconds) {

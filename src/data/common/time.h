@@ -10,11 +10,18 @@ typedef enum cleat_time_kind {
     CLEAT_TIME_UNIX
 } cleat_time_kind;
 
-/* Parses YYYY-MM-DD or DD.MM.YYYY, with or without a time of day, YYYY-MM (its first day), or Unix seconds to
- * seconds since 1970-01-01 00:00 in UTC or the unspecified zone. In the `first` row of a column, YYYYMMDD and
- * YYYY are rejected instead of being read as Unix seconds. Returns NULL, or a message with cause and
- * remedy. */
-const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_kind *kind);
+/* How a time is written. */
+typedef struct cleat_time_form {
+    bool day_first; /* given: D/M/YYYY and D-M-YYYY are read; the rest is found */
+    cleat_time_kind kind;
+    int64_t offset; /* seconds that its clock is ahead of UTC */
+    char zone[7];   /* "Z", the offset ("+05:30"), or "" */
+} cleat_time_form;
+
+/* Parses YYYY-MM-DD, YYYY/MM/DD or D.M.YYYY, with or without a time of day, YYYY-MM (its first day), or Unix seconds to
+ * seconds since 1970-01-01 00:00 in UTC or the unspecified zone. In the `first` row of a column, numbers below 1e8
+ * (YYYYMMDD, years, row numbers) are rejected. Returns NULL, or a message with cause and remedy. */
+const char *cleat_time_parse(const char *text, bool first, int64_t *seconds, cleat_time_form *form);
 
 /* A day of the Gregorian calendar, and the seconds since its midnight. */
 typedef struct cleat_date {

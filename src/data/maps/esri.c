@@ -55,9 +55,9 @@ static const char *date_text(int64_t day, char text[CLEAT_TIME_TEXT]) {
 static const char *parse_date(const char *text, int64_t *day) {
     char iso[DATE_TEXT];
     int64_t seconds = 0;
-    cleat_time_kind kind;
+    cleat_time_form form = {0};
     snprintf(iso, sizeof iso, "%.4s-%.2s-%.2s", text, text + 4, text + 6);
-    const char *wrong = cleat_time_parse(iso, true, &seconds, &kind);
+    const char *wrong = cleat_time_parse(iso, true, &seconds, &form);
     *day = seconds / DAY - (seconds % DAY < 0);
     return wrong;
 }

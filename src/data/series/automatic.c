@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 enum { CANDIDATES = 8, MINUTE = 60, HOUR = 3600, DAY = 86400, WEEK = 7 * DAY, YEAR = 31557600, LONGEST = 65536 };
+enum { MANY = 2000 }; /* rows of which a network learns a season */
 
 /* Calendar periods that may be seasons, in steps, ascending; returns their number. */
 static int find_candidates(const cleat_calendar *c, int64_t most, int64_t found[CANDIDATES]) {
@@ -70,33 +71,6 @@ static double mean_of(const cleat_series_table *t, const cleat_series_options *o
     return sum / count;
 }
 
-/* The calendar's period with the highest autocorrelation, which exceeds by a margin that of half of it and those of
- * shorter periods, whose multiples correlate too. */
-static void choose_season(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
-    int64_t found[CANDIDATES];
-    const double margin = 0.05, least = fmax(0.1, 2 / sqrt((double)rows));
-    double best = least, highest = 0;
-    char step[CLEAT_STEP_TEXT], number[24];
-    const int count = find_candidates(&t->calendar, rows / 3 < LONGEST ? rows / 3 : LONGEST, found);
-    int64_t chosen = 0;
-    for (int i = 0; i < count; ++i) {
-        o->season = found[i] / 2;
-        const double half = mean_of(t, o, correlation); /* high too where values change slowly */
-        o->season = found[i];
-        const double r = mean_of(t, o, correlation);
-        highest = fmax(highest, r);
-        if (!(r > half + margin && r > best + (chosen ? margin : 0))) continue;
-        best = r;
-        chosen = found[i];
-    }
-    o->season = chosen;
-    snprintf(number, sizeof number, "%lld", (long long)chosen);
-    cleat_log(CLEAT_LOG_INFO,
-              "%s: data.season = %s: of %d calendar periods in steps of %s, the differences of the training rows "
-              "correlate most at it (%.2f; none: %.2f or less)",
-              path, chosen ? number : "none", count, cleat_calendar_text(&t->calendar, step), highest, least);
-}
-
 /* Squared error of repeating the season over the horizon, divided by that of repeating the last value. */
 static double season_error(const cleat_series_table *t, int64_t begin, int64_t end, size_t column,
                            const cleat_series_options *o) {
@@ -111,15 +85,55 @@ static double season_error(const cleat_series_table *t, int64_t begin, int64_t e
     return by_season / by_last;
 }
 
+/* The calendar's period with the highest autocorrelation, which exceeds by a margin that of half of it and those of
+ * shorter periods, whose multiples correlate too. As noise hides a season of many steps in the differences: unless its
+ * error when repeated is small, as a part of that of the last value, the period with the smallest one. */
+static void choose_season(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
+    int64_t found[CANDIDATES];
+    const double margin = 0.05, spread = 1 / sqrt((double)rows), least = fmax(0.1, 2 * spread);
+    const int64_t horizon = o->horizon;
+    double best = least, highest = 0, most = 1 - fmax(0.3, 3 * spread), error = most;
+    char step[CLEAT_STEP_TEXT], number[24], why[160];
+    const int count = find_candidates(&t->calendar, rows / 3 < LONGEST ? rows / 3 : LONGEST, found);
+    int64_t chosen = 0;
+    for (int i = 0; i < count; ++i) {
+        o->season = found[i] / 2;
+        const double half = mean_of(t, o, correlation); /* high too where values change slowly */
+        o->season = found[i];
+        const double r = mean_of(t, o, correlation);
+        highest = fmax(highest, r);
+        if (!(r > half + margin && r > best + (chosen ? margin : 0))) continue;
+        best = r;
+        chosen = found[i];
+    }
+    snprintf(why, sizeof why, "the differences of the training rows correlate most at it (%.2f; none: %.2f or less)",
+             highest, least);
+    o->season = o->horizon = chosen;
+    for (int i = 0, good = chosen && mean_of(t, o, season_error) < most; !good && i < count; ++i) {
+        o->season = o->horizon = found[i];
+        const double ratio = mean_of(t, o, season_error);
+        if (!(ratio < error - (error < most ? margin : 0))) continue;
+        error = ratio;
+        chosen = found[i];
+        snprintf(why, sizeof why, "repeating it has %.2f times the error of the last value", error);
+    }
+    o->season = chosen;
+    o->horizon = horizon;
+    snprintf(number, sizeof number, "%lld", (long long)chosen);
+    if (!count) snprintf(why, sizeof why, "none takes from 2 to a third of %lld (the training rows)", (long long)rows);
+    cleat_log(CLEAT_LOG_INFO, "%s: data.season = %s: of the calendar's periods in steps of %s, %s", path,
+              chosen ? number : "none", cleat_calendar_text(&t->calendar, step), why);
+}
+
 /* The season if repeating it is much better, and the rows are few: a network learns the season from many (validation
  * MSE with season and with last: 0.026 and 0.059 of 102 months, 0.33 and 0.29 of 12,194 hours of ETTh1). */
 static void choose_anchor(const char *path, const cleat_series_table *t, int64_t rows, cleat_series_options *o) {
     const double ratio = o->season ? mean_of(t, o, season_error) : NAN;
-    char why[128] = "there is no season";
-    o->anchor = ratio < 0.5 && rows < 2000 ? CLEAT_SERIES_ANCHOR_SEASON : CLEAT_SERIES_ANCHOR_LAST;
+    char why[160] = "there is no season";
+    o->anchor = ratio < 0.5 && rows < MANY ? CLEAT_SERIES_ANCHOR_SEASON : CLEAT_SERIES_ANCHOR_LAST;
     if (o->season)
-        snprintf(why, sizeof why, "the season has %.3g times the error of the last value in %lld training rows", ratio,
-                 (long long)rows);
+        snprintf(why, sizeof why, "the season has %.3g times the error of the last value in %lld training rows%s",
+                 ratio, (long long)rows, ratio < 0.5 && rows >= MANY ? ", enough for the network to learn it" : "");
     cleat_log(CLEAT_LOG_INFO, "%s: data.anchor = %s: %s", path, cleat_series_anchor_names[o->anchor], why);
 }
 

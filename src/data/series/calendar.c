@@ -82,6 +82,8 @@ const char *cleat_calendar_text(const cleat_calendar *c, char text[CLEAT_STEP_TE
         snprintf(text, CLEAT_STEP_TEXT, "%d month%s", c->months, c->months == 1 ? "" : "s");
     else if (c->business)
         snprintf(text, CLEAT_STEP_TEXT, "1 business day");
+    else if (c->step % DAY == 0)
+        snprintf(text, CLEAT_STEP_TEXT, "%lld day%s", (long long)c->step / DAY, c->step == DAY ? "" : "s");
     else
         snprintf(text, CLEAT_STEP_TEXT, "%lld s", (long long)c->step);
     return text;
@@ -108,11 +110,23 @@ static cleat_status find_slots(const int64_t *times, int64_t rows, cleat_calenda
     return CLEAT_OK;
 }
 
-/* Number of rows whose time follows by the rule from the previous one. */
+/* Number of rows whose time follows by the rule from the previous one; by months on any day if none is set. */
 static int64_t hits(const int64_t *times, int64_t rows, const cleat_calendar *c) {
+    cleat_calendar other;
     int64_t found = 0;
-    for (int64_t r = 1; r < rows; ++r) found += cleat_calendar_after(c, times[r - 1], 1) == times[r];
+    for (int64_t r = 1; r < rows; ++r)
+        found += c->months && !c->day && cleat_calendar_months(times[r - 1], times[r], &other)
+                     ? other.months == c->months
+                     : cleat_calendar_after(c, times[r - 1], 1) == times[r];
     return found;
+}
+
+/* Whether each time is one or more steps after the previous one. */
+static bool holds(const int64_t *times, int64_t rows, const cleat_calendar *c) {
+    for (int64_t r = 1; r < rows; ++r)
+        if (c->n_slots ? slots_after(c, times[r] - 1, 1) != times[r] : !cleat_calendar_steps(c, times[r - 1], times[r]))
+            return false;
+    return true;
 }
 
 /* The median interval of the times, and the months nearest to it. */
@@ -148,7 +162,6 @@ cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_ser
     cleat_status status = find_medians(times, rows, &found, error);
     if (status) return status;
     const cleat_calendar plain = {.step = found.step}, business = {.step = DAY, .business = true};
-    found.day = find_day(times, rows);
     if (rule == CLEAT_STEP_DAY || rule == CLEAT_STEP_WEEK)
         found = (cleat_calendar){.step = rule == CLEAT_STEP_DAY ? DAY : WEEK};
     else if (rule == CLEAT_STEP_BUSINESS_DAY)
@@ -159,6 +172,7 @@ cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_ser
         found = business;
     else if (!found.months || hits(times, rows, &found) < hits(times, rows, &plain))
         found = plain;
+    found.day = find_day(times, rows);
     *calendar = found;
     return CLEAT_OK;
 }
@@ -174,7 +188,8 @@ cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calen
     const bool weekly = times[rows - 1] - times[0] >= WEEK && by_slots > by_step && by_slots > by_months;
     *calendar = weekly ? slots : by_months > by_step ? months : plain;
     if (!weekly) cleat_calendar_free(&slots);
-    calendar->unknown = 2 * hits(times, rows, calendar) < rows - 1;
+    const int64_t omitted = rows - 1 - hits(times, rows, calendar); /* few are holidays, many are another rule */
+    calendar->unknown = (omitted > 1 && 16 * omitted > rows - 1) || !holds(times, rows, calendar);
     return CLEAT_OK;
 }
 

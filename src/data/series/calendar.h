@@ -11,7 +11,7 @@ typedef struct cleat_calendar {
     bool business;  /* Monday to Friday, at the same time of the day */
     int64_t *slots; /* [n_slots], seconds since the start of a week (a Thursday), ascending; owned */
     size_t n_slots; /* 0: another rule */
-    bool unknown;   /* no rule holds for half of the rows: times past the end are unknown */
+    bool unknown;   /* the rule fails for a row, or many are several steps apart: times past the end are unknown */
 } cleat_calendar;
 
 /* Whether b is one or more whole calendar months after a (on the same day, or both at the end of their month): sets
@@ -25,7 +25,7 @@ int64_t cleat_calendar_steps(const cleat_calendar *calendar, int64_t from, int64
  * that most of them follow: their median interval, months of that length, or business days. */
 cleat_status cleat_calendar_detect(const int64_t *times, int64_t rows, cleat_series_rule rule, cleat_calendar *calendar,
                                    cleat_error *error);
-/* "3600 s" or "1 month", in `text`, which is returned. */
+/* "3600 s", "7 days" or "1 month", in `text`, which is returned. */
 enum { CLEAT_STEP_TEXT = 32 };
 const char *cleat_calendar_text(const cleat_calendar *calendar, char text[CLEAT_STEP_TEXT]);
 /* Chooses the rule that predicts most of the times [rows] from the previous ones. The rows are consecutive

@@ -39,8 +39,8 @@ static cleat_status check_header(const cleat_csv *csv, cleat_error *error) {
     const char *path = csv->source.path, *first = csv->fields[0];
     char shown[CLEAT_EXCERPT_SIZE];
     int64_t seconds;
-    cleat_time_kind kind;
-    if (!cleat_time_parse(first, false, &seconds, &kind))
+    cleat_time_form form = {0};
+    if (!cleat_time_parse(first, false, &seconds, &form))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: begins with the time '%s' instead of column names; add a header line", path,
                           csv->line, cleat_format_excerpt(first, strlen(first), shown));

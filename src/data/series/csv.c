@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,8 +25,9 @@ typedef struct reader {
     cleat_series_table table;
     record *order;                  /* [n_records] by series, for many series; NULL: as in the file */
     size_t n_records, next, series; /* `series`: index of the current one */
-    int64_t begin;                  /* its first row */
-    cleat_time_kind kind;           /* of the first row */
+    int64_t begin, filled;          /* its first row; number of rows filled before it */
+    cleat_time_form form;           /* of the first row */
+    bool offsets_differ, in_utc;    /* the offsets of the times; times are read as UTC */
     const char *step_source;        /* NULL: the step, table.calendar, is unknown before the second row */
     bool is_detected;               /* the step is that of all rows */
     int64_t *carried;               /* [columns] number of consecutive cells that were filled */
@@ -96,21 +98,55 @@ static cleat_status reserve(reader *r, cleat_error *error) {
 static cleat_status parse_time(reader *r, int64_t *time, cleat_error *error) {
     const char *text = r->stream.csv.fields[r->table.columns.time];
     char shown[CLEAT_EXCERPT_SIZE];
-    cleat_time_kind kind = CLEAT_TIME_LOCAL;
+    cleat_time_form form = {.day_first = r->form.day_first};
     bool first = r->table.rows == 0;
-    const char *wrong = cleat_time_parse(text, first, time, &kind);
+    const char *wrong = cleat_time_parse(text, first, time, &form);
     if (wrong)
         return cleat_csv_fail(&r->stream.csv, error, "the time '%s' %s%s",
                               cleat_format_excerpt(text, strlen(text), shown), wrong,
-                              !isalpha((unsigned char)*text)     ? ""
+                              !isalpha((unsigned char)*text)     ? strpbrk(text, "-./:") ? "" : COLUMNS
                               : first && r->stream.csv.count > 3 ? MELT
                                                                  : COLUMNS);
-    if (first) r->kind = kind;
-    if (kind != r->kind)
-        return cleat_csv_fail(&r->stream.csv, error,
-                              "the time '%s' is %s, but the first row has %s; use the same format in all rows",
-                              cleat_format_excerpt(text, strlen(text), shown), kind_names[kind], kind_names[r->kind]);
+    if (first) r->form = form;
+    if (!r->in_utc) *time += form.offset;
+    if (form.kind != r->form.kind)
+        return cleat_csv_fail(
+            &r->stream.csv, error, "the time '%s' is %s, but the first row has %s; use the same format in all rows",
+            cleat_format_excerpt(text, strlen(text), shown), kind_names[form.kind], kind_names[r->form.kind]);
     return CLEAT_OK;
+}
+
+/* Reads the times for what a single one does not show: whether dates have the day first, and whether offsets from UTC
+ * differ. If they do, by daylight saving, times are those of the clock (days, trading hours) unless their intervals
+ * change more often than in UTC (hours). */
+static cleat_status survey_times(reader *r, cleat_error *error) {
+    cleat_csv_stream stream;
+    int64_t time, offset = INT64_MIN, before[2] = {0}, step[2] = {0}, changes[2] = {0}; /* in UTC, on the clock */
+    bool more = true;
+    int first = 0; /* evidence: 1 the day, 2 the month */
+    cleat_status status = cleat_csv_stream_open(path_of(r), &stream, error);
+    if (status) return status;
+    while (!(status = cleat_csv_stream_next(&stream, &more, error)) ? more : stream.csv.misfit) {
+        const char *text = status ? "" : stream.csv.fields[r->table.columns.time];
+        cleat_time_form form = {.day_first = true};
+        int a = 0, b = 0;
+        const bool dated = sscanf(text, "%2d%*1[/-]%2d", &a, &b) == 2;
+        first |= dated ? (a > 12) | (b > 12) << 1 : 0;
+        if (cleat_time_parse(text, false, &time, &form)) continue;
+        if (!dated && form.kind != CLEAT_TIME_ZONED) break;
+        r->offsets_differ = r->offsets_differ || (offset != INT64_MIN && form.offset != offset);
+        offset = form.offset;
+        const bool later = time > before[0];
+        for (int i = 0; i < 2; ++i, time += offset) {
+            changes[i] += later && time - before[i] != step[i];
+            if (later) step[i] = time - before[i];
+            before[i] = time;
+        }
+    }
+    r->form.day_first = first == 1;
+    r->in_utc = r->offsets_differ && changes[0] < changes[1];
+    cleat_csv_stream_close(&stream);
+    return status == CLEAT_ERR_FORMAT ? CLEAT_OK : status; /* reported when the rows are read */
 }
 
 static cleat_status check_order(const reader *r, int64_t time, cleat_error *error) {
@@ -118,8 +154,8 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
     char text[CLEAT_TIME_TEXT], text_before[CLEAT_TIME_TEXT];
     if (time > before) return CLEAT_OK;
     cleat_time_text(time, text);
-    const char *saving =
-        r->kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "";
+    const bool an_hour = r->form.kind == CLEAT_TIME_LOCAL && before - time <= 3600 && r->table.calendar.step <= 3600;
+    const char *saving = an_hour ? " (an hour repeated by daylight saving? write UTC with a Z)" : "";
     const char *several = r->order ? "" : " (several series in one file? name their column: data.series_column)";
     if (time == before)
         return cleat_csv_fail(&r->stream.csv, error, "duplicate time %s; remove one row%s%s", text, saving, several);
@@ -128,17 +164,19 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
                           cleat_time_text(before, text_before), text, saving, several);
 }
 
-/* Inserts the missing rows before `time` as copies of the last one. */
-static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
+/* Inserts the missing rows before `time` as copies of the last one. `why`: what may have caused the gap. */
+static cleat_status fill_gap(reader *r, int64_t time, const char *why, cleat_error *error) {
     cleat_series_table *t = &r->table;
     size_t width = t->columns.used.count;
     int64_t before = t->times[t->rows - 1], lacking = cleat_calendar_steps(&t->calendar, before, time) - 1;
-    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT], apart[CLEAT_STEP_TEXT];
     if (lacking < 0)
-        return cleat_csv_fail(&r->stream.csv, error,
-                              "this row is %lld s after the previous one, not a multiple of the step of %s "
-                              "(%s), so the gap cannot be filled; skip gaps, or correct the times",
-                              (long long)(time - before), cleat_calendar_text(&t->calendar, step), r->step_source);
+        return cleat_csv_fail(
+            &r->stream.csv, error,
+            "this row is %s after the previous one, not a multiple of the step of %s (%s), so the gap "
+            "cannot be filled; correct the times, or set data.gaps=rows (consecutive rows) or skip%s",
+            cleat_calendar_text(&(cleat_calendar){.step = time - before}, apart),
+            cleat_calendar_text(&t->calendar, step), r->step_source, why);
     if (lacking > r->options->longest_fill)
         return cleat_csv_fail(&r->stream.csv, error,
                               "%lld rows are missing after %s, more than the limit of %lld that can be filled; add "
@@ -154,6 +192,7 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
         t->times[t->rows] = cleat_calendar_after(&t->calendar, before, i + 1);
         ++t->rows;
         ++t->filled_rows;
+        t->filled_weekends += (t->times[t->rows - 1] / 86400 % 7 + 10) % 7 > 4; /* 1970-01-01 was a Thursday: 3 */
     }
     return status;
 }
@@ -161,22 +200,24 @@ static cleat_status fill_gap(reader *r, int64_t time, cleat_error *error) {
 /* Handles a row that is not one step after the previous one. */
 static cleat_status handle_gap(reader *r, int64_t time, uint8_t *flags, cleat_error *error) {
     int64_t before = r->table.times[r->table.rows - 1];
-    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT];
+    char text[CLEAT_TIME_TEXT], step[CLEAT_STEP_TEXT], apart[CLEAT_STEP_TEXT];
+    const bool an_hour = r->form.kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 &&
+                         time - before == r->table.calendar.step + 3600;
+    const char *why = an_hour             ? " (an hour skipped by daylight saving? write UTC with a Z)"
+                      : r->offsets_differ ? " (daylight saving, as offsets differ? write UTC with a Z)"
+                                          : "";
     ++r->table.gaps;
-    if (r->options->gaps == CLEAT_GAPS_FILL) return fill_gap(r, time, error);
+    if (r->options->gaps == CLEAT_GAPS_FILL) return fill_gap(r, time, why, error);
     if (r->options->gaps == CLEAT_GAPS_SKIP) {
         *flags |= CLEAT_ROW_BREAK;
         return CLEAT_OK;
     }
-    const bool an_hour =
-        r->kind == CLEAT_TIME_LOCAL && r->table.calendar.step <= 3600 && time - before == r->table.calendar.step + 3600;
     return cleat_csv_fail(&r->stream.csv, error,
-                          "this row is %lld s after that of %s, but the step is %s (%s); complete the file, or "
+                          "this row is %s after that of %s, but the step is %s (%s); complete the file, or "
                           "set data.gaps to fill, skip, or rows (%s)%s",
-                          (long long)(time - before), cleat_time_text(before, text),
-                          cleat_calendar_text(&r->table.calendar, step), r->step_source,
-                          r->table.calendar.business ? "with data.step = business_day" : "business days",
-                          an_hour ? " (an hour skipped by daylight saving? write UTC with a Z)" : "");
+                          cleat_calendar_text(&(cleat_calendar){.step = time - before}, apart),
+                          cleat_time_text(before, text), cleat_calendar_text(&r->table.calendar, step), r->step_source,
+                          r->table.calendar.business ? "with data.step = business_day" : "business days", why);
 }
 
 /* A misplaced row leaves a gap in its place and one after it, which are not separate faults. */
@@ -254,18 +295,30 @@ static bool is_missing(const char *text) {
     return false;
 }
 
+/* The setting that a text in place of a number asks for. */
+static const char *setting_for(const reader *r, const char *text) {
+    cleat_time_form form = {.day_first = true};
+    int64_t time;
+    if (!cleat_time_parse(text, false, &time, &form) && form.kind != CLEAT_TIME_UNIX)
+        return "if it is the time of the row, set data.time_column; ";
+    return r->table.rows || !isalpha((unsigned char)*text)
+               ? ""
+               : "if it names the series of the row, set data.series_column; ";
+}
+
 static cleat_status parse_value(reader *r, size_t column, const char *text, float *value, cleat_error *error) {
     double number = 0;
     char shown[CLEAT_EXCERPT_SIZE];
     if (!cleat_marks_parse(&r->marks, text, &r->seen[column], &number))
         return cleat_csv_fail(
             &r->stream.csv, error,
-            "'%.100s' is '%s', not a finite number%s; use a decimal point, no marks between thousands, no "
-            "units, or remove the column from the features",
+            "'%.100s' is '%s', not a finite number%s; %suse a decimal point, no marks between thousands, no "
+            "units, or remove the column from the features (data.features)",
             r->table.columns.used.names[column], cleat_format_excerpt(text, strlen(text), shown),
             r->marks.decimal == ','   ? " with a decimal comma, as those before it"
             : r->marks.decimal == '.' ? " with a decimal point, as those before it"
-                                      : "");
+                                      : "",
+            setting_for(r, text));
     if (!(fabs(number) < 1e37))
         return cleat_csv_fail(&r->stream.csv, error, "'%.100s' is %g, too large for single precision; change its unit",
                               r->table.columns.used.names[column], number);
@@ -388,7 +441,16 @@ static cleat_status end_series(reader *r, cleat_error *error) {
     cleat_series_part *part = &r->table.series[r->series];
     const cleat_series_rule rule = r->options->rule;
     const int64_t rows = r->table.rows - r->begin, *times = r->table.times + r->begin;
+    const int64_t made = r->table.filled_rows - r->filled;
+    char step[CLEAT_STEP_TEXT];
     *part = (cleat_series_part){r->begin, r->table.rows, part->name, r->table.calendar};
+    r->filled += made;
+    if (2 * made > rows)
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: %.60s: %lld of %lld rows would be copies of those before, as the step is %s (%s); give "
+                          "rows at this step (or leave the series out), or set data.gaps=rows or (to train) data.step",
+                          path_of(r), part->name ? part->name : "gaps", (long long)made, (long long)rows,
+                          cleat_calendar_text(&r->table.calendar, step), r->step_source);
     if (r->options->gaps != CLEAT_GAPS_ROWS || rows < 2) return CLEAT_OK;
     return rule > CLEAT_STEP_AUTO ? cleat_calendar_detect(times, rows, rule, &part->calendar, error)
                                   : cleat_calendar_find(times, rows, &part->calendar, error);
@@ -448,6 +510,7 @@ static void set_step(reader *r, const cleat_series_preprocessor *fitted, const c
         r->step_source = "as set by the caller";
     } else if (detected && !by_rows) {
         r->table.calendar = *detected;
+        if (r->options->series_column) r->table.calendar.day = 0; /* each series has its own */
         r->step_source = r->options->rule > CLEAT_STEP_AUTO ? "as data.step says" : "found from all rows";
         r->is_detected = true;
     }
@@ -464,6 +527,7 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     r.marks.semicolons = r.stream.csv.separator == ';';
     set_step(&r, fitted, detected);
     status = cleat_series_columns_choose(&r.stream.csv, options, fitted, &r.table.columns, error);
+    if (!status) status = survey_times(&r, error);
     const size_t columns = r.table.columns.used.count;
     if (!status &&
         (!(r.carried = cleat_alloc(columns, sizeof *r.carried)) || !(r.seen = cleat_alloc(columns, sizeof *r.seen))))
@@ -493,6 +557,7 @@ static cleat_status read_with(const char *path, const cleat_series_options *opti
     cleat_free(r.seen);
     *marks = r.marks;
     r.table.thousands = r.marks.thousands;
+    strcpy(r.table.zone, r.in_utc ? "Z" : r.offsets_differ ? "" : r.form.zone);
     if (status || *again) {
         cleat_series_table_free(&r.table);
         return status;
@@ -518,6 +583,7 @@ static cleat_status detect_step(const char *path, const cleat_series_options *op
     cleat_status status = cleat_csv_stream_open(path, &r.stream, error);
     if (status) return status;
     status = cleat_series_columns_choose(&r.stream.csv, options, NULL, &r.table.columns, error);
+    if (!status) status = survey_times(&r, error);
     while (!status) {
         int64_t time;
         cleat_error ignored;

@@ -285,6 +285,11 @@ int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t a
     return row <= end ? s->table.times[row] : cleat_calendar_after(&part->calendar, s->table.times[end], row - end);
 }
 
+const char *cleat_series_zone(const cleat_dataset *dataset) {
+    const cleat_series *s = as_series(dataset);
+    return s ? s->table.zone : "";
+}
+
 int64_t cleat_series_known(const cleat_dataset *dataset, size_t sample) {
     const cleat_series *s = as_series(dataset);
     if (!s || sample >= dataset->count) return 0;

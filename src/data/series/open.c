@@ -94,9 +94,12 @@ static int64_t reach_of(const cleat_series *s) {
 
 /* Replaces the samples of the series by the windows, and takes ownership of windows->last on success. */
 static cleat_status set_samples(cleat_series *s, const cleat_series_windows *windows, cleat_error *error) {
-    char(*ids)[CLEAT_TIME_TEXT] = cleat_alloc(windows->count, sizeof *ids);
+    char(*ids)[CLEAT_TIME_TEXT + 6] = cleat_alloc(windows->count, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %zu ids", s->path, windows->count);
-    for (size_t i = 0; i < windows->count; ++i) cleat_time_text(s->table.times[windows->last[i]], ids[i]);
+    for (size_t i = 0; i < windows->count; ++i) {
+        cleat_time_text(s->table.times[windows->last[i]], ids[i]);
+        strcat(ids[i], s->table.zone);
+    }
     cleat_free(s->windows.last);
     cleat_free(s->ids);
     s->windows = *windows;
@@ -129,20 +132,24 @@ static void log_summary(const char *path, const cleat_series *s) {
     const int64_t *of = s->windows.of_split;
     char step[CLEAT_STEP_TEXT];
     cleat_log(CLEAT_LOG_INFO,
-              "%s: %lld rows, %s%s apart; %zu features in %zu time frames, %zu targets; %lld training, %lld "
+              "%s: %lld rows, %s%s apart; features: %zu, time frames: %zu, targets: %zu; %lld training, %lld "
               "validation and %lld test windows",
               path, (long long)t->rows, t->calendar.n_slots ? "at least " : "", cleat_calendar_text(&t->calendar, step),
               t->columns.features, s->n_resamples + 1, t->columns.targets, (long long)of[CLEAT_SPLIT_TRAIN],
               (long long)of[CLEAT_SPLIT_VAL], (long long)of[CLEAT_SPLIT_TEST]);
-    if (t->columns.series >= 0) cleat_log(CLEAT_LOG_INFO, "%s: %zu series, one model for all", path, t->n_series);
+    if (t->columns.series >= 0 && of[CLEAT_SPLIT_TRAIN])
+        cleat_log(CLEAT_LOG_INFO, "%s: %zu series, one model for the %lld with training windows", path, t->n_series,
+                  (long long)s->windows.trained);
     if (t->columns.series >= 0 && s->windows.short_series)
         cleat_log(CLEAT_LOG_WARNING, "%s: %lld of %zu series are shorter than a window (%lld rows) and are left out",
                   path, (long long)s->windows.short_series, t->n_series,
                   (long long)(reach_of(s) + (s->forecast ? 0 : s->horizon)));
     if (t->filled_rows)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %lld rows are missing in %lld places and are filled with the previous row%s",
-                  path, (long long)t->filled_rows, (long long)t->gaps,
-                  t->calendar.step == 86400 && !t->calendar.business ? " (weekends? data.step = business_day)" : "");
+        cleat_log(CLEAT_LOG_WARNING, "%s: gaps: %lld; rows missing there, filled with the previous row: %lld%s", path,
+                  (long long)t->gaps, (long long)t->filled_rows,
+                  t->calendar.step == 86400 && 2 * t->filled_weekends > t->filled_rows
+                      ? " (weekends: data.step = business_day)"
+                      : "");
     if (t->missing) cleat_log(CLEAT_LOG_WARNING, "%s: %lld cells have no value", path, (long long)t->missing);
     if (s->windows.left_out)
         cleat_log(CLEAT_LOG_WARNING, "%s: %lld windows contain a gap or a missing value and are skipped%s", path,

@@ -53,8 +53,9 @@ typedef struct cleat_series_table {
     int64_t *times;          /* [rows] */
     uint8_t *flags;          /* [rows] */
     cleat_calendar calendar; /* of the first series, borrowed from it */
-    int64_t gaps, filled_rows, missing;
+    int64_t gaps, filled_rows, filled_weekends, missing;
     char thousands; /* mark between thousands in the numbers of the file; 0: none */
+    char zone[7];   /* of the times: "Z", an offset such as "+05:30", or "": unknown, or the clock's in two offsets */
 } cleat_series_table;
 
 cleat_status cleat_series_read(const char *path, const cleat_series_options *options,
@@ -102,9 +103,9 @@ typedef struct cleat_series_windows {
     uint32_t *last;                                 /* [count], last known row of each sample, by split and row */
     size_t count;
     int64_t of_split[CLEAT_SPLITS];
-    int64_t left_out; /* number of windows with a gap or a missing cell */
-    int64_t short_series;
-    bool whole; /* no splits: all rows and windows belong to CLEAT_SPLIT_TEST */
+    int64_t left_out;              /* number of windows with a gap or a missing cell */
+    int64_t short_series, trained; /* series with fewer rows than a window, and those with training windows */
+    bool whole;                    /* no splits: all rows and windows belong to CLEAT_SPLIT_TEST */
 } cleat_series_windows;
 
 /* Divides the rows into splits and lists the samples; the lookback of each takes `reach` rows up to the last known one.
@@ -135,8 +136,8 @@ typedef struct cleat_series {
     float *means[CLEAT_SERIES_MAX_RESAMPLES]; /* [rows, features] of each coarser time frame */
     size_t n_resamples;
     cleat_series_windows windows;
-    char (*ids)[CLEAT_TIME_TEXT]; /* [count] */
-    char *path;                   /* of the file, for messages; owned */
+    char (*ids)[CLEAT_TIME_TEXT + 6]; /* [count], with the zone */
+    char *path;                       /* of the file, for messages; owned */
     int64_t lookback, horizon, season, eval_stride;
     cleat_series_anchor anchor;
     bool forecast, next_only;

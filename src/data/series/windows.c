@@ -130,13 +130,18 @@ static cleat_status no_window(const char *path, const cleat_series_options *opti
                           "the file has %lld (%lld windows contain gaps or missing values); use a longer file",
                           path, (long long)reach, (long long)options->horizon, (long long)windows->end[split],
                           (long long)windows->left_out);
+    if (options->forecast)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "%s: a forecast takes %lld consecutive rows without gaps or missing values, and no series "
+                          "has them (%lld rows in all); give it more rows",
+                          path, (long long)reach, (long long)windows->end[split]);
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "%s: no window fits the %s split, rows %lld to %lld: each takes %lld rows of targets there and "
                       "%lld rows of lookback before them (%lld windows contain gaps or missing values); reduce "
                       "lookback, horizon or frames, or enlarge the split",
                       path, cleat_split_name((cleat_split)split), (long long)windows->begin[split] + 1,
-                      (long long)windows->end[split], options->forecast ? 0LL : (long long)options->horizon,
-                      (long long)reach, (long long)windows->left_out);
+                      (long long)windows->end[split], (long long)options->horizon, (long long)reach,
+                      (long long)windows->left_out);
 }
 
 /* Whether a split without a window is an error. */
@@ -197,12 +202,15 @@ static cleat_status find_windows(const char *path, const cleat_series_options *o
     if (!status && !(last = cleat_alloc((size_t)most, sizeof *last)))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for %lld windows", path, (long long)most);
     windows->count = 0;
-    windows->left_out = 0;
+    windows->left_out = windows->trained = 0;
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
         size_t before = windows->count;
-        for (size_t i = 0; i < table->n_series; ++i)
+        for (size_t i = 0; i < table->n_series; ++i) {
+            const size_t others = windows->count;
             add_windows(options, table, &table->series[i],
                         range_of(options, &each[i], table->series[i].begin, reach, split), reach, last, windows);
+            windows->trained += split == CLEAT_SPLIT_TRAIN && windows->count > others;
+        }
         windows->of_split[split] = (int64_t)(windows->count - before);
         if (windows->count == before && is_needed(options, windows, split))
             status = no_window(path, options, split, reach, windows, error);

@@ -11,7 +11,7 @@ class Forecast(NamedTuple):
     """Forecasts from every row that has enough rows before it, oldest first: [-1] of each array is the newest."""
 
     values: np.ndarray  # [N, horizon, targets]
-    times: np.ndarray  # [N, horizon] datetime64: what time a value is for
+    times: np.ndarray  # [N, horizon] datetime64: what time a value is for, on the clock of the inputs
     made_at: np.ndarray  # [N] datetime64: the last known row
     columns: List[str]  # [targets]
 
@@ -79,5 +79,5 @@ class Series:
         header, *rows = read_csv(folder / "predictions.csv")
         horizon = max((int(row[2]) for row in rows), default=1)
         values = np.array([row[3:] for row in rows], dtype=np.float64).reshape(-1, horizon, len(header) - 3)
-        made_at, times = (np.array([row[i].rstrip("Z") for row in rows], dtype="datetime64[s]") for i in (0, 1))
+        made_at, times = (np.array([row[i][:19] for row in rows], dtype="datetime64[s]") for i in (0, 1))
         return Forecast(values, times.reshape(-1, horizon), made_at.reshape(-1, horizon)[:, 0], header[3:])
