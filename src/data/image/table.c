@@ -232,6 +232,7 @@ typedef struct classes {
     cleat_faults faults;
     char root[PATH_BYTES], place[PATH_BYTES + 32];
     int column;             /* -1: no classes */
+    int group;              /* column; -1: none */
     cleat_name_table known; /* names of classes and their indices */
 } classes;
 
@@ -245,6 +246,10 @@ static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_sp
     *skip = c->column < 0 && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
     if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
     c->set->parts[split] = !*skip;
+    c->group = -1;
+    if (options->fold.count && !*skip && split != CLEAT_SPLIT_TEST && options->fold_column && *options->fold_column &&
+        cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
+        return cleat_fail_in(error, CLEAT_ERR_FORMAT, "data.fold_column");
     if (*skip || (c->column < 0 && options->predict)) return CLEAT_OK;
     cleat_status status = cleat_csv_need_column(csv, name, &c->column, error);
     return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
@@ -271,7 +276,8 @@ static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, 
     if (status) return status;
     cleat_image_row *added = &c->set->rows[c->set->n_rows - 1];
     added->unreadable = !file;
-    if (file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file)))
+    if ((file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file))) ||
+        (c->group >= 0 && !(added->group = cleat_strdup(csv->fields[c->group]))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
     return status;
 }
