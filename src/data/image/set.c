@@ -125,8 +125,7 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
                                                                        : (cleat_split)row->split;
     }
     if (!status && !grouped)
-        status =
-            cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.fold_column: %s is not a table, which has columns", set->root);
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.fold_column: %s is not a table of images", set->root);
     if (!status) status = cleat_split_names(names, labels, set->n_rows, val, test, &options->fold, splits, error);
     for (size_t i = 0; i < set->n_rows && !status; ++i) set->rows[i].split = (uint8_t)splits[i];
     cleat_free(names);

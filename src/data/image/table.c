@@ -125,7 +125,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
     char file[PATH_BYTES];
     cleat_csv_stream stream;
     int only = -1, best = -1;
-    size_t second = 0;
+    size_t second = 0, rows = 0;
     cleat_status status = cleat_csv_stream_open(t->path, &stream, error);
     if (status) return status;
     const size_t columns = stream.csv.expected;
@@ -134,7 +134,9 @@ static cleat_status find_column(table *t, cleat_error *error) {
     if (status) (void)cleat_fail_in(error, status, "data.image_column");
     bool more = !status;
     for (int row = 0; row < FIRST_ROWS && more && best < 0; ++row) { /* the second pass reports bad rows */
-        more = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK && more;
+        const bool is_good = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK;
+        rows += more;
+        more = more && is_good;
         for (size_t i = 0; more && i < t->folders.count * columns; ++i) {
             const size_t folder = i / columns;
             const int column = (int)(i % columns), rank = rank_of(t, folder);
@@ -148,12 +150,14 @@ static cleat_status find_column(table *t, cleat_error *error) {
     }
     cleat_csv_stream_close(&stream);
     if (status) return status;
+    if (!rows)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a header without rows; add a row for each image", t->path);
     if (best < 0)
         return cleat_fail(
             error, CLEAT_ERR_NOT_FOUND,
             "%s: no %s of its first %d rows names files in %s or its folders (also with .jpg, .jpeg, .png, "
             ".tif, .tiff); set data.image_column to the column of file names, and data.image_folder to the "
-            "folder of the images",
+            "folder of the images (/ for paths that begin with /); parts of paths are divided by /, not \\",
             t->path, *wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
     if (!second) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
