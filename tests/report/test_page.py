@@ -219,6 +219,12 @@ def check_compare(cleat, folder):
     check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: a run below the baseline is hidden")
     names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
     check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")
+    for name in ("collapsed", "level"): # accuracies 11 / 21 and 0.8
+        path = folder / name / "resolved.ini"
+        path.write_text(path.read_text().replace("num_workers = 4", "num_workers = 4\nfolds = 2"))
+    report(cleat, folder, ["collapsed", "level"], "--out", str(folder / "folds.html"))
+    page = read_page(folder / "folds.html", "folds")
+    check("accuracy 0.6619 (0.1953), mean and standard deviation of 2 folds" in page.text and "has the best" not in page.text, "compare: folds have a winner")
     many = ["healthy", "one_eval", "old", "empty", "beaten", "series", "worse_series", "evaluates", "rna", "masks"]
     report(cleat, folder, many, "--out", str(folder / "many.html"))
     page = read_page(folder / "many.html", "many")
