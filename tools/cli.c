@@ -333,6 +333,12 @@ int cli_terminal_width(void) {
     return given > 20 && given < 1000 ? given : 80;
 }
 
+int cli_columns(const char *text) {
+    int columns = 0;
+    for (; *text; ++text) columns += ((unsigned char)*text & 0xC0) != 0x80;
+    return columns;
+}
+
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options) {
     const bool automatic = !form || strcmp(form, "auto") == 0, bar = !automatic && strcmp(form, "bar") == 0;
     const bool none = !automatic && strcmp(form, "none") == 0;

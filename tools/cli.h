@@ -175,6 +175,8 @@ void cli_survive_file_limit(void);
 int cli_progress(const cli_command *command, const char *form, cleat_train_options *options);
 /* Columns of the terminal on stderr; if stderr is a pipe, those of COLUMNS; else 80. */
 int cli_terminal_width(void);
+/* Columns of a UTF-8 text: bytes that do not continue a character. */
+int cli_columns(const char *text);
 /* Whether a file descriptor is a terminal, outside of notebooks, that can redraw a line (not TERM=dumb). */
 bool cli_can_redraw(int file);
 
@@ -202,6 +204,8 @@ typedef struct cli_members {
 cleat_status cli_members_open(const cli_list *words, const cli_list *checkpoints, const cli_list *assignments,
                               const char *device, cli_members *members, cleat_error *error);
 void cli_members_close(cli_members *members);
+/* Evaluates each sample by the fold of `out` that validates it; prints, and writes folds.json and out-of-fold there. */
+cleat_status cli_evaluate_folds(const char *out, size_t folds, const char *device, bool json, cleat_error *error);
 
 /* Prints metrics on stdout as a table of names and values. */
 void cli_print_metrics(const cleat_metrics *metrics);

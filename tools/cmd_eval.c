@@ -88,9 +88,17 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
     if (!status) status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
+    const bool of_folds = !status && checkpoints.count == 1 && members.count > 1 && !words.count &&
+                          !assignments.count && (!data || is_same_place(data, members.items[0].profile->data->path));
     if (!status) status = use_data((cleat_profile *)members.items[0].profile, data, &split, &error);
+    if (of_folds && !status && strcmp(split, "all") == 0)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%zu of the %zu models were trained on each sample: --split val evaluates the other",
+                  members.count - 1, members.count);
     status = cleat_ranks_agree(ranks, status, &error);
-    if (!status)
+    if (of_folds && !status && strcmp(split, "val") == 0 && !examples && !ranks)
+        status = cli_evaluate_folds(checkpoints.items[0], members.count, device, json, &error);
+    else if (!status)
         status = cleat_evaluate_classes(members.items, members.count, split, examples, ranks, &metrics, &table, &error);
     if (metrics.count && cli_is_leader(ranks) && json) {
         const cleat_status printed = cleat_class_table_json(&table, &metrics, &text, status ? NULL : &error);

@@ -47,12 +47,13 @@ static void print_table(const table *t) {
     for (size_t r = 0; r <= t->rows; ++r)
         for (size_t c = 0; c < t->columns; ++c) {
             const bool is_last = c + 1 == t->columns;
-            size_t width = 0;
+            const char *cell = t->cells[r * t->columns + c];
+            int width = 0;
             for (size_t i = 0; i <= t->rows && !is_last; ++i) {
-                const size_t length = strlen(t->cells[i * t->columns + c]);
-                width = length > width ? length : width;
+                const int columns = cli_columns(t->cells[i * t->columns + c]);
+                width = columns > width ? columns : width;
             }
-            printf("%-*s%s", (int)width, t->cells[r * t->columns + c], is_last ? "\n" : "  ");
+            printf("%s%*s%s", cell, is_last ? 0 : width - cli_columns(cell), "", is_last ? "\n" : "  ");
         }
 }
 
@@ -106,7 +107,8 @@ static void print_json(const cleat_run_list *list) {
 /* No run, or a metric that no evaluation has, is more likely a mistake than a table that is empty. */
 static cleat_status check_list(const cleat_run_list *list, const char *folder, const char *metric, cleat_error *error) {
     bool found = list->count > 0 && !metric;
-    if (list->others) cleat_log(CLEAT_LOG_WARNING, "skipped folders without a run: %zu", list->others);
+    if (list->others)
+        cleat_log(CLEAT_LOG_WARNING, "skipped folders without a run: %zu; the first: %s", list->others, list->other);
     if (list->damaged)
         cleat_log(CLEAT_LOG_WARNING, "skipped damaged runs: %zu; the first: %s", list->damaged, list->failure);
     for (size_t r = 0; r < list->count; ++r) found |= isfinite(list->items[r].best);

@@ -28,6 +28,8 @@ static void divide_settings(int argc, char **argv, cli_list *settings, cli_list 
 static cleat_status check_points(const char *path, const cli_list *settings, bool halves, const cleat_sweep *points,
                                  cleat_error *error) {
     cleat_status status = CLEAT_OK;
+    char folds[32];
+    bool has_fold = false;
     for (size_t a = 0; a < points->n_axes && halves; ++a)
         if (strcmp(points->axes[a], "train.epochs") == 0 || strcmp(points->axes[a], "run.evaluate_every_epochs") == 0)
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--halving needs the same %s for all runs", points->axes[a]);
@@ -37,10 +39,15 @@ static cleat_status check_points(const char *path, const cli_list *settings, boo
         cleat_profile *profile = NULL;
         cli_list all = *settings;
         for (size_t a = 0; a < points->n_axes; ++a) all.items[all.count++] = points->points[i].assignments[a];
+        for (size_t a = 0; a < all.count; ++a) has_fold |= strncmp(all.items[a], "data.fold=", 10) == 0;
         status = cli_profile(path, &all, NULL, &profile, error);
         if (!status) status = cleat_profile_check_training(profile, error);
         if (!status && halves && profile->run.evaluate_every_epochs < 1)
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "--halving needs run.evaluate_every_epochs");
+        if (!status && !has_fold && !cleat_profile_get(profile, "data.folds", folds, sizeof folds, NULL) &&
+            strcmp(folds, "none") != 0)
+            status =
+                cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.folds=%s trains one fold: add data.fold=1,2,...", folds);
         if (status) status = cleat_fail_in(error, status, "run %s", points->points[i].name);
         cleat_profile_destroy(profile);
     }

@@ -140,7 +140,7 @@ static cleat_status summarise(const char *out, const cleat_metrics *metrics, siz
     return status;
 }
 
-static cleat_status evaluate_folds(const char *out, size_t folds, const char *device, bool json, cleat_error *error) {
+cleat_status cli_evaluate_folds(const char *out, size_t folds, const char *device, bool json, cleat_error *error) {
     const cli_list none = {.count = 0}, place = {.items = {out}, .count = 1};
     char path[CLEAT_PATH + 32];
     cleat_metrics metrics[CLEAT_MAX_MEMBERS];
@@ -187,8 +187,11 @@ static int train_folds(const char *path, const cli_list *assignments, const char
         if (!json && !cli_is_quiet()) printf("\n== fold %zu of %zu\n", k, folds);
         exit_code = train(path, &all, device, json, &fold);
     }
+    if (exit_code == EXIT_INTERRUPTED || exit_code == EXIT_TIME)
+        cleat_log(CLEAT_LOG_WARNING, "%s: not all folds are trained: to continue, add --folds %zu --out %s --resume",
+                  folder, folds, folder);
     if (exit_code) return exit_code;
-    if (!status) status = evaluate_folds(folder, folds, device, json, &error);
+    if (!status) status = cli_evaluate_folds(folder, folds, device, json, &error);
     return cli_finish(status, &error);
 }
 

@@ -125,13 +125,6 @@ typedef struct sheet {
     bool is_first;     /* no item yet in the row */
 } sheet;
 
-/* Columns of a UTF-8 text: bytes that do not continue a character. */
-static int columns_of(const char *text) {
-    int columns = 0;
-    for (; *text; ++text) columns += ((unsigned char)*text & 0xC0) != 0x80;
-    return columns;
-}
-
 /* Bytes of the first `columns` columns. */
 static size_t bytes_of(const char *text, int columns) {
     const char *at = text;
@@ -145,7 +138,7 @@ static void put(sheet *s, tint color, const char *text, int most) {
     const bool colored = s->style->colors && color != PLAIN;
     const int length = (int)bytes_of(text, most > 0 ? most : 0);
     fprintf(s->out, "%s%.*s%s", colored ? codes[color] : "", length, text, colored ? "\033[0m" : "");
-    const int columns = columns_of(text);
+    const int columns = cli_columns(text);
     s->column += columns < most ? columns : most;
 }
 
@@ -176,7 +169,7 @@ static void CLEAT_PRINTF(3, 4) item(sheet *s, tint color, const char *format, ..
     cleat_clean_text(text);
     if (!s->is_first) {
         put(s, PLAIN, ",", 1);
-        if (s->column + 1 + columns_of(text) + 1 > s->width)
+        if (s->column + 1 + cli_columns(text) + 1 > s->width)
             new_line(s, LABEL);
         else
             put(s, PLAIN, " ", 1);
@@ -191,7 +184,7 @@ static void wrap(sheet *s, int indent, tint color, const char *text) {
         const size_t word = strcspn(text, " ");
         char one[ITEM];
         snprintf(one, sizeof one, "%.*s", (int)(word < sizeof one ? word : sizeof one - 1), text);
-        const int columns = columns_of(one), room = s->width - s->column - (s->column > indent);
+        const int columns = cli_columns(one), room = s->width - s->column - (s->column > indent);
         if (columns > room && s->column > indent) {
             new_line(s, indent);
             continue;

@@ -115,7 +115,7 @@ static void print_head(const plan_result *plan) {
            facts->memory_free > 0 ? "free" : "in total", *facts->memory_source ? " (" : "", facts->memory_source,
            *facts->memory_source ? ")" : "");
     if (*card->differences) {
-        label("driver vs. card file");
+        label("driver vs. card");
         print_wrapped(22, 22, card->differences);
     }
     if (*card->kernels) {

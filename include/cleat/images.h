@@ -35,8 +35,9 @@ typedef struct cleat_image_options {
     cleat_augment augment;
     /* Fractions for splits that the data do not define; a hash of the name assigns each image. */
     double val_fraction, test_fraction;
-    cleat_fold fold;     /* in place of the validation fraction and of a validation set, whose samples take part */
-    int64_t cache_bytes; /* maximum size of the in-memory cache of decoded images */
+    const char *fold_column; /* tables: rows with equal values of this column are in one fold; NULL or "": none */
+    cleat_fold fold;         /* in place of the validation fraction and of a validation set, whose samples take part */
+    int64_t cache_bytes;     /* maximum size of the in-memory cache of decoded images */
     /* Class names in order, separated by blanks. NULL or "": from the data, sorted by name (IDX and CIFAR: in
      * numerical order; masks: "class_0", ... or the lines of labels.txt). */
     const char *classes;

@@ -37,6 +37,7 @@ typedef struct cleat_run_list {
     size_t others;     /* folders in which, and below which, there is no run */
     size_t damaged;    /* run folders that could not be read */
     char failure[512]; /* message of the first of these */
+    char other[512];   /* the first of `others` */
 } cleat_run_list;
 
 /* Reads one run folder. `metric`: a metric of evaluations; NULL: run.metric of the run. Whether it ascends is looked up

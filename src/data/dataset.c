@@ -59,26 +59,55 @@ static int compare_places(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-cleat_status cleat_hashed_fold(const double *places, size_t count, const cleat_fold *fold, cleat_split *splits,
-                               cleat_error *error) {
-    size_t n = 0;
+typedef struct placed_sample {
+    double place;
+    size_t sample;
+} placed_sample;
+
+/* The part that has the smallest shares of the classes of sorted[first, end), and of these the smallest; counts them
+ * in `have` [parts + 1][width]: all samples of the part, and those of each class; at last of the set. */
+static int64_t deal(const placed_sample *sorted, size_t first, size_t end, const int32_t *classes, int64_t parts,
+                    size_t width, double *have) {
+    double least = INFINITY, *best = have;
+    for (double *part = have; part < have + (size_t)parts * width; part += width) {
+        double cost = 1e-9 * part[0];
+        for (size_t j = first; j < end; ++j) {
+            const size_t class = (size_t)(classes[sorted[j].sample] + 1);
+            cost += part[class] / have[(size_t)parts * width + class];
+        }
+        if (cost < least) least = cost, best = part;
+    }
+    for (size_t j = first; j < end; ++j) ++best[0], ++best[classes[sorted[j].sample] + 1];
+    return (best - have) / (int64_t)width;
+}
+
+cleat_status cleat_hashed_fold(const double *places, const int32_t *classes, size_t count, const cleat_fold *fold,
+                               cleat_split *splits, cleat_error *error) {
+    size_t n = 0, width = 1;
     if (!fold->count) return CLEAT_OK;
     if (fold->index > fold->count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.fold = %lld, but data.folds = %lld", (long long)fold->index,
                           (long long)fold->count);
-    double *sorted = cleat_alloc(count, sizeof *sorted);
-    if (!sorted) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the folds of %zu samples", count);
-    for (size_t i = 0; i < count; ++i)
-        if (splits[i] == CLEAT_SPLIT_TRAIN && places[i] <= 1) sorted[n++] = places[i];
-    qsort(sorted, n, sizeof *sorted, compare_places);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; classes && i < count; ++i)
+        if (classes[i] + 2 > (int32_t)width) width = (size_t)classes[i] + 2;
+    placed_sample *sorted = cleat_alloc(count, sizeof *sorted);
+    double *have = cleat_alloc((size_t)(fold->count + 1) * width, sizeof *have);
+    const bool there = sorted && have;
+    for (size_t i = 0; i < count && there; ++i) {
         if (splits[i] != CLEAT_SPLIT_TRAIN || !(places[i] <= 1)) continue;
-        const double *at = bsearch(&places[i], sorted, n, sizeof *sorted, compare_places);
-        while (at > sorted && at[-1] == *at) --at;
-        if ((int64_t)(at - sorted) * fold->count / (int64_t)n == fold->index - 1) splits[i] = CLEAT_SPLIT_VAL;
+        sorted[n++] = (placed_sample){places[i], i};
+        if (width > 1) ++have[(size_t)fold->count * width + (size_t)(classes[i] + 1)];
+    }
+    if (n) qsort(sorted, n, sizeof *sorted, compare_places);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && sorted[end].place == sorted[i].place;) ++end;
+        const int64_t part =
+            width > 1 ? deal(sorted, i, end, classes, fold->count, width, have) : (int64_t)i * fold->count / (int64_t)n;
+        for (size_t j = i; j < end && part == fold->index - 1; ++j) splits[sorted[j].sample] = CLEAT_SPLIT_VAL;
     }
     cleat_free(sorted);
-    return CLEAT_OK;
+    cleat_free(have);
+    return there ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the folds of %zu samples", count);
 }
 
 void cleat_dataset_destroy(cleat_dataset *dataset) {

@@ -51,9 +51,10 @@ double cleat_hashed_place(const void *bytes, size_t size);
 void cleat_hashed_splits(const double *places, size_t count, double val_fraction, double test_fraction,
                          cleat_split *splits);
 /* Divides the training samples with a place, in the order of places, into `fold->count` parts of equal size, samples of
- * one place together, and makes part `fold->index` the validation samples. Count 0: does nothing. */
-cleat_status cleat_hashed_fold(const double *places, size_t count, const cleat_fold *fold, cleat_split *splits,
-                               cleat_error *error);
+ * one place together, and makes part `fold->index` the validation samples. Count 0: does nothing. With classes [count]
+ * (-1: unknown; NULL: none are known) each class is divided into parts of equal size, as far as places allow. */
+cleat_status cleat_hashed_fold(const double *places, const int32_t *classes, size_t count, const cleat_fold *fold,
+                               cleat_split *splits, cleat_error *error);
 
 struct cleat_dataset {
     const cleat_dataset_class *type;

@@ -28,6 +28,8 @@ typedef struct cleat_image_classifier_settings {
         TARGET_ROWS(MEMBER.data.options.targets),                                                                      \
         {FIELD(data, image_folder, MEMBER.data.options.image_folder), TEXT(0, 1023, ""), COMPUTES_LATER,               \
          .help = "Table of images: their folder; empty: that of the table, or one in it."},                            \
+        {FIELD(data, fold_column, MEMBER.data.options.fold_column), TEXT(0, 127, ""), COMPUTES_LATER,                  \
+         .help = "Tables: column whose equal values are in one fold of a cross-validation; empty: equal texts are."},  \
         IMAGE_ROWS(MEMBER.data), MIX_ROWS(MEMBER.data), CLASS_LOSS_ROWS(MEMBER.loss)
 
 /* Sizes of the data, or without data those of the profile, or the usual ones. */

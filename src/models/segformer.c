@@ -61,15 +61,16 @@ static cleat_image_options options_of(const segformer_settings *s) {
 /* Refuses losses of two classes for masks with classes, and vice versa. */
 static cleat_status check_loss(const cleat_mask_settings *mask, bool classes, const cleat_record *record,
                                cleat_error *error) {
-    static const char few[] = "is for masks of black and white: remove it, or data.classes";
-    static const char many[] = "is for masks with classes: remove it, or set data.classes";
-    if (classes && mask->positive_weight != CLEAT_AUTO)
-        return cleat_record_refuse(record, error, "loss", "positive_weight", "%s", few);
-    if (classes && mask->focal_gamma > 0) return cleat_record_refuse(record, error, "loss", "focal_gamma", "%s", few);
+    static const char few[] = "is for masks of black and white: remove data.classes, or set loss.",
+                      many[] = "is for masks with classes: set data.classes, or loss.";
+    if (classes && mask->positive_weight != CLEAT_AUTO && mask->positive_weight != 1) /* 1 changes nothing */
+        return cleat_record_refuse(record, error, "loss", "positive_weight", "%spositive_weight=auto", few);
+    if (classes && mask->focal_gamma > 0)
+        return cleat_record_refuse(record, error, "loss", "focal_gamma", "%sfocal_gamma=0", few);
     if (!classes && mask->loss.label_smoothing > 0)
-        return cleat_record_refuse(record, error, "loss", "label_smoothing", "%s", many);
+        return cleat_record_refuse(record, error, "loss", "label_smoothing", "%slabel_smoothing=0", many);
     if (!classes && mask->loss.class_weights != CLEAT_WEIGHTING_NONE)
-        return cleat_record_refuse(record, error, "loss", "class_weights", "%s", many);
+        return cleat_record_refuse(record, error, "loss", "class_weights", "%sclass_weights=none", many);
     return CLEAT_OK;
 }
 

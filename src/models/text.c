@@ -68,7 +68,7 @@ static const cleat_key classifier_keys[] = {
     TARGET_ROWS(data.targets),
     TEXT_ID_COLUMN_ROW,
     {AT(data, fold_column), TEXT(0, 127, ""), COMPUTES_LATER,
-     .help = "Column whose equal values are in one fold of a cross-validation; empty: equal texts are."},
+     .help = "Tables: column whose equal values are in one fold of a cross-validation; empty: equal texts are."},
     TOKEN_ROWS,
     TEXT_EMPTY_ROW,
     TEXT_INVALID_ROW,

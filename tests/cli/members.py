@@ -318,14 +318,19 @@ def folds(data, column, run, *parts):
     import json
     rows, found, singles = rows_of(data), rows_of(f"{run}/out-of-fold/predictions.csv"), [rows_of(p) for p in parts]
     assert [row[0] for row in found] == [row[0] for row in singles[0]]
-    places, k = {}, rows[0].index(column)
-    sizes, right = [0] * len(parts), [0] * len(parts)
+    places, k, of_label = {}, rows[0].index(column), rows[0].index("label")
+    for i in range(1, len(rows)): # two models may agree by chance on a row, not on all rows of all groups
+        of = {fold for fold, single in enumerate(singles) if single[i] == found[i]}
+        places[rows[i][k]] = of & places.get(rows[i][k], of)
+    assert all(places.values()) and sum(len(of) for of in places.values()) < len(places) + 2, places
+    sizes, right, labels = [0] * len(parts), [0] * len(parts), {"yes": [0] * len(parts), "no": [0] * len(parts)}
     for i in range(1, len(rows)):
-        of = [fold for fold, single in enumerate(singles) if single[i] == found[i]]
-        assert len(of) == 1, (i, of)
-        sizes[of[0]] += 1
-        right[of[0]] += found[i][1] == rows[i][1]
-        assert places.setdefault(rows[i][k], of[0]) == of[0], rows[i]
+        fold = min(places[rows[i][k]])
+        sizes[fold] += 1
+        right[fold] += found[i][1] == rows[i][of_label]
+        labels[rows[i][of_label]][fold] += 1
+    group = max(sum(row[k] == one for row in rows) for one in places)
+    assert all(min(of) > 0 and max(of) - min(of) <= group for of in labels.values()), labels
     assert min(sizes) >= len(rows) // len(parts) - len(rows) // len(set(places)) - 3, sizes
     summary = json.load(open(f"{run}/folds.json"))
     values = [a / b for a, b in zip(right, sizes)]

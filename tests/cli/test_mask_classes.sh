@@ -155,6 +155,15 @@ test_faults() {
     refused "labels.txt: has 4 names, but data.classes is 5" --set data.classes=5
     refused "data.labels has 2 names" --set "data.labels=a b"
     refused "is for masks of black and white" --set loss.focal_gamma=2
+    says err "set loss.focal_gamma=0"
+    # settings of an installed profile, which nobody edits
+    exits 0 "$cleat" config masks data.path=x data.classes=3
+    exits 1 "$cleat" config masks data.path=x data.classes=3 loss.positive_weight=2
+    says err "set loss.positive_weight=auto"
+    exits 0 "$cleat" config masks data.path=x data.classes=3 loss.positive_weight=2 loss.positive_weight=auto
+    exits 1 "$cleat" config image_64 data.path=x model.type=image_vit
+    says err "image_64.ini:9: width = 32: does not apply to model.type image_vit: remove it, or add --set model.width=64 ("
+    exits 0 "$cleat" config image_64 data.path=x model.type=image_vit model.width=64 model.stem=large
     refused "must be auto or 4 numbers" --set "model.stage_widths=8 16"
     refused "must be a multiple of its 2 heads" --set "model.stage_widths=8 15 16 16"
     exits 1 "$cleat" train "$scratch/empty.ini" --set model.type=mask_segformer --set data.path="$scratch/scenes" \

@@ -100,6 +100,14 @@ test_table() {
     says out group/rna
     exits 0 "$cleat" runs "$runs/healthy" # a run itself
     says out "50/50"
+    # characters, not bytes, count; the predictions of a cross-validation are no folder without a run
+    mkdir -p "$scratch/folds/out-of-fold"
+    cp -r "$runs/healthy" "$scratch/folds/größer"
+    cp -r "$runs/healthy" "$scratch/folds/larger"
+    exits 0 "$cleat" runs "$scratch/folds"
+    empty err
+    says out "größer  resnet"
+    says out "larger  resnet"
 }
 
 # Folders without a run count once each, damaged runs are named, links are not followed.
@@ -109,7 +117,7 @@ test_skipped() {
     printf '[train\nepochs' >"$runs/cut/resolved.ini"
     ln -s .. "$runs/group/up"
     exits 0 "$cleat" runs "$runs" --json
-    says err "folders without a run: 2"
+    says err "folders without a run: 2; the first: $runs/group/notes"
     says err "damaged runs: 2; the first: $runs/cut"
     same_as_files name
     exits 0 "$cleat" --quiet runs "$runs/group"

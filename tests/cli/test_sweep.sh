@@ -215,6 +215,8 @@ test_refusals() {
     exits 1 "${line[@]}" train.epochs=3,4 --halving
     says err "the same train.epochs"
     exits 1 "${line[@]}" run.out=a,b
+    exits 1 "${line[@]}" run.seed=1,2 --set data.folds=3
+    says err "data.folds=3 trains one fold: add data.fold=1,2,..."
     exits 2 "${line[@]}" train.learning_rate=1e-3
     says err "no setting has several values"
     exits 2 "${line[@]}" --set train.learning_rate=1e-3,1e-2

@@ -228,7 +228,7 @@ static void bad_rows_are_refused(void **state) {
     expect_failure_in(folder, "image,label\na0,cat\na1,\na2,dog\n", "train.csv:3: the class is empty");
     expect_failure_in(folder, "image,label\na0,cat\na1,Cat\n", "train.csv:3|two spellings");
     expect_failure_in(folder, "image,label\na0,cat\na1\na2,dog\n", "train.csv:3: 1 fields, but the header has 2");
-    expect_failure_in(folder, "image,label\n", "names files in");
+    expect_failure_in(folder, "image,label\n", "train.csv: a header without rows");
     expect_failure_in(folder, "image,label\nx,cat\ny,dog\n", "no column of its first 20 rows names files");
     expect_failure_in(folder, "image,label\na0,cat\na1,cat\n", "1 classes in the training split");
     write_in(folder, "a5.png", "broken");

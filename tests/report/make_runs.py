@@ -525,6 +525,39 @@ def beaten(folder):
     run.write()
 
 
+def collapsed(folder):
+    """All predictions are one class: one sample of 21 more is right than by the nearest mean image."""
+    run = Run(folder, "collapsed", epochs=4, per_epoch=4)
+    for step in range(1, 17):
+        run.train(step, loss=1.1 - 0.01 * step, learning_rate=0.002 * (17 - step) / 16)
+        if step % 4 == 0:
+            run.eval(step, loss=1.2 - 0.02 * step, accuracy=11 / 21)
+    run.start()
+    run.end(START + 9, 16)
+    run.examples([], {"text": "nearest mean image", "metric": "accuracy", "value": 10 / 21, "ascends": True},
+                 {"labels": ["rod", "round"], "counts": [[0, 10], [0, 11]]})
+    run.write()
+
+
+def level(folder, name="level", last_rate=0.002):
+    """A metric that has not changed since the middle, at a constant learning rate."""
+    run = Run(folder, name, epochs=10, per_epoch=4)
+    for step in range(1, 41):
+        run.train(step, loss=1 / min(step, 20), learning_rate=0.002 + (last_rate - 0.002) * step / 40)
+        if step % 4 == 0:
+            run.eval(step, loss=1 / min(step, 20), accuracy=0.04 * min(step, 20))
+    run.start()
+    run.end(START + 9, 40)
+    run.examples([], {"text": "most frequent class", "metric": "accuracy", "value": 0.7, "ascends": True},
+                 {"labels": ["a", "b"], "counts": [[12, 3], [2, 13]]})  # the standard error is 0.073
+    run.write()
+
+
+def decayed(folder):
+    """The same, but the schedule ended near 0."""
+    level(folder, "decayed", 2e-5)
+
+
 def worse_series(folder):
     """A forecast that is worse than the values one season before, which it could have started from."""
     run = Run(folder, "worse_series", metric="mse", ascends=False, family="lstm", epochs=3, per_epoch=60)
@@ -558,7 +591,7 @@ def running(folder):
 
 RUNS = {"healthy": healthy, "loader": loader, "launch": launch, "killed": killed, "resumed": resumed, "empty": empty, "one_eval": one_eval, "old": old,
         "diverged": diverged, "overfit": overfit, "evil": evil, "long": long_run, "rna": rna, "series": series, "masks": masks, "interrupted": running, "shared": shared, "dry": dry,
-        "busy_cpu": busy_cpu, "busy_launch": busy_launch, "busy_loader": busy_loader, "evaluates": evaluates, "beaten": beaten, "worse_series": worse_series,
+        "busy_cpu": busy_cpu, "busy_launch": busy_launch, "busy_loader": busy_loader, "evaluates": evaluates, "beaten": beaten, "collapsed": collapsed, "level": level, "decayed": decayed, "worse_series": worse_series,
         "blend_series": blend_series}
 
 if __name__ == "__main__":

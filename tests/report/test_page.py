@@ -121,6 +121,8 @@ def check_verdicts(pages):
                 "shared": (["Finished", "Device shared with other processes"], None),
                 "busy_cpu": (["Finished", "Device shared with other processes"], "ps -eo pcpu"),
                 "beaten": (["Finished", "Loader-bound", "Not better than the baseline"], "train.epochs=4"),
+                "collapsed": (["Finished", "Speed not recorded", "Within chance of the baseline", "Predicts only 'round'"], "train.epochs=8"),
+                "level": (["Finished", "Speed not recorded"], None),
                 "worse_series": (["Finished", "Good utilisation", "Not better than the baseline"], "data.anchor=season"),
                 "blend_series": (["Finished", "Good utilisation", "Not better than the baseline"], "data.anchor=last"),
                 "busy_launch": (["Finished", "Launch-bound"], "cleat find-batch"),
@@ -137,10 +139,13 @@ def check_verdicts(pages):
                  "busy_cpu": ["Other processes took 43 % of the device", "It also lost time: evaluations 13 %", "of the host, by this run"],
                  "busy_launch": ["It also lost time: other processes 4", "A step has 23 kernels of 6 us on average. (up to step 1,500)"],
                  "blend_series": ["not better than 0.4: the mean of the last known values and those one season before", "from the last known values, from which"],
+                 "collapsed": ["accuracy 0.5238 within chance of 0.4762: nearest mean image"], "level": ["against 0.7: most", "It had reached a plateau"],
+                 "decayed": ["learning rate to nearly 0: a longer run may be better"],
                  "masks": ["last frame, channel count"], "beaten": ["not better than 0.95: always"], "busy_loader": ["It also lost time: other processes 2"], "evaluates": ["20 of 20 epochs", "evaluations 13 %"]}
     for name, texts in sentences.items():
         for text in texts:
             check(text in pages[name].text, f"{name}: does not contain '{text}'")
+    check("plateau" not in pages["collapsed"].text + pages["decayed"].text, "a plateau of 4 evaluations, or of a schedule that ended")
     check("Target: 80 to 95 %" in pages["healthy"].text, "healthy: no target of the device's memory")
     check("more memory allows" not in pages["busy_cpu"].text, "busy_cpu: a target for the memory of the host")
 
@@ -225,6 +230,12 @@ def check_compare(cleat, folder):
     check(page.text.count("Not better than the baseline") == 1 and "series has the best mse" in page.text, "compare: a run below the baseline is hidden")
     names = [line["name"] for plot in page.data if plot["id"] == "metric-mse" for line in plot["lines"]]
     check(names == ["series", "worse_series", "series, persistence_mse", "series, seasonal_mse"], f"compare: lines {names}")
+    for name in ("collapsed", "level"): # accuracies 11 / 21 and 0.8
+        path = folder / name / "resolved.ini"
+        path.write_text(path.read_text().replace("num_workers = 4", "num_workers = 4\nfolds = 2"))
+    report(cleat, folder, ["collapsed", "level"], "--out", str(folder / "folds.html"))
+    page = read_page(folder / "folds.html", "folds")
+    check("accuracy 0.6619 (0.1953), mean and standard deviation of 2 folds" in page.text and "has the best" not in page.text, "compare: folds have a winner")
     many = ["healthy", "one_eval", "old", "empty", "beaten", "series", "worse_series", "evaluates", "rna", "masks"]
     report(cleat, folder, many, "--out", str(folder / "many.html"))
     page = read_page(folder / "many.html", "many")

@@ -55,6 +55,13 @@ static void a_value_twice_is_one_point(void **state) {
     (void)state;
     assert_int_equal(sweep->count, 2);
     cleat_sweep_free(sweep);
+    sweep = create(WORDS("train.learning_rate=1e-3,2e-3,0.001,0.0010"), 0, 1);
+    assert_int_equal(sweep->count, 2);
+    assert_string_equal(sweep->points[0].assignments[0], "train.learning_rate=1e-3");
+    cleat_sweep_free(sweep);
+    sweep = create(WORDS("data.path=1,01"), 0, 1); /* names */
+    assert_int_equal(sweep->count, 2);
+    cleat_sweep_free(sweep);
 }
 
 static void quoted_values_have_commas(void **state) {

@@ -65,7 +65,7 @@ static void a_folder_of_runs_is_not_resumed(void **state) {
     const tiny *t = *state;
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "above/below", NULL, false, 1);
     tiny_result result = tiny_train_to(CLEAT_ERR_ARGUMENT, t, "above", NULL, true, 1);
-    assert_non_null(strstr(result.error.text, "above/below is a run: give that one as --out"));
+    assert_non_null(strstr(result.error.text, "above contains no checkpoint (ckpt-*); give one of its runs: below"));
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "above/below", NULL, true, 1);
 }
 

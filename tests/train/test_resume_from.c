@@ -251,7 +251,7 @@ static void nothing_to_resume_is_a_new_run(void **state) {
     assert_int_equal(mkdir(tiny_path(t, "runs", path), 0755), 0);
     tiny_train_to(CLEAT_ERR_INTERRUPTED, t, "runs/new", NULL, true, 1);
     assert_true(cleat_checkpoint_exists(tiny_path(t, "runs/new", path)));
-    assert_contains(tiny_train(t, "runs", NULL, true, 1), CLEAT_ERR_ARGUMENT, "runs/new is a run");
+    assert_contains(tiny_train(t, "runs", NULL, true, 1), CLEAT_ERR_ARGUMENT, "give one of its runs: new");
     assert_contains(tiny_train(t, "runs/new/ckpt-E000-S000001", NULL, true, 1), CLEAT_ERR_ARGUMENT, "is a checkpoint");
 }
 

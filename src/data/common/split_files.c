@@ -77,14 +77,14 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
     if (!status) status = assign_file(folder, CLEAT_SPLIT_VAL, &known, splits, &has_val, faults, error);
     if (!status) status = assign_file(folder, CLEAT_SPLIT_TEST, &known, splits, &has_test, faults, error);
     if (!status)
-        status = cleat_split_names(names, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, fold, splits,
-                                   error);
+        status = cleat_split_names(names, NULL, count, has_val ? 0 : val_fraction, has_test ? 0 : test_fraction, fold,
+                                   splits, error);
     cleat_name_table_free(&known);
     return status;
 }
 
-cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
-                               const cleat_fold *fold, cleat_split *splits, cleat_error *error) {
+cleat_status cleat_split_names(const char *const *names, const int32_t *classes, size_t count, double val_fraction,
+                               double test_fraction, const cleat_fold *fold, cleat_split *splits, cleat_error *error) {
     double *places = cleat_alloc(count, sizeof *places);
     cleat_split *hashed = cleat_alloc(count, sizeof *hashed);
     cleat_status status = places && hashed
@@ -95,7 +95,7 @@ cleat_status cleat_split_names(const char *const *names, size_t count, double va
         places[i] = splits[i] == CLEAT_SPLIT_TRAIN ? cleat_hashed_place(names[i], strlen(names[i])) : INFINITY;
     }
     if (!status) cleat_hashed_splits(places, count, fold->count ? 0 : val_fraction, test_fraction, hashed);
-    if (!status) status = cleat_hashed_fold(places, count, fold, hashed, error);
+    if (!status) status = cleat_hashed_fold(places, classes, count, fold, hashed, error);
     for (size_t i = 0; i < count && !status; ++i)
         if (splits[i] == CLEAT_SPLIT_TRAIN) splits[i] = hashed[i];
     cleat_free(places);

@@ -13,9 +13,9 @@ cleat_status cleat_split_files_read(const char *folder, const char *const *names
                                     double test_fraction, const cleat_fold *fold, cleat_split *splits,
                                     cleat_faults *faults, cleat_error *error);
 
-/* Divides the samples of the training split by hashes of their names; the others keep their split.
- * With a `fold`, it replaces val_fraction, and validation samples take part. */
-cleat_status cleat_split_names(const char *const *names, size_t count, double val_fraction, double test_fraction,
-                               const cleat_fold *fold, cleat_split *splits, cleat_error *error);
+/* Divides the samples of the training split by hashes of their names; the others keep their split. With a `fold`, it
+ * replaces val_fraction, validation samples take part, and `classes` is as in cleat_hashed_fold. */
+cleat_status cleat_split_names(const char *const *names, const int32_t *classes, size_t count, double val_fraction,
+                               double test_fraction, const cleat_fold *fold, cleat_split *splits, cleat_error *error);
 
 #endif

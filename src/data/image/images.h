@@ -11,6 +11,7 @@
 typedef struct cleat_image_row {
     char *id;              /* of a file: path relative to the set's root, or its name in a table */
     char *file;            /* path relative to the set's root, if it differs from the id; else NULL */
+    char *group;           /* of a table: the value of data.fold_column, if it is set; else NULL */
     const uint8_t *pixels; /* [H, W, C] of the set, in one of its blocks; NULL: a file */
     int32_t label;         /* index of a name, or CLEAT_NO_CLASS; finally the class */
     uint8_t split;         /* cleat_split */

@@ -195,16 +195,16 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
         log_unlabelled(m, path, &l);
         const int64_t ones = l.classes[1];
         if (!m->classes.count) m->all.fitted.positive = l.pixels ? (double)ones / (double)l.pixels : 0;
-        if (!ones && !m->classes.count)
-            cleat_log(CLEAT_LOG_WARNING,
-                      "%s: no pixel of the %zu sampled training masks is 1, so training is impossible; check the masks",
-                      path, used);
-        if (ones && ones == l.pixels && !m->classes.count)
-            cleat_log(CLEAT_LOG_WARNING,
-                      "%s: every pixel of the %zu sampled training masks is 1, so training is impossible; if their "
-                      "shape is in the transparency, which is not read, write it in black and white (ImageMagick: "
-                      "convert FILE -alpha extract FILE)",
-                      path, used);
+        if ((!ones || ones == l.pixels) && !m->classes.count) {
+            cleat_error why;
+            (void)!cleat_fail(&why, CLEAT_ERR_FORMAT,
+                              "%s: %s pixel of the %zu training masks%s is 1, so training is impossible; check the "
+                              "masks. If their shape is in the transparency, which is not read, write it in black and "
+                              "white (ImageMagick: convert FILE -alpha extract FILE)",
+                              path, ones ? "every" : "no", used, used < MAX_FIT_SAMPLES ? "" : " read first");
+            if (used < MAX_FIT_SAMPLES) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s", why.text);
+            cleat_log(CLEAT_LOG_WARNING, "%s", why.text);
+        }
     }
     return status;
 }

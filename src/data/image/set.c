@@ -15,7 +15,8 @@
 enum { MAX_CLASSES = 65536 };
 
 void cleat_image_set_free(cleat_image_set *set) {
-    for (size_t i = 0; i < set->n_rows; ++i) cleat_free(set->rows[i].id), cleat_free(set->rows[i].file);
+    for (size_t i = 0; i < set->n_rows; ++i)
+        cleat_free(set->rows[i].id), cleat_free(set->rows[i].file), cleat_free(set->rows[i].group);
     for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i]);
     for (size_t i = 0; i < set->n_blocks; ++i) cleat_free(set->blocks[i]);
     cleat_free(set->rows);
@@ -110,19 +111,27 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     double test = set->parts[CLEAT_SPLIT_TEST] ? 0 : options->test_fraction;
     const char **names = cleat_alloc(set->n_rows, sizeof *names);
     cleat_split *splits = cleat_alloc(set->n_rows, sizeof *splits);
-    cleat_status status =
-        names && splits ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", set->root);
+    int32_t *labels = cleat_alloc(set->n_rows, sizeof *labels);
+    cleat_status status = names && splits && labels
+                              ? CLEAT_OK
+                              : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", set->root);
+    bool grouped = !options->fold.count || !options->fold_column || !*options->fold_column;
     for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
-        names[i] = row->id;
+        grouped |= row->group != NULL;
+        names[i] = row->group ? row->group : row->id;
+        labels[i] = row->label;
         splits[i] = options->predict                                   ? CLEAT_SPLIT_TEST
                     : test_validates && row->split == CLEAT_SPLIT_TEST ? CLEAT_SPLIT_VAL
                                                                        : (cleat_split)row->split;
     }
-    if (!status) status = cleat_split_names(names, set->n_rows, val, test, &options->fold, splits, error);
+    if (!status && !grouped)
+        status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.fold_column: %s is not a table of images", set->root);
+    if (!status) status = cleat_split_names(names, labels, set->n_rows, val, test, &options->fold, splits, error);
     for (size_t i = 0; i < set->n_rows && !status; ++i) set->rows[i].split = (uint8_t)splits[i];
     cleat_free(names);
     cleat_free(splits);
+    cleat_free(labels);
     return status;
 }
 

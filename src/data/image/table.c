@@ -132,7 +132,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
     char file[PATH_BYTES];
     cleat_csv_stream stream;
     int only = -1, best = -1;
-    size_t second = 0;
+    size_t second = 0, rows = 0;
     cleat_status status = cleat_csv_stream_open(t->path, &stream, error);
     if (status) return status;
     const size_t columns = stream.csv.expected;
@@ -141,7 +141,9 @@ static cleat_status find_column(table *t, cleat_error *error) {
     if (status) (void)cleat_fail_in(error, status, "data.image_column");
     bool more = !status;
     for (int row = 0; row < FIRST_ROWS && more && best < 0; ++row) { /* the second pass reports bad rows */
-        more = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK && more;
+        const bool is_good = cleat_csv_stream_next(&stream, &more, NULL) == CLEAT_OK;
+        rows += more;
+        more = more && is_good;
         for (size_t i = 0; more && i < t->folders.count * columns; ++i) {
             const size_t folder = i / columns;
             const int column = (int)(i % columns), rank = rank_of(t, folder);
@@ -155,12 +157,14 @@ static cleat_status find_column(table *t, cleat_error *error) {
     }
     cleat_csv_stream_close(&stream);
     if (status) return status;
+    if (!rows)
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a header without rows; add a row for each image", t->path);
     if (best < 0)
         return cleat_fail(
             error, CLEAT_ERR_NOT_FOUND,
             "%s: no %s of its first %d rows names files in %s or its folders (also with .jpg, .jpeg, .png, "
             ".tif, .tiff); set data.image_column to the column of file names, and data.image_folder to the "
-            "folder of the images",
+            "folder of the images (/ for paths that begin with /); parts of paths are divided by /, not \\",
             t->path, *wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
     if (!second) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
@@ -239,6 +243,7 @@ typedef struct classes {
     cleat_faults faults;
     char root[PATH_BYTES], place[PATH_BYTES + 32];
     int column;             /* -1: no classes, or targets */
+    int group;              /* column; -1: none */
     cleat_name_table known; /* names of classes and their indices */
 } classes;
 
@@ -257,6 +262,10 @@ static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_sp
     *skip = lacks && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
     if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
     c->set->parts[split] = !*skip;
+    c->group = -1;
+    if (options->fold.count && !*skip && split != CLEAT_SPLIT_TEST && options->fold_column && *options->fold_column &&
+        cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
+        return cleat_fail_in(error, CLEAT_ERR_FORMAT, "data.fold_column");
     if (*skip || (lacks && options->predict)) return CLEAT_OK;
     return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
 }
@@ -284,7 +293,8 @@ static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, 
     if (status) return status;
     cleat_image_row *added = &c->set->rows[c->set->n_rows - 1];
     added->unreadable = !file;
-    if (file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file)))
+    if ((file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file))) ||
+        (c->group >= 0 && !(added->group = cleat_strdup(csv->fields[c->group]))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
     return status;
 }

@@ -60,7 +60,7 @@ static cleat_status refuse(const reader *r, int number, const char *what) {
 
 static cleat_status damaged(const reader *r) {
     return cleat_fail(r->error, CLEAT_ERR_FORMAT, "%s: damaged or truncated TIFF file: %s; copy it again or remove it",
-                      r->name, *r->why ? r->why : "its data end early");
+                      r->name, *r->why && !strstr(r->why, "4294967295") ? r->why : "its data end early");
 }
 
 /* Opens the first page that is no preview or mask of transparency. ImageJ writes a large stack as one page. */

@@ -159,7 +159,7 @@ static cleat_status assign_splits(rna_dataset *rna, const cleat_rna_set *set, co
     if (there)
         cleat_hashed_splits(places, count, set->has_val || options->fold.count ? 0 : options->val_fraction,
                             set->has_test ? 0 : options->test_fraction, splits);
-    if (there) status = cleat_hashed_fold(places, count, &options->fold, splits, error);
+    if (there) status = cleat_hashed_fold(places, NULL, count, &options->fold, splits, error);
     for (size_t i = 0; i < count && !status; ++i)
         if (rna->chains[i].split == CLEAT_SPLITS) rna->chains[i].split = splits[i];
     cleat_free(places);

@@ -122,15 +122,20 @@ cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file
     if ((file->val_fraction + file->test_fraction > 0 || file->fold.count) && count) {
         double *places = cleat_alloc(count, sizeof *places);
         cleat_split *splits = cleat_alloc(count, sizeof *splits);
-        const bool there = places && splits;
-        for (size_t i = 0; i < count && there; ++i) places[i] = place_of(set, &rows[i]);
+        int32_t *classes = cleat_alloc(count, sizeof *classes);
+        const bool there = places && splits && classes, tags = set->options->task == CLEAT_TEXT_TAGS;
+        for (size_t i = 0; i < count && there; ++i) {
+            places[i] = place_of(set, &rows[i]);
+            classes[i] = rows[i].units && !tags ? set->units[rows[i].first].label : CLEAT_TEXT_NO_LABEL;
+        }
         cleat_status status = CLEAT_OK;
         if (there) cleat_hashed_splits(places, count, file->val_fraction, file->test_fraction, splits);
-        if (there) status = cleat_hashed_fold(places, count, &file->fold, splits, error);
+        if (there) status = cleat_hashed_fold(places, classes, count, &file->fold, splits, error);
         for (size_t i = 0; i < count && there; ++i)
             if (splits[i] != CLEAT_SPLIT_TRAIN || file->fold.count) rows[i].split = splits[i];
         cleat_free(places);
         cleat_free(splits);
+        cleat_free(classes);
         if (!there) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", file->path);
         if (status) return status;
     }

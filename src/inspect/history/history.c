@@ -120,11 +120,12 @@ cleat_status cleat_history_read(const char *folder, cleat_history **history, cle
         if (!made->folder || !made->name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);
     }
     if (!status) status = read_files(made, error);
+    char runs[256];
     if (!status && !made->n_tables && !made->n_settings && !made->starts.count && !made->n_checkpoints)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                            "%s: no run is stored here (no metrics.jsonl, system.jsonl, resolved.ini or ckpt-*); give "
-                            "the folder that `cleat train` printed, e.g. runs/NAME",
-                            folder);
+                            "%s: no run is stored here (no metrics.jsonl, system.jsonl, resolved.ini or ckpt-*), as in "
+                            "the folder that `cleat train` printed%s",
+                            folder, cleat_listing_hint(folder, "resolved.ini", runs));
     if (!status) {
         made->is_running = is_locked(folder);
         status = cleat_history_find_last(made, error);

@@ -69,23 +69,6 @@ static void add_head(const cleat_report_run *runs, size_t count, cleat_string *p
     cleat_string_add(page, "</tr></thead>");
 }
 
-/* The run with the best value, if all have the same metric. */
-static void add_headline(const cleat_report_run *runs, size_t count, cleat_string *page) {
-    char best[CLEAT_SHOWN], other[CLEAT_SHOWN];
-    size_t first = 0;
-    for (size_t r = 0; r < count; ++r) {
-        if (strcmp(runs[r].metric, runs[0].metric) != 0 || isnan(runs[r].best)) return;
-        if (runs[0].ascends ? runs[r].best > runs[first].best : runs[r].best < runs[first].best) first = r;
-    }
-    cleat_html_add(page, "<h2 class=\"headline\"><strong>%s</strong> has the best %s: %s", runs[first].history->name,
-                   runs[0].metric, cleat_show_number(runs[first].best, best));
-    if (count == 2)
-        cleat_string_add(page, " <span class=\"against\">against %s</span>",
-                         cleat_show_number(runs[1 - first].best, other));
-    if (runs[first].is_beaten) cleat_string_add(page, ", not better than its baseline");
-    cleat_string_add(page, "</h2>");
-}
-
 static const char *value_of(const cleat_report_run *run, const char *section, const char *key) {
     const char *value = cleat_history_setting_of(run->history, section, key);
     return value ? value : "–";
@@ -95,6 +78,33 @@ static bool differs(const cleat_report_run *runs, size_t count, const cleat_hist
     for (size_t r = 0; r < count; ++r)
         if (strcmp(value_of(&runs[r], setting->section, setting->key), setting->value) != 0) return true;
     return false;
+}
+
+/* Of the folds of a cross-validation mean and deviation, of others the best value, if all have the same metric. */
+static void add_headline(const cleat_report_run *runs, size_t count, cleat_string *page) {
+    char best[CLEAT_SHOWN], other[CLEAT_SHOWN];
+    const cleat_history_setting folds = {"data", "folds", (char *)value_of(runs, "data", "folds")};
+    double number, mean = 0, squares = 0;
+    size_t first = 0;
+    for (size_t r = 0; r < count; ++r) {
+        if (strcmp(runs[r].metric, runs[0].metric) != 0 || isnan(runs[r].best)) return;
+        mean += runs[r].best / (double)count;
+        if (runs[0].ascends ? runs[r].best > runs[first].best : runs[r].best < runs[first].best) first = r;
+    }
+    for (size_t r = 0; r < count; ++r) squares += pow(runs[r].best - mean, 2) / (double)(count - 1);
+    if (cleat_number_parse(folds.value, &number) && !differs(runs, count, &folds)) {
+        cleat_html_add(
+            page, "<h2 class=\"headline\">%s <strong>%s</strong> (%s), mean and standard deviation of %zu folds</h2>",
+            runs[0].metric, cleat_show_number(mean, best), cleat_show_number(sqrt(squares), other), count);
+        return;
+    }
+    cleat_html_add(page, "<h2 class=\"headline\"><strong>%s</strong> has the best %s: %s", runs[first].history->name,
+                   runs[0].metric, cleat_show_number(runs[first].best, best));
+    if (count == 2)
+        cleat_string_add(page, " <span class=\"against\">against %s</span>",
+                         cleat_show_number(runs[1 - first].best, other));
+    if (runs[first].is_beaten) cleat_string_add(page, ", not better than its baseline");
+    cleat_string_add(page, "</h2>");
 }
 
 static size_t add_differences_of(const cleat_report_run *runs, size_t count, size_t of, cleat_string *page) {

@@ -211,6 +211,24 @@ static void add_baseline(cleat_report_run *run, double value, const char *text) 
     snprintf(run->baseline_text, sizeof run->baseline_text, "%s", text ? text : "without a model");
 }
 
+/* Samples in the confusion matrix; sets run->only. */
+static double count_samples(cleat_report_run *run) {
+    const cJSON *confusion = cleat_json_member(run->examples, "confusion"), *row, *cell;
+    double samples = 0;
+    int only = -1, several = 0;
+    cJSON_ArrayForEach(row, cleat_json_member(confusion, "counts")) {
+        int c = 0;
+        for (cell = row->child; cell; ++c, cell = cell->next) {
+            if (!(cell->valuedouble > 0)) continue;
+            samples += cell->valuedouble;
+            several |= only >= 0 && only != c;
+            only = c;
+        }
+    }
+    if (!several) run->only = cJSON_GetStringValue(cJSON_GetArrayItem(cleat_json_member(confusion, "labels"), only));
+    return samples;
+}
+
 static void find_baseline(cleat_report_run *run) {
     static const char *const known[][2] = {{"persistence_", "repeating the last known value"},
                                            {"seasonal_", "repeating the values one season before"},
@@ -230,6 +248,10 @@ static void find_baseline(cleat_report_run *run) {
             isfinite(values[1]) && (run->ascends ? values[1] > values[0] : values[1] < values[0]) ? "season" : "last";
     run->is_beaten = isfinite(run->best) && isfinite(run->baseline) &&
                      (run->ascends ? run->best <= run->baseline : run->best >= run->baseline);
+    const double samples = count_samples(run), p = run->best;
+    run->is_chance = !run->is_beaten && samples > 0 && strcmp(run->metric, "accuracy") == 0 &&
+                     p - run->baseline < sqrt(p * (1 - p) / samples);
+    run->is_beaten |= run->is_chance;
 }
 
 /* The profile in the command of the first process, for the commands that the report proposes; a resume may have

@@ -20,6 +20,7 @@ typedef enum cleat_report_trend {
     CLEAT_REPORT_TREND_UNKNOWN, /* too few evaluations */
     CLEAT_REPORT_TREND_IMPROVING,
     CLEAT_REPORT_TREND_LEVEL,
+    CLEAT_REPORT_TREND_DECAYED, /* level, but so is any run whose learning rate ends near 0 */
     CLEAT_REPORT_TREND_OVERFIT,
     CLEAT_REPORT_TREND_WORSE, /* the training loss rose again as well */
 } cleat_report_trend;
@@ -64,8 +65,10 @@ typedef struct cleat_report_run {
     double baseline;                          /* what a prediction without a model reaches; NaN: unknown */
     char baseline_text[256];
     const char
-        *anchor;    /* data.anchor of the better of the last values and those one season before; NULL: not a series */
-    bool is_beaten; /* the best evaluation is not better than the baseline */
+        *anchor;      /* data.anchor of the better of the last values and those one season before; NULL: not a series */
+    bool is_beaten;   /* the best evaluation is not better than the baseline, or only by chance */
+    bool is_chance;   /* it is better by less than the standard error of an accuracy */
+    const char *only; /* the class that all predictions are; NULL: several, or unknown */
 
     cleat_report_outcome outcome;
     const char *end_text;                    /* "" if there is none */

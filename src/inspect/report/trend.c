@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MIN_EVALUATIONS = 4 };
+enum { MIN_EVALUATIONS = 4, MIN_LEVEL = 8 };
 
 /* A loss that is this much above its best is not noise of the evaluation. */
 static const double rise = 1.05;
@@ -73,5 +73,11 @@ void cleat_report_detect_trend(cleat_report_run *run) {
     double progress = fabs(run->best - first_finite(metric, rows));
     double earlier = best_in(run, metric, 0, late), later = best_in(run, metric, late, rows);
     double gain = run->ascends ? later - earlier : earlier - later;
-    run->trend = gain > late_progress * progress ? CLEAT_REPORT_TREND_IMPROVING : CLEAT_REPORT_TREND_LEVEL;
+    const double *rates = cleat_history_values(run->train, "learning_rate");
+    const size_t last = rates ? run->train->rows - 1 : 0;
+    if (gain > late_progress * progress)
+        run->trend = CLEAT_REPORT_TREND_IMPROVING;
+    else if (rows >= MIN_LEVEL)
+        run->trend =
+            rates && rates[last] < 0.2 * rates[last / 2] ? CLEAT_REPORT_TREND_DECAYED : CLEAT_REPORT_TREND_LEVEL;
 }

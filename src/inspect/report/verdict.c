@@ -47,7 +47,9 @@ void cleat_add_limit(const cleat_report_run *run, cleat_string *page) {
 
 void cleat_add_beaten(const cleat_report_run *run, cleat_string *page) {
     if (run->is_beaten && run->outcome != CLEAT_REPORT_RUNNING)
-        cleat_string_add(page, " <span class=\"chip bad\">Not better than the baseline</span>");
+        cleat_string_add(page, " <span class=\"chip bad\">%s the baseline</span>",
+                         run->is_chance ? "Within chance of" : "Not better than");
+    if (run->only) cleat_html_add(page, " <span class=\"chip bad\">Predicts only '%s'</span>", run->only);
 }
 
 static void add_headline(const cleat_report_run *run, cleat_string *page) {
@@ -59,8 +61,10 @@ static void add_headline(const cleat_report_run *run, cleat_string *page) {
         cleat_html_add(page, "%s <strong>%s</strong>", run->metric, cleat_show_number(run->best, best));
         if (isfinite(run->baseline))
             cleat_html_add(page, " <span class=\"against\">%s %s: %s</span>",
-                           run->is_beaten ? "not better than" : "against", cleat_show_number(run->baseline, base),
-                           run->baseline_text);
+                           run->is_chance   ? "within chance of"
+                           : run->is_beaten ? "not better than"
+                                            : "against",
+                           cleat_show_number(run->baseline, base), run->baseline_text);
     }
     cleat_string_add(page, "</h2>");
 }
@@ -88,104 +92,63 @@ static void add_what_ran(const cleat_report_run *run, cleat_string *page) {
 }
 
 static void add_ending(const cleat_report_run *run, cleat_string *page) {
-    const char *status = cleat_json_text(run->end, "status");
-    switch (run->outcome) {
-    case CLEAT_REPORT_KILLED:
-        cleat_string_add(page, "No end was recorded: the process was killed, or the machine stopped. ");
-        break;
-    case CLEAT_REPORT_INTERRUPTED:
-        cleat_html_add(page, "It stopped early (%s) and can continue. ", status);
-        break;
-    case CLEAT_REPORT_RUNNING:
-        cleat_string_add(page, "It is running; this page shows the state when it was written. ");
-        break;
-    case CLEAT_REPORT_UNKNOWN:
-        cleat_string_add(page, "It has not reached its last epoch; how it ended was not recorded. ");
-        break;
-    case CLEAT_REPORT_DIVERGED:
-    case CLEAT_REPORT_FAILED:
-        cleat_html_add(page, "It ended with an error (%s)%s%s. ", status, run->end_text[0] ? ": " : "", run->end_text);
-        break;
-    case CLEAT_REPORT_FINISHED:
-        break;
-    }
+    static const char failed[] = "It ended with an error (%s)%s%s. ";
+    static const char *const texts[] = {
+        [CLEAT_REPORT_FINISHED] = "",
+        [CLEAT_REPORT_RUNNING] = "It is running; this page shows the state when it was written. ",
+        [CLEAT_REPORT_INTERRUPTED] = "It stopped early (%s) and can continue. ",
+        [CLEAT_REPORT_KILLED] = "No end was recorded: the process was killed, or the machine stopped. ",
+        [CLEAT_REPORT_DIVERGED] = failed,
+        [CLEAT_REPORT_FAILED] = failed,
+        [CLEAT_REPORT_UNKNOWN] = "It has not reached its last epoch; how it ended was not recorded. "};
+    cleat_html_add(page, texts[run->outcome], cleat_json_text(run->end, "status"), run->end_text[0] ? ": " : "",
+                   run->end_text);
 }
 
 void cleat_trend_sentence(const cleat_report_run *run, cleat_string *page) {
+    const bool at_end = run->outcome != CLEAT_REPORT_RUNNING;
+    const char *const texts[] = {
+        [CLEAT_REPORT_TREND_UNKNOWN] = "",
+        [CLEAT_REPORT_TREND_IMPROVING] = at_end ? "It was still improving at the end. " : "It is improving. ",
+        [CLEAT_REPORT_TREND_LEVEL] = "It had reached a plateau: longer training would improve it little. ",
+        [CLEAT_REPORT_TREND_DECAYED] = "The schedule had lowered the learning rate to nearly 0: a longer run may be "
+                                       "better. ",
+        [CLEAT_REPORT_TREND_OVERFIT] = "It has overfitted since epoch %s: the evaluation loss rose while the training "
+                                       "loss fell. ",
+        [CLEAT_REPORT_TREND_WORSE] = "Training became unstable after epoch %s: both losses rose. "};
     char shown[CLEAT_SHOWN];
-    bool at_end = run->outcome != CLEAT_REPORT_RUNNING;
-    if (run->outcome == CLEAT_REPORT_DIVERGED) return; /* the evaluations before do not matter */
-    switch (run->trend) {
-    case CLEAT_REPORT_TREND_IMPROVING:
-        cleat_string_add(page, "It %s improving%s. ", at_end ? "was still" : "is", at_end ? " at the end" : "");
-        break;
-    case CLEAT_REPORT_TREND_LEVEL:
-        cleat_string_add(page, "It had reached a plateau: longer training would improve it little. ");
-        break;
-    case CLEAT_REPORT_TREND_OVERFIT:
-        cleat_string_add(page,
-                         "It has overfitted since epoch %s: the evaluation loss rose while the training loss fell. ",
-                         cleat_show_number(run->trend_epoch, shown));
-        break;
-    case CLEAT_REPORT_TREND_WORSE:
-        cleat_string_add(page, "Training became unstable after epoch %s: both losses rose. ",
-                         cleat_show_number(run->trend_epoch, shown));
-        break;
-    case CLEAT_REPORT_TREND_UNKNOWN:
-        break;
-    }
+    if (run->outcome != CLEAT_REPORT_DIVERGED) /* then the evaluations before do not matter */
+        cleat_string_add(page, texts[run->trend], cleat_show_number(run->trend_epoch, shown));
 }
 
 static void add_limit_sentence(const cleat_report_run *run, cleat_string *page) {
-    char a[CLEAT_SHOWN], b[CLEAT_SHOWN];
-    switch (run->limit) {
-    case CLEAT_REPORT_LIMIT_LOADER:
-        cleat_string_add(page, "<b>Training was loader-bound:</b> the device waited for the loader %s of the time. ",
-                         cleat_show_share(run->dry_loader, a));
-        break;
-    case CLEAT_REPORT_LIMIT_LAUNCH:
-        cleat_string_add(page,
-                         "<b>Training was launch-bound:</b> the device was busy %s of the time, but its kernels are so "
-                         "short that it reached only %s of its measured speed. ",
-                         cleat_show_share(1 - run->dry, a), cleat_show_share(run->roofline, b));
-        break;
-    case CLEAT_REPORT_LIMIT_EVALUATE:
-        cleat_string_add(page,
-                         "<b>The device waited for evaluations</b> %s of the time: evaluate less often "
-                         "(run.evaluate_every_epochs). ",
-                         cleat_show_share(run->dry_evaluate, a));
-        break;
-    case CLEAT_REPORT_LIMIT_CHECKPOINT:
-        cleat_string_add(
-            page,
-            "<b>The device waited for checkpoints</b> %s of the time: write them less often, or to a faster disk. ",
-            cleat_show_share(run->dry_checkpoint, a));
-        break;
-    case CLEAT_REPORT_LIMIT_SHARED:
-        cleat_string_add(page,
-                         "<b>Other processes took %s of the device:</b> the speeds below say little about the training "
-                         "itself. ",
-                         cleat_show_share(run->foreign, a));
-        break;
-    case CLEAT_REPORT_LIMIT_OTHER:
-        cleat_string_add(page, "<b>The device was idle</b> %s of the time. ", cleat_show_share(run->dry, a));
-        break;
-    case CLEAT_REPORT_LIMIT_SLOW:
-    case CLEAT_REPORT_LIMIT_SPILLING:
-    case CLEAT_REPORT_LIMIT_QUOTA:
-    case CLEAT_REPORT_LIMIT_HEAT:
-    case CLEAT_REPORT_LIMIT_POWER:
-        cleat_string_add(page, "The device was busy, but reached only %s of its measured speed. ",
-                         cleat_show_share(run->roofline, a));
-        break;
-    case CLEAT_REPORT_LIMIT_NONE:
-        cleat_string_add(page, "The device was well utilised: it was busy %s of the time. ",
-                         cleat_show_share(1 - run->dry, a));
-        break;
-    case CLEAT_REPORT_LIMIT_SHORT:
-    case CLEAT_REPORT_LIMIT_UNKNOWN:
-        break;
-    }
+    const bool is_slow = run->limit >= CLEAT_REPORT_LIMIT_SLOW; /* or one of its causes */
+    const struct {
+        const char *text;
+        double share;
+    } all[CLEAT_REPORT_LIMITS] = {
+        [CLEAT_REPORT_LIMIT_LOADER] =
+            {"<b>Training was loader-bound:</b> the device waited for the loader %s of the time. ", run->dry_loader},
+        [CLEAT_REPORT_LIMIT_LAUNCH] =
+            {"<b>Training was launch-bound:</b> the device was busy %s of the time, but its kernels are so short that ",
+             1 - run->dry},
+        [CLEAT_REPORT_LIMIT_EVALUATE] = {"<b>The device waited for evaluations</b> %s of the time: evaluate less often "
+                                         "(run.evaluate_every_epochs). ",
+                                         run->dry_evaluate},
+        [CLEAT_REPORT_LIMIT_CHECKPOINT] =
+            {"<b>The device waited for checkpoints</b> %s of the time: write them less often, or to a faster disk. ",
+             run->dry_checkpoint},
+        [CLEAT_REPORT_LIMIT_SHARED] =
+            {"<b>Other processes took %s of the device:</b> the speeds below say little about the training itself. ",
+             run->foreign},
+        [CLEAT_REPORT_LIMIT_OTHER] = {"<b>The device was idle</b> %s of the time. ", run->dry},
+        [CLEAT_REPORT_LIMIT_NONE] = {"The device was well utilised: it was busy %s of the time. ", 1 - run->dry}};
+    char share[CLEAT_SHOWN];
+    if (all[run->limit].text)
+        cleat_string_add(page, all[run->limit].text, cleat_show_share(all[run->limit].share, share));
+    if (is_slow || run->limit == CLEAT_REPORT_LIMIT_LAUNCH)
+        cleat_string_add(page, "%s reached only %s of its measured speed. ",
+                         is_slow ? "The device was busy, but" : "it", cleat_show_share(run->roofline, share));
 }
 
 /* The other causes that cost a noticeable share of the time. */

@@ -135,11 +135,14 @@ static cleat_status search_folder(const search *in, const char *folder, int dept
     cleat_status status = CLEAT_OK;
     cleat_listing_read(folder, NULL, &inside, NULL); /* one that cannot be read counts as empty */
     for (size_t i = 0; i < inside.count && depth < 16 && !status; ++i)
-        if (cleat_path_join(folder, inside.names[i], path, sizeof path, NULL) == CLEAT_OK && lstat(path, &info) == 0 &&
+        if (strcmp(inside.names[i], "out-of-fold") != 0 && /* predictions of --folds */
+            cleat_path_join(folder, inside.names[i], path, sizeof path, NULL) == CLEAT_OK && lstat(path, &info) == 0 &&
             S_ISDIR(info.st_mode))
             status = search_folder(in, path, depth + 1, error);
     cleat_listing_free(&inside);
-    if (in->list->count + in->list->damaged == before) in->list->others = others + (depth > 0);
+    if (in->list->count + in->list->damaged > before || depth == 0) return status;
+    in->list->others = others + 1;
+    if (!others) snprintf(in->list->other, sizeof in->list->other, "%.500s", folder);
     return status;
 }
 

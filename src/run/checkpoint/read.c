@@ -220,6 +220,7 @@ cleat_status cleat_checkpoint_open_best(const char *path, cleat_checkpoint **che
 cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CHECKPOINT_PATH], cleat_error *error) {
     cleat_checkpoint_name name, *names;
     size_t count = 0;
+    char runs[256];
     bool is_run;
     cleat_status status = find_unless_run(path, &is_run, folder, error);
     if (status || !is_run) return status;
@@ -229,7 +230,8 @@ cleat_status cleat_checkpoint_find_folder(const char *path, char folder[CLEAT_CH
     if (status) return status;
     status = count ? cleat_checkpoint_path(path, names[0].text, folder, error)
                    : cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                                "%s: neither a checkpoint (state.json) nor a run folder with one (ckpt-*)", path);
+                                "%s: neither a checkpoint (state.json) nor a run folder with one (ckpt-*)%s", path,
+                                cleat_listing_hint(path, "last", runs));
     cleat_free(names);
     return status;
 }

@@ -46,14 +46,17 @@ static cleat_status refuse_metric(const cleat_profile *p, const cleat_record *re
 
 /* --- sections ------------------------------------------------------------------------------------------------- */
 
-/* Rejects a setting that has no meaning for this model, because its user expects an effect. */
+/* Rejects a setting that has no meaning for this model, because its user expects an effect; not its default. */
 static cleat_status check_meaning(const cleat_profile *p, const cleat_record *record, cleat_error *error) {
     const cleat_profile_keys *keys = p->keys;
-    for (size_t i = 0; keys->all.keys[i].name; ++i)
-        if (keys->given[i].place &&
-            !cleat_schema_find(record->schema, keys->all.keys[i].section, keys->all.keys[i].name))
-            return cleat_fail(error, CLEAT_ERR_PROFILE, "%.400s: does not apply to model.type %s: remove it",
-                              keys->given[i].place, p->family->name);
+    for (size_t i = 0; keys->all.keys[i].name; ++i) {
+        const cleat_key *key = &keys->all.keys[i];
+        if (keys->given[i].place && strcmp(keys->given[i].value, key->initial) != 0 &&
+            !cleat_schema_find(record->schema, key->section, key->name))
+            return cleat_fail(error, CLEAT_ERR_PROFILE,
+                              "%.400s: does not apply to model.type %s: remove it, or add --set %s.%s=%s (%s)",
+                              keys->given[i].place, p->family->name, key->section, key->name, key->initial, key->help);
+    }
     return CLEAT_OK;
 }
 

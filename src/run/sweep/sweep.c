@@ -48,14 +48,21 @@ bool cleat_sweep_is_axis(const char *assignment) {
     return parse_range(at, &low, &high) || !next_value(&at, value) || *at;
 }
 
-static cleat_status read_list(axis *a, const char *text, cleat_error *error) {
+static cleat_status read_list(const cleat_profile *base, axis *a, const char *text, cleat_error *error) {
     char value[VALUE_BYTES];
-    for (const char *at = text; *at; ++a->count) {
+    double number, earlier;
+    const bool are_numbers =
+        !cleat_profile_get(base, a->name, value, sizeof value, NULL) && cleat_number_parse(value, &number);
+    for (const char *at = text; *at;) {
+        bool known = false; /* 1e-3 and 0.001 count once */
         if (a->count == VALUES || !next_value(&at, value))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                               "%s=%.300s: a value is empty, an open quote or too long, or there are more than %d",
                               a->name, text, VALUES);
-        if (!(a->values[a->count] = cleat_strdup(value))) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory");
+        for (size_t i = 0; i < a->count && are_numbers && cleat_number_parse(value, &number); ++i)
+            known |= cleat_number_parse(a->values[i], &earlier) && earlier == number;
+        if (!known && !(a->values[a->count++] = cleat_strdup(value)))
+            return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory");
     }
     return CLEAT_OK;
 }
@@ -92,7 +99,7 @@ static cleat_status read_axis(const cleat_profile *base, const char *word, int64
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s is given twice: give all its values in one list", name);
     a->name = sweep->axes[sweep->n_axes++];
     return parse_range(++equals, &a->low, &a->high) ? read_range(base, a, equals, draws, error)
-                                                    : read_list(a, equals, error);
+                                                    : read_list(base, a, equals, error);
 }
 
 static void name_point(size_t n_axes, cleat_sweep_point *point) {

@@ -92,8 +92,7 @@ static cleat_status lock(cleat_run *run, cleat_error *error) {
 /* --resume of a folder without a checkpoint: a new run, as scripts that are started again and again expect,
  * unless the folder is evidently not the one that was meant. */
 static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, cleat_error *error) {
-    char path[CLEAT_CHECKPOINT_PATH], word[2 * CLEAT_PATH];
-    cleat_listing listing = {0};
+    char path[CLEAT_CHECKPOINT_PATH], word[2 * CLEAT_PATH], runs[256];
     cleat_status status = cleat_checkpoint_path(run->folder, CLEAT_STATE_FILE, path, error);
     if (status) return status;
     if (cleat_file_exists(path))
@@ -101,19 +100,12 @@ static cleat_status check_nothing_to_resume(const cleat_run *run, bool existed, 
                           "--resume: %s is a checkpoint; give the run folder that contains it as --out, or start a new "
                           "folder with --resume-from %s",
                           run->folder, cleat_shell_path(run->folder, word, sizeof word));
-    status = cleat_listing_read(run->folder, NULL, &listing, error);
-    for (size_t i = 0; i < listing.count && !status; ++i) {
-        status = cleat_checkpoint_path(run->folder, listing.names[i], path, error);
-        if (status || !cleat_checkpoint_exists(path)) continue;
-        status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                            "--resume: %s contains no checkpoint (ckpt-*), but %s is a run: give that one as --out",
-                            run->folder, path);
-    }
-    cleat_listing_free(&listing);
-    if (!status)
-        cleat_log(CLEAT_LOG_WARNING, "--resume: nothing to resume, %s %s: a new run starts", run->folder,
-                  existed ? "contains no checkpoint (ckpt-*)" : "did not exist");
-    return status;
+    if (*cleat_listing_hint(run->folder, "last", runs))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--resume: %s contains no checkpoint (ckpt-*)%s", run->folder,
+                          runs);
+    cleat_log(CLEAT_LOG_WARNING, "--resume: nothing to resume, %s %s: a new run starts", run->folder,
+              existed ? "contains no checkpoint (ckpt-*)" : "did not exist");
+    return CLEAT_OK;
 }
 
 /* Bytes of the first `lines` complete lines. */
