@@ -65,6 +65,28 @@ CLEAT_API cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor 
  * chain. D is even; with lengths, a multiple of 4. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
+/* Frequencies of rotary positions. Pair i of a head turns by base^(-2 i / width) radians a position; with a factor
+ * slower: with old_length > 0, frequencies of at least high_turns turns in old_length positions are kept, those of at
+ * most low_turns are divided by `factor`, those between interpolate in their turns ("rope_type": "llama3"); without,
+ * all are divided ("linear"). */
+typedef struct cleat_rotary_angles {
+    int64_t width; /* columns of a head that turn, even */
+    double base;   /* "rope_theta", > 1 */
+    float factor;  /* >= 1; 1: none */
+    float low_turns, high_turns;
+    int64_t old_length;
+} cleat_rotary_angles;
+/* Radians a position of a pair. */
+CLEAT_API double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair);
+/* The table for cleat_rotary, computed at each run -> f32 [length, width]: sine and cosine of each pair. */
+CLEAT_API cleat_tensor *cleat_rotary_table(cleat_graph *graph, int64_t length, const cleat_rotary_angles *angles);
+/* Rotary positions (Su et al. 2021): of `heads` heads side by side, the first `turning` turn by the angles of their
+ * positions, in the first W columns of each head: pairs of columns (i, i + W / 2), as in Hugging Face's Llama, or
+ * neighbours if `interleaved`; the others are copied (values behind queries and keys). x T [B, L, D], D / heads even;
+ * table f32 [P, W]; positions i32 [B, L], below P, or NULL: l -> T [B, L, D]. */
+CLEAT_API cleat_tensor *cleat_rotary(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table, cleat_tensor *positions,
+                                     int heads, int turning, bool interleaved);
+
 /* x + learned position embeddings: position l of every sample gets row first + l of the table, or nothing if
  * the table has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter if there are rows
  * that no position gets -> T [..., L, D]. The gradient of the table is summed in a fixed order. */
