@@ -131,6 +131,15 @@ CLEAT_API cleat_tensor *cleat_tanh(cleat_graph *graph, cleat_tensor *x);
 /* SiLU, also called swish (Elfwing et al. 2018): x / (1 + exp(-x)). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_silu(cleat_graph *graph, cleat_tensor *x);
 
+/* GELU by tanh, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: GPT-2's "gelu_new", Gemma's "gelu_pytorch_tanh".
+ * [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_gelu_tanh(cleat_graph *graph, cleat_tensor *x);
+
+typedef enum cleat_gate { CLEAT_GATE_SILU, CLEAT_GATE_GELU, CLEAT_GATE_GELU_TANH } cleat_gate;
+/* Gated product (Shazeer, "GLU Variants Improve Transformer", 2020): f(x[..., :D]) x[..., D:], with SiLU (SwiGLU) or a
+ * GELU (GeGLU). T [..., 2 D] -> T [..., D] */
+CLEAT_API cleat_tensor *cleat_gated(cleat_graph *graph, cleat_tensor *x, cleat_gate gate);
+
 /* Softmax over the last dimension, exp(x) / sum of exp(x); D <= 65536. [..., D] -> [..., D] */
 CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 
