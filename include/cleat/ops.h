@@ -226,6 +226,13 @@ CLEAT_API cleat_tensor *cleat_dropout_shared(cleat_graph *graph, cleat_tensor *x
 CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                             cleat_tensor *sample_weight, float label_smoothing);
 
+/* The cross entropy of logits x weight^T, which are never stored whole: parts of rows_at_once rows (0: of about 32 MiB)
+ * are computed one after the other, and again in backward. x T [..., D], weight f32 [C, D]; labels, sample_weight and
+ * label_smoothing as in cleat_cross_entropy -> f32 [1]. */
+CLEAT_API cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
+                                                   cleat_tensor *labels, cleat_tensor *sample_weight,
+                                                   float label_smoothing, int64_t rows_at_once);
+
 /* Mean squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D],
  * target f32 [..., D], sample_weight f32 of `rows` elements -> f32 [1], summed in a fixed order. */
 CLEAT_API cleat_tensor *cleat_mse_loss(cleat_graph *graph, cleat_tensor *x, cleat_tensor *target,
