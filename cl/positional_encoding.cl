@@ -136,3 +136,17 @@ __kernel void positional_encoding_add(SOURCE, TENSOR(const int, lengths), TENSOR
         }
     }
 }
+
+/* table f32 [length, width]: sines and cosines of rotary positions (cleat_rotary_table), sin and cos of l w
+ * alternating as above, without x. Frequencies w of at most `low` turns in `old` positions are multiplied by `slow`,
+ * those of at least `high` turns are kept, those between interpolate. */
+__kernel void rotary_table(TENSOR(float, table), const uint length, const uint width, const float ratio_hi,
+                           const float ratio_lo, const float slow, const float old, const float low, const float high) {
+    FOR_RUNS(r, (int)length, (int)width) {
+        floatv hi, lo;
+        frequencies(r.at, width, ratio_hi, ratio_lo, &hi, &lo);
+        const floatv kept = clamp((hi * old - low) / (high - low), 0.0f, 1.0f);
+        pair_multiply(&hi, &lo, slow + (1.0f - slow) * kept, (floatv)(0.0f));
+        run_store_f32(sinusoid((floatv)((float)r.row), hi, lo), AT(table) + (ulong)r.row * width, r.at, (int)width);
+    }
+}

@@ -65,6 +65,28 @@ CLEAT_API cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor 
  * chain. D is even; with lengths, a multiple of 4. [B, L, D] -> [B, L, D] */
 CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tensor *x, cleat_tensor *lengths);
 
+/* Frequencies of rotary positions. Pair i of a head turns by base^(-2 i / width) radians a position; with a factor
+ * slower: with old_length > 0, frequencies of at least high_turns turns in old_length positions are kept, those of at
+ * most low_turns are divided by `factor`, those between interpolate in their turns ("rope_type": "llama3"); without,
+ * all are divided ("linear"). */
+typedef struct cleat_rotary_angles {
+    int64_t width; /* columns of a head that turn, even */
+    double base;   /* "rope_theta", > 1 */
+    float factor;  /* >= 1; 1: none */
+    float low_turns, high_turns;
+    int64_t old_length;
+} cleat_rotary_angles;
+/* Radians a position of a pair. */
+CLEAT_API double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair);
+/* The table for cleat_rotary, computed at each run -> f32 [length, width]: sine and cosine of each pair. */
+CLEAT_API cleat_tensor *cleat_rotary_table(cleat_graph *graph, int64_t length, const cleat_rotary_angles *angles);
+/* Rotary positions (Su et al. 2021): of `heads` heads side by side, the first `turning` turn by the angles of their
+ * positions, in the first W columns of each head: pairs of columns (i, i + W / 2), as in Hugging Face's Llama, or
+ * neighbours if `interleaved`; the others are copied (values behind queries and keys). x T [B, L, D], D / heads even;
+ * table f32 [P, W]; positions i32 [B, L], below P, or NULL: l -> T [B, L, D]. */
+CLEAT_API cleat_tensor *cleat_rotary(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table, cleat_tensor *positions,
+                                     int heads, int turning, bool interleaved);
+
 /* x + learned position embeddings: position l of every sample gets row first + l of the table, or nothing if
  * the table has no such row; 0 <= first < P. x T [..., L, D], table f32 [P, D], a parameter if there are rows
  * that no position gets -> T [..., L, D]. The gradient of the table is summed in a fixed order. */
@@ -80,6 +102,10 @@ CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_
  * sqrt(var + eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
+
+/* RMS normalisation over the last dimension (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * gamma.
+ * x T [..., D], gamma f32 [D] -> T [..., D]. */
+CLEAT_API cleat_tensor *cleat_rms_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, float eps);
 
 /* Layer scale (Touvron et al. 2021): y = residual + scale x, with a factor for each channel of a residual
  * branch. x T [..., D], scale f32 [D], residual T [..., D] or NULL -> T [..., D]. */
@@ -104,6 +130,15 @@ CLEAT_API cleat_tensor *cleat_tanh(cleat_graph *graph, cleat_tensor *x);
 
 /* SiLU, also called swish (Elfwing et al. 2018): x / (1 + exp(-x)). [...] -> [...] */
 CLEAT_API cleat_tensor *cleat_silu(cleat_graph *graph, cleat_tensor *x);
+
+/* GELU by tanh, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: GPT-2's "gelu_new", Gemma's "gelu_pytorch_tanh".
+ * [...] -> [...] */
+CLEAT_API cleat_tensor *cleat_gelu_tanh(cleat_graph *graph, cleat_tensor *x);
+
+typedef enum cleat_gate { CLEAT_GATE_SILU, CLEAT_GATE_GELU, CLEAT_GATE_GELU_TANH } cleat_gate;
+/* Gated product (Shazeer, "GLU Variants Improve Transformer", 2020): f(x[..., :D]) x[..., D:], with SiLU (SwiGLU) or a
+ * GELU (GeGLU). T [..., 2 D] -> T [..., D] */
+CLEAT_API cleat_tensor *cleat_gated(cleat_graph *graph, cleat_tensor *x, cleat_gate gate);
 
 /* Softmax over the last dimension, exp(x) / sum of exp(x); D <= 65536. [..., D] -> [..., D] */
 CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
@@ -190,6 +225,13 @@ CLEAT_API cleat_tensor *cleat_dropout_shared(cleat_graph *graph, cleat_tensor *x
  * micro-batches add up. */
 CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                             cleat_tensor *sample_weight, float label_smoothing);
+
+/* The cross entropy of logits x weight^T, which are never stored whole: parts of rows_at_once rows (0: of about 32 MiB)
+ * are computed one after the other, and again in backward. x T [..., D], weight f32 [C, D]; labels, sample_weight and
+ * label_smoothing as in cleat_cross_entropy -> f32 [1]. */
+CLEAT_API cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
+                                                   cleat_tensor *labels, cleat_tensor *sample_weight,
+                                                   float label_smoothing, int64_t rows_at_once);
 
 /* Mean squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D],
  * target f32 [..., D], sample_weight f32 of `rows` elements -> f32 [1], summed in a fixed order. */

@@ -97,6 +97,114 @@ static const op_test test = {.op = "cross_entropy",
                              .tolerance = tolerance,
                              .samples = 4};
 
+/* --- with the linear layer in front of it; dims: rows, fan_in, classes, rows at once ----------------------------- */
+
+enum { IN_X, IN_WEIGHT, IN_LABELS, IN_SAMPLE_WEIGHT };
+
+static void build_linear(op_case *c) {
+    const int64_t *d = c->dims, shape[] = {d[0], d[1]}, weight[] = {d[2], d[1]};
+    cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -1, 1);
+    cleat_tensor *w = op_input(c, "weight", c->storage, 2, weight, -1, 1);
+    cleat_tensor *labels = op_constant(c, "labels", CLEAT_I32, 1, shape, -1, (double)d[2]);
+    cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 1, shape, 0.2, 1);
+    op_output(c, cleat_linear_cross_entropy(c->graph, x, w, labels, sample_weight, 0.1f, d[3]));
+}
+
+/* The logits of a row; returns the logarithm of the sum of their exponentials. */
+static double logits_of(const op_case *c, const double *const *in, int64_t row, double *logits) {
+    const int64_t width = c->dims[1], classes = c->dims[2];
+    for (int64_t i = 0; i < classes; ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < width; ++k) sum += in[IN_X][row * width + k] * in[IN_WEIGHT][i * width + k];
+        logits[i] = sum;
+    }
+    return log_sum(logits, classes);
+}
+
+static double share(double label, int64_t column, int64_t classes) {
+    const double e = (double)0.1f;
+    return (label == (double)column ? 1 - e : 0) + e / (double)classes;
+}
+
+static void linear_reference(const op_case *c, const double *const *in, double *const *out) {
+    double logits[2048];
+    out[0][0] = 0;
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double label = in[IN_LABELS][row], all = logits_of(c, in, row, logits);
+        for (int64_t i = 0; i < c->dims[2] && label >= 0 && label < (double)c->dims[2]; ++i)
+            out[0][0] += in[IN_SAMPLE_WEIGHT][row] * share(label, i, c->dims[2]) * (all - logits[i]);
+    }
+}
+
+static void linear_gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    const int64_t width = c->dims[1], classes = c->dims[2];
+    double logits[2048];
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double label = in[IN_LABELS][row], all = logits_of(c, in, row, logits);
+        for (int64_t i = 0; i < classes && label >= 0 && label < (double)classes; ++i) {
+            const double d = dout[0][0] * in[IN_SAMPLE_WEIGHT][row] * (exp(logits[i] - all) - share(label, i, classes));
+            for (int64_t k = 0; k < width; ++k) {
+                din[IN_X][row * width + k] += d * in[IN_WEIGHT][i * width + k];
+                din[IN_WEIGHT][i * width + k] += d * in[IN_X][row * width + k];
+            }
+        }
+    }
+}
+
+/* A loss as above with logits of the size sqrt(fan_in) / 3; a gradient adds `classes` terms of which few are not small,
+ * or `rows` terms. Halves round the logits and their gradients. */
+static compare_tolerance linear_tolerance(const op_case *c, int tensor, bool is_gradient) {
+    const double count = (double)c->dims[0], size = log((double)c->dims[2]) + 6;
+    if (!is_gradient)
+        return (compare_tolerance){
+            .scale = size * (1 + count / 8), .length = count, .f32_units = 4, .storage_units = 1};
+    return (compare_tolerance){.scale = 2 + (tensor == IN_WEIGHT ? sqrt(count) : 0),
+                               .length = tensor == IN_WEIGHT ? count : (double)c->dims[2],
+                               .f32_units = 6,
+                               .storage_units = 2};
+}
+
+static const op_row linear_rows[] = {{1, 1, 2, 0}, {23, 17, 40, 5}, {96, 16, 2000, 32}, {9, 64, 300, 0}};
+
+static const op_test linear_test = {.op = "cross_entropy",
+                                    .title = "cross_entropy of a linear layer",
+                                    .rows = linear_rows,
+                                    .row_count = sizeof linear_rows / sizeof linear_rows[0],
+                                    .build = build_linear,
+                                    .reference = linear_reference,
+                                    .gradient = linear_gradient,
+                                    .tolerance = linear_tolerance,
+                                    .samples = 4};
+
+/* Bytes of the plan of a loss over 512 tokens and 8192 classes, whose logits take 16 MiB. */
+static int64_t planned(int64_t rows_at_once) {
+    const int64_t shape[] = {512, 32}, weight[] = {8192, 32};
+    cleat_graph *graph = op_graph();
+    cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
+    cleat_require_grad(graph, x);
+    cleat_tensor *loss = cleat_linear_cross_entropy(
+        graph, x, cleat_param(graph, "weight", 2, weight, (cleat_init){.kind = CLEAT_INIT_ZERO}),
+        cleat_input(graph, "labels", CLEAT_I32, 1, shape), cleat_input(graph, "scale", CLEAT_F32, 1, shape), 0,
+        rows_at_once);
+    cleat_backward(graph, loss, NULL);
+    cleat_retain(graph, cleat_gradient(graph, x));
+    op_rig rig;
+    assert_true(op_rig_open(&rig, graph, &op_shape_cpu, NULL, 0));
+    const int64_t bytes = rig.plan->category_bytes[CLEAT_BYTES_ARENA];
+    op_rig_close(&rig);
+    op_graph_end(graph);
+    return bytes;
+}
+
+static void logits_are_not_stored(void **state) {
+    (void)state;
+    const int64_t whole = planned(512), parts = planned(32);
+    print_message("plan of 512 x 8192 logits: %lld bytes at once, %lld in parts of 32 rows\n", (long long)whole,
+                  (long long)parts);
+    assert_true(whole >= 16 << 20);
+    assert_true(parts <= 3 << 20);
+}
+
 enum { ROWS = 6, WIDTH = 35 };
 
 typedef struct own {
@@ -188,6 +296,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_refused)};
-    return op_main(&test, 1, extra, 2);
+    const op_test tests[] = {test, linear_test};
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(logits_are_not_stored)};
+    return op_main(tests, 2, extra, 3);
 }

@@ -1,4 +1,4 @@
-/* Functions of one element against double precision: sigmoid, tanh, SiLU. */
+/* Functions of one element against double precision: sigmoid, tanh, SiLU, GELU by tanh. */
 /* ctest: device quick */
 #include "harness.h"
 
@@ -37,6 +37,15 @@ static double silu_slope(double x) {
     return sigmoid(x) * (1 + x * sigmoid(-x));
 }
 
+static double gelu_tanh(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_tanh_slope(double x) {
+    const double t = tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 0.134145 * x * x);
+}
+
 /* Bounds stated in cl/lib/sigmoid.clh. */
 static double sigmoid_bound(double x, double value) {
     return (x < 0 ? 1.2e-7 * (1 - x) + 1e-7 : 2e-7) * value + 0x1p-126;
@@ -51,10 +60,17 @@ static double silu_bound(double x, double value) {
     return sigmoid_bound(x, fabs(value)) + 0x1p-24 * fabs(value) + fabs(x) * 0x1p-126;
 }
 
+/* Exact values below 1e-30 are differences of 1 and tanh. */
+static double gelu_tanh_bound(double x, double value) {
+    const double u = 2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+    return sigmoid_bound(u, fabs(value)) + 3e-7 * fabs(u * value) + fabs(x) * 0x1p-53;
+}
+
 static const subject subjects[] = {
     {"sigmoid", cleat_sigmoid, sigmoid, sigmoid_slope, sigmoid_bound, 0, 1},
     {"tanh", cleat_tanh, tanh, tanh_slope, tanh_bound, -1, 1},
     {"silu", cleat_silu, silu, silu_slope, silu_bound, 0, INFINITY},
+    {"gelu_tanh", cleat_gelu_tanh, gelu_tanh, gelu_tanh_slope, gelu_tanh_bound, 0, INFINITY},
 };
 
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
@@ -91,7 +107,7 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
         i, 1, 64, 60                                                                                                   \
     }
 #define ROW_COUNT 6
-static const op_row rows[SUBJECTS * ROW_COUNT] = {ROWS(0), ROWS(1), ROWS(2)};
+static const op_row rows[SUBJECTS * ROW_COUNT] = {ROWS(0), ROWS(1), ROWS(2), ROWS(3)};
 
 #define TEST(i, name)                                                                                                  \
     {                                                                                                                  \
@@ -149,6 +165,6 @@ static void integers_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest extra[] = {cmocka_unit_test(errors_on_a_grid), cmocka_unit_test(integers_are_refused)};
-    const op_test tests[SUBJECTS] = {TEST(0, "sigmoid"), TEST(1, "tanh"), TEST(2, "silu")};
+    const op_test tests[SUBJECTS] = {TEST(0, "sigmoid"), TEST(1, "tanh"), TEST(2, "silu"), TEST(3, "gelu_tanh")};
     return op_main(tests, SUBJECTS, extra, 2);
 }

@@ -332,6 +332,18 @@ static void list_row_ops(listing *list, int64_t width, cleat_dtype storage) {
     cleat_tensor *y = cleat_relu(graph, cleat_softmax(graph, x));
     y = cleat_subtract(graph, cleat_multiply(graph, cleat_sigmoid(graph, y), cleat_tanh(graph, x)),
                        cleat_silu(graph, y));
+    y = cleat_rms_norm(graph, y, cleat_param(graph, "gains", 1, &width, zero), 1e-6f);
+    cleat_tensor *pair = cleat_reshape(graph, y, 2, (const int64_t[]){rows / 2, 2 * width});
+    for (cleat_gate gate = CLEAT_GATE_SILU; gate <= CLEAT_GATE_GELU_TANH; ++gate) {
+        cleat_tensor *half = cleat_gated(graph, pair, gate);
+        pair = cleat_concat(graph, (cleat_tensor *[]){half, cleat_gelu_tanh(graph, half)}, 2);
+    }
+    pair = cleat_reshape(graph, pair, 3, (const int64_t[]){2, rows / 4, 2 * width});
+    for (int interleaved = 0; interleaved < 2; ++interleaved)
+        pair = cleat_rotary(graph, pair,
+                            cleat_rotary_table(graph, rows, &(cleat_rotary_angles){2 * (width / 2), 1e4, 1, 0, 0, 0}),
+                            NULL, 1, 1, interleaved);
+    y = cleat_add(graph, y, cleat_reshape(graph, pair, 2, matrix));
     const int swap[] = {1, 0};
     cleat_tensor *turned = cleat_permute(graph, cleat_slice(graph, y, 1, 0, width), swap); /* [width, rows] */
     y = cleat_add(graph, y, cleat_permute(graph, turned, swap));

@@ -79,12 +79,22 @@ static bool is_cheap(const cleat_node *node) {
     return true;
 }
 
+cleat_tensor *cleat_recompute_tensor(cleat_tensor *tensor) {
+    if (tensor && tensor->producer) tensor->producer->repeats = true;
+    return tensor;
+}
+
+static bool is_repeated(const cleat_graph *graph, const cleat_node *node) {
+    if (node->repeats) return !node->recomputed && is_repeatable(node);
+    return graph->recompute_cheap && is_cheap(node);
+}
+
 /* A reshape of a repeated tensor is repeated with it. */
 static void repeat(cleat_graph *graph, const cleat_tensor *tensor) {
     const cleat_node *node = tensor && tensor->role == CLEAT_ROLE_ACTIVATION ? tensor->producer : NULL;
     if (!node || node->recomputed || tensor->recomputed || graph->error.status) return;
     if (node->op->variants) {
-        if (is_cheap(node)) cleat_emit_recomputed(graph, node);
+        if (is_repeated(graph, node)) cleat_emit_recomputed(graph, node);
         return;
     }
     repeat(graph, node->in[0]);
@@ -92,7 +102,7 @@ static void repeat(cleat_graph *graph, const cleat_tensor *tensor) {
 }
 
 void cleat_recompute_inputs(cleat_graph *graph, const cleat_node *node) {
-    for (int i = 0; i < node->n_in && graph->recompute_cheap; ++i) repeat(graph, node->in[i]);
+    for (int i = 0; i < node->n_in; ++i) repeat(graph, node->in[i]);
 }
 
 cleat_node cleat_current_node(const cleat_node *node) {
@@ -159,7 +169,7 @@ static void remove_unread(cleat_graph *graph, const bool *used) {
 }
 
 void cleat_recompute_prune(cleat_graph *graph) {
-    if ((graph->recompute == 0 && !graph->recompute_cheap) || graph->error.status) return;
+    if (graph->error.status) return;
     bool *used = cleat_alloc(graph->tensor_count, sizeof *used);
     if (!used) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory to remove copies");

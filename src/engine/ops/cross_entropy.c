@@ -1,12 +1,12 @@
 /* Cross entropy of rows with class labels. */
 #include "cleat/ops.h"
+#include "graph/recompute.h"
 #include "ops/lib/define.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_WIDTH = 1 << 20 };
 
@@ -14,10 +14,29 @@ enum { MAX_WIDTH = 1 << 20 };
 enum { X, LABELS, SAMPLE_WEIGHT, FORWARD_IN };
 enum { STATISTICS = FORWARD_IN, DLOSS, GRAD_IN };
 
-static float smoothing_of(const cleat_node *node) {
+/* The rows of x are those from `first` on of the labels and sample weights. */
+typedef struct entropy_attr {
     float smoothing;
-    memcpy(&smoothing, node->attr, sizeof smoothing);
-    return smoothing;
+    int32_t first;
+    bool is_part; /* there are more labels than rows */
+} entropy_attr;
+
+static const entropy_attr *attr_of(const cleat_node *node) {
+    return (const entropy_attr *)node->attr;
+}
+
+static float smoothing_of(const cleat_node *node) {
+    return attr_of(node)->smoothing;
+}
+
+static cleat_status expect_rows(const cleat_node *node, int i, const char *what, cleat_dtype dtype,
+                                cleat_error *error) {
+    const cleat_tensor *got = node->in[i];
+    const int64_t end = attr_of(node)->first + cleat_rows(node->in[X]);
+    if (!attr_of(node)->is_part) return cleat_row_loss_expect(node, i, what, dtype, node->in[X], error);
+    if (got->dtype == dtype && cleat_tensor_elements(got) >= end) return CLEAT_OK;
+    return cleat_infer_fail(node, error, "%s is %s, it must be %s with at least %lld elements", what,
+                            CLEAT_DESCRIBED(got), cleat_dtype_name(dtype), (long long)end);
 }
 
 /* out = {loss f32 [1], statistics f32 [2, rows]} */
@@ -27,8 +46,8 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!(smoothing >= 0.0f && smoothing < 1.0f))
         return cleat_infer_fail(node, error, "label smoothing %g is not in [0, 1)", (double)smoothing);
     cleat_status status = cleat_row_loss_infer(node, x, MAX_WIDTH, error);
-    if (!status) status = cleat_row_loss_expect(node, LABELS, "labels", CLEAT_I32, x, error);
-    if (!status) status = cleat_row_loss_expect(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, x, error);
+    if (!status) status = expect_rows(node, LABELS, "labels", CLEAT_I32, error);
+    if (!status) status = expect_rows(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, error);
     int64_t statistics[] = {2, cleat_rows(x)};
     return status ? status : cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error);
 }
@@ -47,8 +66,12 @@ static cleat_cost cost_grad(const cleat_node *node) {
     return cost_of(node, 25);
 }
 
+/* Adds x, labels, sample_weight. */
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     cleat_launch_row_kernel(binder, node, "cross_entropy.cl", kernel, node->in[X]->dtype, cleat_width(node->in[X]));
+    cleat_launch_tensor(binder, node->in[X]);
+    cleat_launch_tensor_at(binder, node->in[LABELS], attr_of(node)->first);
+    cleat_launch_tensor_at(binder, node->in[SAMPLE_WEIGHT], attr_of(node)->first);
 }
 
 static void end(cleat_binder *binder, const cleat_node *node) {
@@ -60,7 +83,6 @@ static void end(cleat_binder *binder, const cleat_node *node) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_rows");
-    for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[1]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     end(binder, node);
@@ -72,8 +94,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_grad");
-    for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
+    CLEAT_LAUNCH_TENSORS(binder, node->in[STATISTICS], node->in[DLOSS], cleat_accum(node, GRAD_IN, 0), node->out[0]);
     end(binder, node);
 }
 
@@ -91,8 +112,9 @@ static double define_statistics(const cleat_node *node, cleat_host_values *value
 
 static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row,
                             cleat_expected_value *loss) {
-    const int64_t width = cleat_width(node->in[X]), label = values->in[LABELS].i[row];
-    const double smoothing = (double)smoothing_of(node), weight = cleat_host_value(values, SAMPLE_WEIGHT, row);
+    const int64_t width = cleat_width(node->in[X]), label_row = attr_of(node)->first + row,
+                  label = values->in[LABELS].i[label_row];
+    const double smoothing = (double)smoothing_of(node), weight = cleat_host_value(values, SAMPLE_WEIGHT, label_row);
     double sum, distances = 0, sizes = 0;
     if (label < 0 || label >= width) return;
     const double top = define_statistics(node, values, row, &sum);
@@ -118,9 +140,10 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 
 static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
                                         int64_t element) {
-    const int64_t width = cleat_width(node->in[X]), row = element / width, label = values->in[LABELS].i[row];
+    const int64_t width = cleat_width(node->in[X]), row = element / width, label_row = attr_of(node)->first + row;
+    const int64_t label = values->in[LABELS].i[label_row];
     const double smoothing = (double)smoothing_of(node);
-    const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, row);
+    const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, label_row);
     cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
     double sum;
     if (label < 0 || label >= width) return dx;
@@ -153,9 +176,32 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
                                        .variants = variants,
                                        .define = define};
 
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels, cleat_tensor *sample_weight,
+                          entropy_attr attr) {
+    cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
+    return cleat_first_output(cleat_emit(graph, &cross_entropy, &attr, sizeof attr, in, FORWARD_IN));
+}
+
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                   cleat_tensor *sample_weight, float label_smoothing) {
-    cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
-    return cleat_first_output(
-        cleat_emit(graph, &cross_entropy, &label_smoothing, sizeof label_smoothing, in, FORWARD_IN));
+    return emit(graph, logits, labels, sample_weight, (entropy_attr){.smoothing = label_smoothing});
+}
+
+cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
+                                         cleat_tensor *labels, cleat_tensor *sample_weight, float label_smoothing,
+                                         int64_t rows_at_once) {
+    enum { PART_ELEMENTS = 1 << 23, LEAST_ROWS = 64 };
+    if (!x || !weight) return NULL;
+    const int64_t rows = cleat_rows(x), most = PART_ELEMENTS / weight->shape[0];
+    const int64_t part = rows_at_once > 0 ? rows_at_once : most > LEAST_ROWS ? most : LEAST_ROWS;
+    cleat_tensor *flat = cleat_reshape(graph, x, 2, (const int64_t[]){rows, cleat_width(x)}), *loss = NULL;
+    for (int64_t first = 0; first < rows; first += part) {
+        const int64_t stop = rows - first < part ? rows : first + part;
+        cleat_tensor *some = part < rows ? cleat_slice(graph, flat, 0, first, stop) : flat;
+        cleat_tensor *logits = cleat_recompute_tensor(cleat_linear(graph, some, weight, NULL, NULL));
+        const entropy_attr attr = {label_smoothing, (int32_t)first, part < rows};
+        cleat_tensor *own = emit(graph, logits, labels, sample_weight, attr);
+        loss = loss ? cleat_add(graph, loss, own) : own;
+    }
+    return loss;
 }

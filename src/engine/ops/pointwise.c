@@ -1,11 +1,14 @@
-/* Functions of one element: sigmoid, tanh, SiLU, ReLU, GELU (exact, with the error function).
+/* Functions of one element: sigmoid, tanh, SiLU, ReLU, GELU (exact, with the error function, and by tanh).
  *
  * To add one: its number in cl/lib/shared_numbers.clh, value and slope in cl/pointwise.cl, a row of
  * `cleat_functions`, its name in ops.h, and a row of tests/ops/test_pointwise.c. */
 #include "cleat/ops.h"
 #include "ops/fusible.h"
 #include "ops/lib/define.h"
+#include "ops/lib/rows.h"
 #include "ops/lib/shared.h"
+
+#include <string.h>
 
 /* The attribute of a node and of its gradient: a POINTWISE_ number. */
 static int32_t number_of(const cleat_node *node) {
@@ -87,6 +90,15 @@ static double silu_slope(double x) {
     return sigmoid(x) * (1 + x * sigmoid(-x));
 }
 
+static double gelu_tanh(double x) {
+    return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_tanh_slope(double x) {
+    const double t = tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * M_2_SQRTPI * M_SQRT1_2 * (1 + 3 * 0.044715 * x * x);
+}
+
 static double relu(double x) {
     return x <= 0 ? 0 : x; /* NaN stays */
 }
@@ -144,6 +156,7 @@ const cleat_function cleat_functions[POINTWISE_END] = {
     [POINTWISE_TANH] = {OPS("tanh", false, 30, 4), true, tanh, tanh_slope},
     [POINTWISE_SILU] = {OPS("silu", false, 21, 26), false, silu, silu_slope},
     [POINTWISE_RELU] = {OPS("relu", true, 1, 1), true, relu, relu_slope},
+    [POINTWISE_GELU_TANH] = {OPS("gelu_tanh", false, 25, 35), false, gelu_tanh, gelu_tanh_slope},
     [POINTWISE_GELU] = {OPS("gelu", false, 40, 70), false, cleat_define_gelu, cleat_define_gelu_slope},
 };
 
@@ -169,4 +182,95 @@ cleat_tensor *cleat_relu(cleat_graph *graph, cleat_tensor *x) {
 
 cleat_tensor *cleat_gelu(cleat_graph *graph, cleat_tensor *x) {
     return emit(graph, x, POINTWISE_GELU);
+}
+
+cleat_tensor *cleat_gelu_tanh(cleat_graph *graph, cleat_tensor *x) {
+    return emit(graph, x, POINTWISE_GELU_TANH);
+}
+
+/* --- gated products --------------------------------------------------------------------------------------------- */
+
+static cleat_status infer_gated(cleat_node *node, cleat_error *error) {
+    const cleat_tensor *x = node->in[0];
+    int64_t shape[CLEAT_MAX_RANK];
+    if (!cleat_is_storage(x->dtype) || cleat_width(x) % 2)
+        return cleat_infer_fail(node, error, "x is %s, it must be f32, f16 or bf16 [..., 2 D]", CLEAT_DESCRIBED(x));
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->rank - 1] /= 2;
+    return cleat_set_output(node, 0, x->dtype, x->rank, shape, error);
+}
+
+static void launch_gated(cleat_binder *binder, const cleat_node *node, const char *kernel,
+                         const cleat_tensor *const *tensors, int count, const cleat_tensor *y) {
+    cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, y->dtype, cleat_width(y));
+    cleat_launch_define(binder, "FUNCTION", number_of(node));
+    for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
+    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
+    cleat_launch_i32(binder, "width", (int32_t)cleat_width(y));
+    cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
+}
+
+static void bind_gated(const cleat_node *node, cleat_binder *binder) {
+    launch_gated(binder, node, "gated_forward", (const cleat_tensor *[]){node->in[0], node->out[0]}, 2, node->out[0]);
+}
+
+static void bind_gated_grad(const cleat_node *node, cleat_binder *binder) {
+    const cleat_tensor *tensors[] = {node->in[DY], node->in[KEPT], cleat_accum(node, GRAD_IN, 0), node->out[0]};
+    launch_gated(binder, node, "gated_backward", tensors, 4, node->in[DY]);
+}
+
+static cleat_expected_value define_gated(const cleat_node *node, cleat_host_values *values, int output,
+                                         int64_t element) {
+    const int64_t width = cleat_width(node->out[0]), at = element / width * 2 * width + element % width;
+    const double gate = cleat_host_value(values, 0, at), up = cleat_host_value(values, 0, at + width);
+    const double f = function_of(node)->value(gate);
+    (void)output;
+    return (cleat_expected_value){.value = f * up, .size = size_of(number_of(node), gate, f) * fabs(up)};
+}
+
+static cleat_expected_value define_gated_grad(const cleat_node *node, cleat_host_values *values, int output,
+                                              int64_t element) {
+    const int64_t width = cleat_width(node->in[DY]), row = element / (2 * width), column = element % width;
+    const bool is_up = element % (2 * width) >= width;
+    const double gate = cleat_host_value(values, KEPT, row * 2 * width + column);
+    const double up = cleat_host_value(values, KEPT, row * 2 * width + width + column);
+    const double dy = cleat_host_value(values, DY, row * width + column), f = function_of(node)->value(gate);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    dx.value += dy * (is_up ? f : up * function_of(node)->slope_at(gate));
+    dx.size += fabs(dy) * (is_up ? size_of(number_of(node), gate, f) : 2 * fabs(up));
+    return dx;
+}
+
+static const cleat_variant gated_variants[] = {{.name = "rows", .bind = bind_gated}, {0}};
+static const cleat_variant gated_grad_variants[] = {{.name = "rows", .bind = bind_gated_grad}, {0}};
+static const cleat_op gated_grad = {.name = "gated_grad",
+                                    .flops = 35,
+                                    .variants = gated_grad_variants,
+                                    .define = define_gated_grad,
+                                    .inplace_inputs = CLEAT_IN(KEPT) | CLEAT_IN(GRAD_IN)};
+
+static void backward_gated(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
+    cleat_tensor *in[GRAD_IN] = {[DY] = dout[0], [KEPT] = node->in[0]};
+    cleat_emit_grads_of(graph, node, &gated_grad, in, GRAD_IN, &node->in[0], 1);
+}
+
+static bool gated_is_cheap(const cleat_node *node) {
+    (void)node;
+    return true;
+}
+
+static const cleat_op gated = {.name = "gated",
+                               .infer = infer_gated,
+                               .backward = backward_gated,
+                               .flops = 25,
+                               .variants = gated_variants,
+                               .define = define_gated,
+                               .autocast_inputs = CLEAT_IN(0),
+                               .cheap = gated_is_cheap};
+
+cleat_tensor *cleat_gated(cleat_graph *graph, cleat_tensor *x, cleat_gate gate) {
+    static const int32_t numbers[] = {[CLEAT_GATE_SILU] = POINTWISE_SILU,
+                                      [CLEAT_GATE_GELU] = POINTWISE_GELU,
+                                      [CLEAT_GATE_GELU_TANH] = POINTWISE_GELU_TANH};
+    return cleat_first_output(cleat_emit(graph, &gated, &numbers[gate], sizeof *numbers, &x, 1));
 }
