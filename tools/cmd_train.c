@@ -23,6 +23,10 @@ static void print_json(const cleat_train_report *report) {
              json_count("loaded", s->loaded), json_close('}'), json_bool("stopped_early", report->stopped_early));
     cli_add_json_metrics(&json, "last", &report->last);
     cli_add_json_metrics(&json, "best", &report->best);
+    if (report->baseline.known)
+        json_add(&json, json_open("baseline", '{'), json_clean("text", report->baseline.text),
+                 json_text("metric", report->baseline.metric), json_digits("value", report->baseline.value, 9),
+                 json_close('}'));
     json_add(&json, json_digits("step_seconds", report->step_seconds, 6),
              json_digits("epoch_seconds", report->epoch_seconds, 6), json_digits("run_seconds", report->run_seconds, 6),
              json_count("runs_in_budget", report->runs_in_budget), json_count("epochs_planned", report->epochs_planned),
@@ -45,6 +49,12 @@ static void print_evaluation(const cleat_train_report *report) {
     else
         printf("no evaluation was finite; the last evaluation:\n");
     cli_print_metrics(report->best.count ? &report->best : &report->last);
+    const cleat_baseline *b = &report->baseline;
+    const double reached = cleat_metrics_get(&report->best, b->metric);
+    const bool is_beaten = b->ascends ? !(reached > b->value) : !(reached < b->value);
+    if (b->known && report->best.count)
+        printf("%s: %s %.6g, by %s\n", is_beaten ? "not better than a baseline" : "baseline", b->metric, b->value,
+               b->text);
 }
 
 static void print_report(const cleat_train_report *report) {

@@ -179,6 +179,17 @@ CLEAT_API bool cleat_class_table_shows(const cleat_class_table *table, size_t ro
 CLEAT_API cleat_status cleat_class_table_json(const cleat_class_table *table, const cleat_metrics *metrics, char **json,
                                               cleat_error *error);
 
+enum { CLEAT_BASELINE_TEXT = 160 };
+
+/* A metric of a prediction without a model. */
+typedef struct cleat_baseline {
+    bool known;                     /* false: the family has none, or it could not be computed */
+    char text[CLEAT_BASELINE_TEXT]; /* description of the prediction */
+    char metric[48];
+    double value;
+    bool ascends; /* larger is better */
+} cleat_baseline;
+
 /* One prediction for cleat_model_write. The dataset is borrowed. */
 typedef struct cleat_prediction {
     const cleat_dataset *dataset;

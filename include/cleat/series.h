@@ -166,10 +166,11 @@ CLEAT_API const char *cleat_series_name(const cleat_dataset *dataset, size_t sam
 /* Seconds per step of a resolution; 0 is that of the file. Returns 0 past the last resolution. */
 CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, size_t resample);
 /* Time, in seconds since 1970-01-01 00:00 on the file's clock, of the row `ahead` rows after the sample's last known
- * row (0: that row; 1 .. H: its targets; below 0: earlier rows, INT64_MIN before the first). Rows past the end of the file are one step apart: seconds, calendar months,
- * or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that gives most times of the file:
- * seconds, calendar months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
- * (unknown) if a row contradicts the rule, or it leaves out more than one of 16. */
+ * row (0: that row; 1 .. H: its targets; below 0: earlier rows, INT64_MIN before the first). Rows past the end of the
+ * file are one step apart: seconds, calendar months, or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the
+ * step is the rule that gives most times of the file: seconds, calendar months, or the next time of the week at which
+ * rows occur (business days, trading hours); INT64_MIN (unknown) if a row contradicts the rule, or it leaves out more
+ * than one of 16. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
 /* What to write behind these times, borrowed: "Z", an offset from UTC such as "+05:30", or "" (unknown, or those of a
  * clock whose offset changes). */

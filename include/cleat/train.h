@@ -109,8 +109,9 @@ typedef struct cleat_train_report {
     double run_seconds;   /* the whole run from its start, including evaluations and checkpoints */
     /* Number of such runs that fit run.time_budget with 5 % in reserve; 0 without a budget. */
     int64_t runs_in_budget;
-    int64_t epochs_planned; /* train.epochs, or fewer if run.budget = fit shortened the schedule */
-    int64_t traces;         /* cycles of run.trace whose files were written */
+    int64_t epochs_planned;  /* train.epochs, or fewer if run.budget = fit shortened the schedule */
+    int64_t traces;          /* cycles of run.trace whose files were written */
+    cleat_baseline baseline; /* what a prediction without a model reaches; known with `best` */
 } cleat_train_report;
 
 /* Trains as the profile defines. `report` is filled as far as the run got, also on CLEAT_ERR_INTERRUPTED,

@@ -41,17 +41,6 @@ typedef struct cleat_evaluation {
     bool drawings;       /* of predictions, to be drawn one by one: there is no metric_state */
 } cleat_evaluation;
 
-enum { CLEAT_BASELINE_TEXT = 160 };
-
-/* A metric of a prediction without a model. */
-typedef struct cleat_baseline {
-    bool known;                     /* false: the family has none, or it could not be computed */
-    char text[CLEAT_BASELINE_TEXT]; /* description of the prediction */
-    char metric[48];
-    double value;
-    bool ascends; /* larger is better */
-} cleat_baseline;
-
 /* The functions for a family's examples; NULL: not available. */
 struct cleat_model_examples {
     /* Appends the JSON object of evaluated->predictions[index]. */

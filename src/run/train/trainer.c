@@ -551,9 +551,9 @@ static cleat_status evaluate(cleat_trainer *trainer, bool *best, cleat_error *er
                                                .check = trainer->program_check,
                                                .fits = true,
                                                .stop = trainer->parallel.ranks ? NULL : trainer->run.options->stop};
-    cleat_metrics results;
     char bad[CLEAT_OUTPUT_CHECK_TEXT] = "";
-    double started = cleat_seconds();
+    const double started = cleat_seconds();
+    cleat_metrics results;
     cleat_status status = cleat_average_apply(&trainer->engine.average, trainer->engine.session, error);
     if (!status)
         status = cleat_evaluate_samples(&evaluation, trainer->data.val, trainer->data.val_count, &trainer->examples,
@@ -655,10 +655,10 @@ static void fill_report(cleat_trainer *trainer) {
     report->skipped_steps = trainer->state.skipped_steps;
     report->best_step = trainer->state.best_step;
     report->best_metric = trainer->state.has_best ? trainer->state.best_metric : NAN;
+    report->baseline = trainer->examples.baseline;
     report->seconds = cleat_seconds() - trainer->clock.started;
-    if (trainer->engine.session)
-        cleat_deadline_report(&trainer->deadline, &trainer->clock, &trainer->schedule, trainer->state.step, report);
     if (!trainer->engine.session) return;
+    cleat_deadline_report(&trainer->deadline, &trainer->clock, &trainer->schedule, trainer->state.step, report);
     const cleat_plan *plan = trainer->engine.session->work->plan;
     report->memory = (cleat_memory_stats){.planned = cleat_plan_bytes(plan),
                                           .allocated = cleat_device_allocated(trainer->engine.device),

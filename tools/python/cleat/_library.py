@@ -93,6 +93,17 @@ class MemoryStats(ctypes.Structure):
     ]
 
 
+class Baseline(ctypes.Structure):
+    c_name = "cleat_baseline"
+    _fields_ = [
+        ("known", ctypes.c_bool),
+        ("text", ctypes.c_char * 160),
+        ("metric", ctypes.c_char * 48),
+        ("value", ctypes.c_double),
+        ("ascends", ctypes.c_bool),
+    ]
+
+
 class TrainReport(ctypes.Structure):
     c_name = "cleat_train_report"
     _fields_ = [
@@ -116,6 +127,7 @@ class TrainReport(ctypes.Structure):
         ("runs_in_budget", ctypes.c_int64),
         ("epochs_planned", ctypes.c_int64),
         ("traces", ctypes.c_int64),
+        ("baseline", Baseline),
     ]
 
 
