@@ -329,17 +329,21 @@ void cleat_targets_baseline(const cleat_model *model, const cleat_evaluation *ev
     const cleat_targets *targets = evaluated->dataset->targets;
     const bool numbers = targets->options.problem == CLEAT_REGRESSION;
     const double train = training_samples(evaluated->dataset);
+    const char *metric = evaluated->metric ? evaluated->metric : "";
+    /* Every label for every sample has a larger macro F1, the default, than a few labels. */
+    const bool every = strcmp(metric, "micro_f1") != 0 && strcmp(metric, "subset_accuracy") != 0;
     size_t most = 0;
     for (size_t k = 1; k < targets->count; ++k)
         if (targets->all[k].samples > targets->all[most].samples) most = k;
     snprintf(text, CLEAT_BASELINE_TEXT,
              numbers ? "always predicting the mean of the training data"
+             : every ? "always predicting every label"
                      : "always predicting '%.60s', and all labels that half of the training data have",
              targets->all[most].name);
     memcpy(state, evaluated->metric_state, cleat_targets_state_size(model) * sizeof *state);
     for (size_t i = 0; i < model->evaluated * targets->count; ++i) {
         const cleat_target *t = &targets->all[i % targets->count];
-        const bool frequent = t == &targets->all[most] || 2 * (double)t->samples >= train;
+        const bool frequent = every || t == &targets->all[most] || 2 * (double)t->samples >= train;
         state[i / targets->count * width_of(model) + 1 + 2 * (i % targets->count)] = numbers ? t->mean : frequent;
     }
 }
