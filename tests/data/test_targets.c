@@ -123,6 +123,25 @@ static void lists_have_any_number_of_labels(void **state) {
     cleat_targets_free(&targets);
 }
 
+/* As pandas writes a column of lists. */
+static void lists_of_python_have_labels_in_quotes(void **state) {
+    (void)state;
+    cleat_targets targets;
+    cleat_error error = {0};
+    assert_int_equal(
+        read_and_fit(CLEAT_MULTI_LABEL,
+                     "text,tags\nx,\"['noise', 'price']\"\nx,[]\nx,\"['it\"\"s', \"\"noise\"\"]\"\nx,[noise]\n", "tags",
+                     0, &targets, &error),
+        CLEAT_OK);
+    assert_int_equal(targets.count, 3);
+    assert_string_equal(targets.all[0].name, "it\"s");
+    expect(&targets, 0, (float[]){0, 1, 1}, 3);
+    expect(&targets, 1, (float[]){0, 0, 0}, 3);
+    expect(&targets, 2, (float[]){1, 1, 0}, 3);
+    expect(&targets, 3, (float[]){0, 1, 0}, 3);
+    cleat_targets_free(&targets);
+}
+
 static void the_separator_of_labels_can_be_set(void **state) {
     (void)state;
     const cleat_target_options options = {.problem = CLEAT_MULTI_LABEL, .separator = CLEAT_SEPARATOR_BLANK};
@@ -232,6 +251,7 @@ int main(void) {
         cmocka_unit_test(numbers_are_standardised_by_the_training_part),
         cmocka_unit_test(a_comma_begins_decimals_if_it_separates_no_fields),
         cmocka_unit_test(lists_have_any_number_of_labels),
+        cmocka_unit_test(lists_of_python_have_labels_in_quotes),
         cmocka_unit_test(the_separator_of_labels_can_be_set),
         cmocka_unit_test(columns_of_flags_are_labels),
         cmocka_unit_test(bad_tables_are_refused_with_the_line),

@@ -149,12 +149,18 @@ static cleat_status add_label(cleat_targets *targets, const cleat_csv *csv, cons
     return status ? status : add_entry(targets, target, 1, error);
 }
 
+/* Labels with separators, or as Python and JSON write a list: ['a', 'b']. */
 static cleat_status add_list(cleat_targets *targets, const cleat_csv *csv, cleat_error *error) {
     char *cell = cleat_strdup(csv->fields[targets->columns[0]]), *rest = cell, *name;
     cleat_status status = cell ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for labels");
-    while (!status && (name = strsep(&rest, separators[targets->options.separator]))) {
+    const size_t end = cell && *cell ? strlen(cell) - 1 : 0;
+    const bool is_quoted = end > 0 && cell[0] == '[' && cell[end] == ']';
+    if (is_quoted) rest = cell + 1, cell[end] = 0;
+    while (!status && (name = strsep(&rest, is_quoted ? "," : separators[targets->options.separator]))) {
         name += strspn(name, blanks);
-        for (size_t size = strlen(name); size && strchr(blanks, name[size - 1]);) name[--size] = 0;
+        size_t size = strlen(name);
+        while (size && strchr(blanks, name[size - 1])) name[--size] = 0;
+        if (is_quoted && size > 1 && strchr("'\"", *name) && name[size - 1] == *name) name++ [size - 1] = 0;
         if (*name) status = add_label(targets, csv, name, error);
         targets->was_split |= targets->n_entries > targets->starts[targets->rows] + 1;
     }
