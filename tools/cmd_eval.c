@@ -92,8 +92,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                           !assignments.count && (!data || is_same_place(data, members.items[0].profile->data->path));
     if (!status) status = use_data((cleat_profile *)members.items[0].profile, data, &split, &error);
     if (of_folds && !status && strcmp(split, "all") == 0)
-        cleat_log(CLEAT_LOG_WARNING,
-                  "%zu of the %zu models were trained on each sample: --split val evaluates the other",
+        cleat_log(CLEAT_LOG_WARNING, "%zu of %zu models were trained on each sample; --split val takes the other",
                   members.count - 1, members.count);
     status = cleat_ranks_agree(ranks, status, &error);
     if (of_folds && !status && strcmp(split, "val") == 0 && !examples && !ranks)

@@ -46,8 +46,7 @@ static cleat_status check_points(const char *path, const cli_list *settings, boo
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "--halving needs run.evaluate_every_epochs");
         if (!status && !has_fold && !cleat_profile_get(profile, "data.folds", folds, sizeof folds, NULL) &&
             strcmp(folds, "none") != 0)
-            status =
-                cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.folds=%s trains one fold: add data.fold=1,2,...", folds);
+            status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.folds=%s: to train all, add data.fold=1,2,...", folds);
         if (status) status = cleat_fail_in(error, status, "run %s", points->points[i].name);
         cleat_profile_destroy(profile);
     }

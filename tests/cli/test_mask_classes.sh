@@ -156,7 +156,7 @@ test_faults() {
     refused "data.labels has 2 names" --set "data.labels=a b"
     refused "is for masks of black and white" --set loss.focal_gamma=2
     says err "set loss.focal_gamma=0"
-    # settings of an installed profile, which nobody edits
+    # settings of an installed profile are undone, not removed
     exits 0 "$cleat" config masks data.path=x data.classes=3
     exits 1 "$cleat" config masks data.path=x data.classes=3 loss.positive_weight=2
     says err "set loss.positive_weight=auto"

@@ -216,7 +216,7 @@ test_refusals() {
     says err "the same train.epochs"
     exits 1 "${line[@]}" run.out=a,b
     exits 1 "${line[@]}" run.seed=1,2 --set data.folds=3
-    says err "data.folds=3 trains one fold: add data.fold=1,2,..."
+    says err "data.folds=3: to train all, add data.fold=1,2,..."
     exits 2 "${line[@]}" train.learning_rate=1e-3
     says err "no setting has several values"
     exits 2 "${line[@]}" --set train.learning_rate=1e-3,1e-2

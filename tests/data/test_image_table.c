@@ -229,6 +229,10 @@ static void bad_rows_are_refused(void **state) {
     expect_failure_in(folder, "image,label\na0,cat\na1,Cat\n", "train.csv:3|two spellings");
     expect_failure_in(folder, "image,label\na0,cat\na1\na2,dog\n", "train.csv:3: 1 fields, but the header has 2");
     expect_failure_in(folder, "image,label\n", "train.csv: a header without rows");
+    cleat_image_options held = images_small_options();
+    held.val_fraction = 0.4;
+    write_in(folder, "train.csv", "image,label\na0,1.5\na1,2.5\na2,3.5\na3,4.5\n");
+    images_expect_failure(folder, &held, ".png: the class '|has no images in the training split");
     expect_failure_in(folder, "image,label\nx,cat\ny,dog\n", "no column of its first 20 rows names files");
     expect_failure_in(folder, "image,label\na0,cat\na1,cat\n", "1 classes in the training split");
     write_in(folder, "a5.png", "broken");

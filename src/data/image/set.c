@@ -99,6 +99,10 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
     return status;
 }
 
+static bool is_fitted(const cleat_image_set *set) {
+    return set->options->fitted && *set->options->fitted;
+}
+
 static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     const cleat_image_options *options = set->options;
     bool test_validates = set->official_test && !set->parts[CLEAT_SPLIT_VAL] && !(options->val_fraction > 0) &&
@@ -115,7 +119,7 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     cleat_status status = names && splits && labels
                               ? CLEAT_OK
                               : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the splits", set->root);
-    bool grouped = !options->fold.count || !options->fold_column || !*options->fold_column;
+    bool grouped = is_fitted(set) || !options->fold.count || !options->fold_column || !*options->fold_column;
     for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
         grouped |= row->group != NULL;
@@ -133,10 +137,6 @@ static cleat_status assign_splits(cleat_image_set *set, cleat_error *error) {
     cleat_free(splits);
     cleat_free(labels);
     return status;
-}
-
-static bool is_fitted(const cleat_image_set *set) {
-    return set->options->fitted && *set->options->fitted;
 }
 
 static bool has_classes(const cleat_image_set *set) {
@@ -194,6 +194,7 @@ static cleat_status assign_classes(const cleat_image_set *set, cleat_image_prepr
 /* Length of the part of the id that is shown in messages: the folder of a file, else the whole id. */
 static int place_size(const cleat_image_row *row) {
     const char *slash = strrchr(row->id, '/');
+    if (row->file) return (int)strlen(row->file); /* of a table */
     return (int)(slash ? (size_t)(slash - row->id) : strlen(row->id));
 }
 
@@ -206,7 +207,7 @@ static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_
     for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
         cleat_string_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
     cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%.*s: unknown class '%.60s': %s has %s%s%s%s",
-                                     set->root, place_size(row), row->id, name, source,
+                                     set->root, place_size(row), row->file ? row->file : row->id, name, source,
                                      known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
                                      near ? "'?" : "; rename it, add training images of it, or remove it");
     cleat_string_free(&known);
@@ -249,13 +250,14 @@ static cleat_status check_trained(const cleat_image_set *set, const cleat_image_
     for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
         if (!trained[row->label])
-            status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                                "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
-                                "data.val_fraction, or remove the class%s",
-                                set->root, place_size(row), row->id, fitted->classes[row->label],
-                                cleat_number_parse(fitted->classes[row->label], &number)
-                                    ? "; if numbers are to be estimated, set model.problem_type=regression"
-                                    : "");
+            status =
+                cleat_fail(error, CLEAT_ERR_FORMAT,
+                           "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
+                           "data.val_fraction, or remove the class%s",
+                           set->root, place_size(row), row->file ? row->file : row->id, fitted->classes[row->label],
+                           cleat_number_parse(fitted->classes[row->label], &number)
+                               ? "; if numbers are to be estimated, set model.problem_type=regression"
+                               : "");
     }
     for (size_t i = 0; i < fitted->n_classes && !status; ++i)
         if (!trained[i])

@@ -262,9 +262,10 @@ static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_sp
     *skip = lacks && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
     if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
     c->set->parts[split] = !*skip;
-    c->group = -1;
-    if (options->fold.count && !*skip && split != CLEAT_SPLIT_TEST && options->fold_column && *options->fold_column &&
-        cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
+    const bool groups = options->fold.count && options->fold_column && *options->fold_column && !*skip;
+    const bool is_new = split != CLEAT_SPLIT_TEST && !(options->fitted && *options->fitted); /* may lack the column */
+    c->group = groups ? cleat_csv_column(csv, options->fold_column) : -1;
+    if (groups && is_new && cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
         return cleat_fail_in(error, CLEAT_ERR_FORMAT, "data.fold_column");
     if (*skip || (lacks && options->predict)) return CLEAT_OK;
     return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;

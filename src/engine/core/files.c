@@ -388,16 +388,15 @@ void cleat_listing_free(cleat_listing *listing) {
 
 const char *cleat_listing_hint(const char *folder, const char *name, char text[256]) {
     char path[CLEAT_FILE_PATH];
-    cleat_listing all = {0};
+    cleat_listing in = {0};
     size_t used = 0;
     *text = 0;
-    if (cleat_listing_read(folder, NULL, &all, NULL) != CLEAT_OK) return text;
-    for (size_t i = 0; i < all.count && used < 160; ++i)
-        if ((size_t)snprintf(path, sizeof path, "%s/%s/%s", folder, all.names[i], name) < sizeof path &&
+    if (cleat_listing_read(folder, NULL, &in, NULL) != CLEAT_OK) return text;
+    for (size_t i = 0; i < in.count && used < 160; ++i)
+        if ((size_t)snprintf(path, sizeof path, "%s/%s/%s", folder, in.names[i], name) < sizeof path &&
             cleat_file_exists(path))
-            used +=
-                (size_t)snprintf(text + used, 64, "%s%.40s", used ? ", " : "; give one of its runs: ", all.names[i]);
-    cleat_listing_free(&all);
+            used += (size_t)snprintf(text + used, 72, "%s%.40s", used ? ", " : "; give one of its runs: ", in.names[i]);
+    cleat_listing_free(&in);
     return text;
 }
 

@@ -68,7 +68,7 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
                                 cleat_error *error);
 /* A zero-initialised listing is allowed. */
 void cleat_listing_free(cleat_listing *listing);
-/* Sets text [256] to the first folders in `folder` that have the file `name`, as ": give one of its runs: a, b"; or "". */
+/* Sets text [256] to the first folders in `folder` with the file `name`: "; give one of its runs: a, b"; else "". */
 const char *cleat_listing_hint(const char *folder, const char *name, char text[256]);
 /* For qsort: the order of strings in listings. */
 int cleat_by_bytes(const void *a, const void *b);
