@@ -41,7 +41,7 @@ static void print_classes(cleat_class_table *table) {
         printf("\n");
     }
     if (table->count > CLASSES_SHOWN)
-        printf("%zu classes with less support are left out; --json has all\n", table->count - CLASSES_SHOWN);
+        printf("%zu classes with the least support are left out; --json has all\n", table->count - CLASSES_SHOWN);
 }
 
 /* Columns have the numbers of the rows, since names may be long. */

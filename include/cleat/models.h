@@ -156,7 +156,8 @@ typedef struct cleat_confusion {
 } cleat_confusion;
 
 /* Scores of a class, a label, or a type of entities (which count as in conlleval: first word, last word and type).
- * precision = right / predicted, recall = right / support, f1 = 2 right / (predicted + support); 0 if the divisor is. */
+ * precision = right / predicted, recall = right / support, f1 = 2 right / (predicted + support); 0 if the divisor is
+ * 0. */
 typedef struct cleat_class_row {
     char name[CLEAT_CLASS_NAME];
     double precision, recall, f1;
@@ -174,8 +175,8 @@ typedef struct cleat_class_table {
 CLEAT_API void cleat_class_table_free(cleat_class_table *table); /* what it holds */
 /* Whether a row is among the `most` with the largest support, the first of equal ones. */
 CLEAT_API bool cleat_class_table_shows(const cleat_class_table *table, size_t row, size_t most);
-/* Returns {"loss": 0.4, ..., "confusion": {"labels": [...], "counts": [[...], ...]} or null, "classes": [{"name": "...",
- * "precision": 0.9, ...}, ...]}, the last two only if there are classes. The caller frees *json with free(). */
+/* Returns {"loss": 0.4, ..., "confusion": {"labels": [...], "counts": [[...], ...]} or null, "classes": [{"name":
+ * "...", "precision": 0.9, ...}, ...]}, the last two only if there are classes. The caller frees *json with free(). */
 CLEAT_API cleat_status cleat_class_table_json(const cleat_class_table *table, const cleat_metrics *metrics, char **json,
                                               cleat_error *error);
 

@@ -70,8 +70,7 @@ void cleat_confusion_copy(const cleat_class_info *known, int64_t classes, const 
 
 /* Metric state: target, predicted and correct count of each class, and the confusion matrix. */
 size_t cleat_classes_metric_state_size(int64_t classes);
-/* Adds samples [count] with logits [count, classes]; labels below 0 are ignored. Returns the share of the others that
- * is wrong, NaN without any. */
+/* Adds samples [count] with logits [count, classes]; labels below 0 are ignored. Returns the wrong share, or NaN. */
 double cleat_classes_metric_update(const cleat_class_info *known, const int32_t *labels, const float *logits,
                                    int64_t count, int64_t classes, double *metric_state);
 extern const cleat_metric_info cleat_classes_metrics[]; /* terminated by a NULL name */

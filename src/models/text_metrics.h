@@ -5,7 +5,7 @@
 
 #include "cleat/core.h"
 
-/* Counts of a class or of an entity type: in the target, predicted, and predicted correctly. Metric states hold them. */
+/* Counts of a class or of an entity type: in the target, predicted, and predicted correctly; part of metric states. */
 typedef struct cleat_tag_counts {
     double target, predicted, right;
 } cleat_tag_counts;

@@ -112,9 +112,34 @@ test_examples() {
     local file=$scratch/examples.json
     evaluate 0 200 test "${rows[@]}" --examples "$file"
     exits 0 grep -q '"split":"test"' "$file"
-    exits 0 test "$(grep -c '^{"kind":"series"' "$file")" = 12
+    exits 0 test "$(grep -c '^{"kind":"series".*"choice":"worst"' "$file")" = 6
+    exits 0 test "$(grep -c '^{"kind":"series".*"choice":"typical"' "$file")" -ge 4
     evaluate 1 200 test "${rows[@]}" --examples "$scratch/nowhere/examples.json"
     says err "nowhere/examples.json"
+}
+
+# Texts of 27 classes: the table has 20, of which 7 have 12 texts; the matrix is not printed. Three classes: both whole.
+test_classes() {
+    local classes
+    for classes in 27 3; do
+        awk -v classes=$classes 'BEGIN {
+            print "text,label"
+            for (i = 0; i < 30 * 6; ++i) printf "word%d day %d,class %d\n", i / 6, i % 6, int(i / 6) % classes + 10
+        }' >"$scratch/texts.csv"
+        exits 0 "$cleat" train "$(dirname "$0")/../../profiles/tweets_sentiment.ini" --device "$device" --quiet --set data.path="$scratch/texts.csv" \
+            --set data.text_column=text --set data.label_column=label --set data.id_column= --set model.layers=1 --set model.d_model=16 \
+            --set model.heads=1 --set model.d_ff=16 --set train.epochs=1 --set run.self_check=never --out "$scratch/classes$classes"
+        exits 0 "$cleat" eval --checkpoint "$scratch/classes$classes" --device "$device" --split all
+        says out "class 12 "
+        [[ $classes = 3 ]] && says out "truth \\ prediction" && says out "3 class 12 "
+        cp "$scratch/out" "$scratch/table"
+        exits 0 test "$(grep -c '^class ' "$scratch/table")" = $((1 + (classes < 20 ? classes : 20)))
+    done
+    exits 0 "$cleat" eval --checkpoint "$scratch/classes27" --device "$device" --split all
+    says out "7 classes with the least support are left out; --json has all"
+    says out "confusion matrix of 27 labels: see --json, or cleat report"
+    exits 0 "$cleat" eval --checkpoint "$scratch/classes27" --device "$device" --split all --json
+    exits 0 test "$(grep -o '"support": ' "$scratch/out" | wc -l)" = 27
 }
 
 require_device
@@ -125,4 +150,5 @@ test_parts
 test_shorter
 test_fractions
 test_examples
+test_classes
 finish

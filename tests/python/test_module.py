@@ -96,6 +96,11 @@ class EveryKind(Case):
         moved.rename(run.checkpoint)
         evaluated = cleat.evaluate(run, data={"images": inputs, "labels": found})
         self.assertEqual(evaluated["accuracy"], 1.0)
+        self.assertNotIn("classes", evaluated)
+        tables = cleat.evaluate(run, data={"images": inputs, "labels": found}, classes=True)
+        self.assertEqual({name: tables[name] for name in evaluated}, evaluated)
+        self.assertEqual([row["support"] for row in tables["classes"]], np.bincount(found, minlength=len(classes)).tolist())
+        self.assertEqual(np.diag(tables["confusion"]["counts"]).tolist(), np.bincount(found, minlength=len(classes)).tolist())
 
     def test_images_of_named_classes_in_colour(self):
         images = random.integers(0, 256, (24, 16, 16, 3), np.uint8)

@@ -178,7 +178,7 @@ def check_classes(pages):
     """The worst examples, scores of classes, and the records of earlier versions."""
     text = pages["healthy"].text
     check(0 < text.find("Worst") < text.find("Others, at even distances") < text.find("Classes") < text.find("Confusion matrix"), "healthy: the order of examples and tables")
-    check("classprecisionrecallf1support" in text and "3 with less support are left out." in text and "iou" not in text, "healthy: the table of classes")
+    check("classprecisionrecallf1support" in text and "3 with the least support are left out." in text and "iou" not in text, "healthy: the table of classes")
     check(pages["healthy"].drawn.count("class") == 12 and pages["loader"].drawn.count("class") == 12, "healthy, loader: examples are missing")
     check("Worst" not in pages["loader"].text and "Others" not in pages["loader"].text, "loader: groups of an earlier version")
     check(not any("_as_bo" in plot or "_as_ba" in plot for plot in pages["loader"].plots), f"loader: curves of counts: {pages['loader'].plots}")

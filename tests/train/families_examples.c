@@ -532,7 +532,7 @@ void assert_shows_examples(const tiny *t, const char *family, const char *data, 
         assert_string_not_equal(string_of(cJSON_GetArrayItem(s.examples, i - 1), "name"),
                                 string_of(cJSON_GetArrayItem(s.examples, i), "name"));
     if (strcmp(family, "mask_segformer") != 0 && strcmp(family, "emberformer") != 0)
-        assert_int_equal(cJSON_GetArraySize(s.examples), 12);
+        assert_in_range(cJSON_GetArraySize(s.examples), 9, 12); /* of those at even distances, some are the worst */
     if (strcmp(family, "text_classifier") == 0) check_texts(&s);
     if (strcmp(family, "text_tagger") == 0) check_tags(&s);
     if (strcmp(family, "text_pretrain") == 0) check_masked(&s);

@@ -185,6 +185,7 @@ static bool finds_the_worst_of_all(const cleat_data_parallel *parallel, int rank
         good &= !cleat_run_examples_collect(&alone, NULL, NULL) && !cleat_run_examples_collect(&part, parallel, NULL);
         for (int i = 0; i < CLEAT_EXAMPLES + CLEAT_WORST && rank == 0; ++i) {
             const cleat_prediction *a = &alone.predictions[i], *b = &part.predictions[i];
+            if (i >= (int)part.n_chosen && i < CLEAT_EXAMPLES) continue; /* the rest of the array */
             good &= a->output && b->output && a->output[0] == b->output[0] && a->sample == b->sample;
         }
         cleat_run_examples_free(&alone);

@@ -96,8 +96,8 @@ static void the_worst_come_first(void **state) {
     double badness[48];
     for (int i = 0; i < 48; ++i) badness[i] = i % 7 + 0.001 * i;
     badness[20] = INFINITY;
-    /* 6.041, 6.034, 6.027, 6.013, 6.006 follow; of the twelve at even distances, sample 42 is not chosen again */
-    expect(examples_of(badness, 48), (int[]){42, 84, 70, 56, 28, 14, 2, 10, 26, 50, 66, 82}, 12, 6);
+    /* 6.041, 6.034, 6.027, 6.013, 6.006 follow */
+    expect(examples_of(badness, 48), (int[]){42, 84, 70, 56, 28, 14, 2, 18, 34, 50, 66, 82}, 12, 6);
 }
 
 /* Of equal ones, the first; samples without a truth are never among them. */
@@ -112,7 +112,8 @@ static void rising_badness_replaces_all(void **state) {
     (void)state;
     double badness[20];
     for (int i = 0; i < 20; ++i) badness[i] = i;
-    expect(examples_of(badness, 20), (int[]){40, 38, 36, 34, 32, 30, 2, 4, 12, 14, 22, 24}, 12, 6);
+    /* sample 34 is also one of those at even distances */
+    expect(examples_of(badness, 20), (int[]){40, 38, 36, 34, 32, 30, 2, 8, 14, 22, 28}, 11, 6);
 }
 
 static void few_samples_are_all_shown(void **state) {
@@ -125,7 +126,8 @@ static void few_samples_are_all_shown(void **state) {
 
 static void a_family_without_badness_shows_even_distances(void **state) {
     (void)state;
-    expect(examples_of(NULL, 48), (int[]){2, 10, 18, 26, 34, 42, 50, 58, 66, 74, 82, 90}, 12, 0);
+    expect(examples_of(NULL, 48), (int[]){2, 18, 34, 50, 66, 82}, 6, 0);
+    expect(examples_of(NULL, 12), (int[]){2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24}, 12, 0);
     expect(examples_of(NULL, 0), NULL, 0, 0);
 }
 

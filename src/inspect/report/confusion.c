@@ -72,5 +72,6 @@ void cleat_score_table(const cJSON *examples, cleat_string *page) {
         cleat_string_add(page, "</tr>");
     }
     cleat_string_add(page, "</tbody></table></div>");
-    if (left_out > 0) cleat_string_add(page, "<p class=\"note\">%.0f with less support are left out.</p>", left_out);
+    if (left_out > 0)
+        cleat_string_add(page, "<p class=\"note\">%.0f with the least support are left out.</p>", left_out);
 }

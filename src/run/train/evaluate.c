@@ -291,7 +291,8 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
                                           .members = keeps ? &e->all : NULL,
                                           .loaded = &loaded,
                                           .member = e->folds ? 0 : m};
-    if (!status) status = cleat_evaluate_samples(&setup, samples, count, path || table ? &examples : NULL, metrics, bad, error);
+    if (!status)
+        status = cleat_evaluate_samples(&setup, samples, count, path || table ? &examples : NULL, metrics, bad, error);
     status = cleat_ranks_agree(e->ranks, status, error);
     place.step = loaded.step;
     place.epoch = loaded.epoch;

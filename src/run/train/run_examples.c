@@ -25,7 +25,7 @@ void cleat_run_examples_begin(cleat_run_examples *examples, const cleat_model *m
     examples->samples = samples;
     examples->n_samples = count;
     if (!cleat_model_has_examples(model)) return;
-    examples->n_chosen = count < CLEAT_EXAMPLES ? count : CLEAT_EXAMPLES;
+    examples->n_chosen = count <= CLEAT_EXAMPLES ? count : CLEAT_EXAMPLES - CLEAT_WORST;
     for (size_t i = 0; i < examples->n_chosen; ++i) examples->chosen[i] = samples[i * count / examples->n_chosen];
 }
 
@@ -99,9 +99,8 @@ void cleat_run_examples_free(cleat_run_examples *examples) {
 
 cleat_status cleat_run_examples_write(cleat_run_examples *examples, const cleat_model *model, const char *path,
                                       const cleat_run_examples_place *place, cleat_error *error) {
-    cleat_prediction shown[CLEAT_EXAMPLES], others[CLEAT_EXAMPLES];
+    cleat_prediction shown[CLEAT_EXAMPLES];
     const cleat_prediction *kept = examples->predictions;
-    size_t n_others = 0;
     cleat_evaluation evaluated = {.dataset = examples->dataset,
                                   .samples = examples->samples,
                                   .n_samples = examples->n_samples,
@@ -116,13 +115,11 @@ cleat_status cleat_run_examples_write(cleat_run_examples *examples, const cleat_
     if (!cleat_model_has_examples(model) || !examples->metric_state) return CLEAT_OK;
     for (size_t i = CLEAT_EXAMPLES; i < KEPT; ++i)
         if (kept[i].output) shown[evaluated.n_worst++] = kept[i];
+    evaluated.n_predictions = evaluated.n_worst;
     for (size_t i = 0, k = 0; i < examples->n_chosen; ++i, k = 0) {
         while (k < evaluated.n_worst && shown[k].sample != examples->chosen[i]) ++k;
-        if (kept[i].output && k == evaluated.n_worst) others[n_others++] = kept[i];
+        if (kept[i].output && k == evaluated.n_worst) shown[evaluated.n_predictions++] = kept[i];
     }
-    const size_t room = CLEAT_EXAMPLES - evaluated.n_worst, n = n_others < room ? n_others : room;
-    for (size_t i = 0; i < n; ++i) shown[evaluated.n_worst + i] = others[i * n_others / n];
-    evaluated.n_predictions = evaluated.n_worst + n;
     if (!examples->has_baseline) status = cleat_model_baseline(model, &evaluated, &examples->baseline, error);
     examples->has_baseline = examples->has_baseline || !status;
     if (!status) status = cleat_model_examples_json(model, &evaluated, &examples->baseline, &json, error);

@@ -24,9 +24,8 @@ typedef struct cleat_run_examples {
     cleat_baseline baseline;
 } cleat_run_examples;
 
-/* Chooses the samples of an evaluation that begins: at most CLEAT_EXAMPLES, at even distances, the same
- * ones each time, of which those are shown that the worst ones leave room for. Nothing is chosen for a family without
- * examples. */
+/* Chooses the samples of an evaluation that begins: all of up to CLEAT_EXAMPLES, else some at even distances, the same
+ * ones each time, besides the worst. Nothing is chosen for a family without examples. */
 void cleat_run_examples_begin(cleat_run_examples *examples, const cleat_model *model, const cleat_dataset *dataset,
                               const uint32_t *samples, size_t count);
 /* Keeps the outputs of the chosen and of the worst samples of a batch, whose badness is known; `each` values a sample.
