@@ -114,9 +114,10 @@ static inline void add_parts(__global const float *partial, int count, int step,
 #endif
 
 /* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL. RMS_NORM:
- * without the means of x and g. partial f32 [groups, PARAMETERS, WIDTH], or NULL if neither dgamma nor dbeta is requested: sums of dy xhat and of dy
- * over the rows of each group. LAST_GROUP: the last group of each SET adds theirs to the first part, and the
- * last of these groups computes dgamma and dbeta; counters: one for the sets, and one for each of them. */
+ * without the means of x and g. partial f32 [groups, PARAMETERS, WIDTH], or NULL if neither dgamma nor dbeta is
+ * requested: sums of dy xhat and of dy over the rows of each group. LAST_GROUP: the last group of each SET adds theirs
+ * to the first part, and the last of these groups computes dgamma and dbeta; counters: one for the sets, and one for
+ * each of them. */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const T, x), TENSOR(const float, mean),
                                             TENSOR(const float, rstd), TENSOR(const float, gamma),
                                             TENSOR(const T, accum), TENSOR(T, dx), TENSOR(float, partial),

@@ -8,9 +8,9 @@
 #endif
 #define DIRECTION (BACKWARD ? -1.0f : 1.0f)
 
-/* x, y, accum T [batch, length, heads, head]; table f32 [places, width]: (sin, cos) of each pair; positions i32 [batch,
- * length] or NULL: the place in the sequence. Columns from `width` on and heads from `turning` on stay as they are. accum
- * is added to the result; it may be absent. y may be x or accum. */
+/* x, y, accum T [batch, length, heads, head]; table f32 [places, width]: (sin, cos) of each pair; positions i32
+ * [batch, length] or NULL: the place in the sequence. Columns from `width` on and heads from `turning` on stay as they
+ * are. accum is added to the result; it may be absent. y may be x or accum. */
 __kernel void rotary_turn(TENSOR(const T, x), TENSOR(const float, table), TENSOR(const int, positions),
                           TENSOR(const T, accum), TENSOR(T, y), const int rows, const int length, const int heads,
                           const int turning, const int head, const int width, const int places) {

@@ -40,7 +40,8 @@ size_t cleat_graph_segments(const cleat_graph *graph);
  * state, or whose results are available anyway, are not copied, so that no side effect happens twice. */
 void cleat_recompute_group(cleat_graph *graph, size_t end);
 
-/* Emits copies of the cheap nodes and of those of cleat_recompute_tensor whose outputs `node` reads, unless they have been copied. */
+/* Emits copies of the cheap nodes and of those of cleat_recompute_tensor whose outputs `node` reads, unless they have
+ * been copied. */
 void cleat_recompute_inputs(cleat_graph *graph, const cleat_node *node);
 
 /* Returns `node` with its tensors replaced by their current copies (cleat_current). */

@@ -190,10 +190,10 @@ cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, clea
 cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                          cleat_tensor *labels, cleat_tensor *sample_weight, float label_smoothing,
                                          int64_t rows_at_once) {
-    enum { PART_ELEMENTS = 1 << 23, LEAST_ROWS = 64 };
+    enum { PART_ELEMENTS = 1 << 23, MIN_ROWS = 64 };
     if (!x || !weight) return NULL;
     const int64_t rows = cleat_rows(x), most = PART_ELEMENTS / weight->shape[0];
-    const int64_t part = rows_at_once > 0 ? rows_at_once : most > LEAST_ROWS ? most : LEAST_ROWS;
+    const int64_t part = rows_at_once > 0 ? rows_at_once : most > MIN_ROWS ? most : MIN_ROWS;
     cleat_tensor *flat = cleat_reshape(graph, x, 2, (const int64_t[]){rows, cleat_width(x)}), *loss = NULL;
     for (int64_t first = 0; first < rows; first += part) {
         const int64_t stop = rows - first < part ? rows : first + part;
