@@ -167,7 +167,7 @@ CLEAT_API int64_t cleat_series_resample_seconds(const cleat_dataset *dataset, si
  * row (0: that row; 1 .. H: its targets). Rows past the end of the file are one step apart: seconds, calendar months,
  * or business days. With CLEAT_GAPS_ROWS, unless a rule is set, the step is the rule that gives most times of the file:
  * seconds, calendar months, or the next time of the week at which rows occur (business days, trading hours); INT64_MIN
- * (unknown) if no rule gives half of them, or a row contradicts it. */
+ * (unknown) if a row contradicts the rule, or it leaves out more than one of 16. */
 CLEAT_API int64_t cleat_series_time(const cleat_dataset *dataset, size_t sample, int64_t ahead);
 /* What to write behind these times, borrowed: "Z", an offset from UTC such as "+05:30", or "" (unknown, or those of a
  * clock whose offset changes). */

@@ -156,6 +156,11 @@ static void dates_of_consecutive_rows_are_right_or_unknown(void **state) {
         /* the last business day of the month */
         {"2022-03-31 2022-04-29 2022-05-31 2022-06-30 2022-07-29 2022-08-31 2022-09-30", ""},
         {"2022-03-31 2022-04-30 2022-05-31 2022-07-31 2022-08-31", "2022-09-30"}, /* without June */
+        /* months but August */
+        {"2021-05-01 2021-06-01 2021-07-01 2021-09-01 2021-10-01 2021-11-01 2021-12-01 2022-01-01 2022-02-01 "
+         "2022-03-01 "
+         "2022-04-01 2022-05-01 2022-06-01 2022-07-01 2022-09-01 2022-10-01",
+         ""},
         /* Monday to Saturday, without 13 January */
         {"2022-01-08 2022-01-10 2022-01-11 2022-01-12 2022-01-14 2022-01-15 2022-01-17 2022-01-18 2022-01-19 "
          "2022-01-20 "
@@ -221,7 +226,7 @@ static void filled_rows_are_at_most_half(void **state) {
     assert_int_equal(test_open_series(days_of("xx----x"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(
         strstr(error.text, "in.csv: gaps: 4 of 7 rows would be copies of those before, as the step is 1 day (the "));
-    assert_non_null(strstr(error.text, "set data.step or data.gaps=rows"));
+    assert_non_null(strstr(error.text, "set data.gaps=rows or (to train) data.step"));
     options.series_column = "s"; /* a quarterly series among monthly ones */
     options.rule = CLEAT_STEP_AUTO;
     assert_int_equal(test_open_series("t,s,v\n2020-01-01,a,1\n2020-02-01,a,2\n2020-03-01,a,3\n2020-04-01,a,4\n"

@@ -46,6 +46,8 @@ static void refuses_bad_files(void **state) {
         {"t,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
         {"t,a,\n2020-01-01,1,2\n", ":1:", "column 3 has no name", "set data.features"},
         {HEAD R2 R1, ":3:", "the time decreases from 2020-01-02T00:00:00 to 2020-01-01", "sort the rows"},
+        {HEAD "2021-10-31 01:00,1,2\n2021-10-31 02:00,1,2\n2021-10-31 02:00,1,2\n", ":4:", "duplicate time",
+         "an hour repeated by daylight saving"},
         {HEAD R1 R1, ":3:", "duplicate time 2020-01-01T00:00:00", "remove one"},
         {HEAD R1 R2 "2020-01-04,5,6\n", ":4:", "2 days after that of 2020-01-02", "complete the file"},
         {HEAD R1 R2 "2020-01-02T12:00:00,5,6\n", ":4:", "43200 s after", "set data.gaps to"},

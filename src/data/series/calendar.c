@@ -188,7 +188,8 @@ cleat_status cleat_calendar_find(const int64_t *times, int64_t rows, cleat_calen
     const bool weekly = times[rows - 1] - times[0] >= WEEK && by_slots > by_step && by_slots > by_months;
     *calendar = weekly ? slots : by_months > by_step ? months : plain;
     if (!weekly) cleat_calendar_free(&slots);
-    calendar->unknown = 2 * hits(times, rows, calendar) < rows - 1 || !holds(times, rows, calendar);
+    const int64_t omitted = rows - 1 - hits(times, rows, calendar); /* few are holidays, many are another rule */
+    calendar->unknown = (omitted > 1 && 16 * omitted > rows - 1) || !holds(times, rows, calendar);
     return CLEAT_OK;
 }
 

@@ -11,7 +11,7 @@ typedef struct cleat_calendar {
     bool business;  /* Monday to Friday, at the same time of the day */
     int64_t *slots; /* [n_slots], seconds since the start of a week (a Thursday), ascending; owned */
     size_t n_slots; /* 0: another rule */
-    bool unknown;   /* the rule fails for a row, or most are several steps apart: times past the end are unknown */
+    bool unknown;   /* the rule fails for a row, or many are several steps apart: times past the end are unknown */
 } cleat_calendar;
 
 /* Whether b is one or more whole calendar months after a (on the same day, or both at the end of their month): sets

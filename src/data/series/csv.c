@@ -154,8 +154,8 @@ static cleat_status check_order(const reader *r, int64_t time, cleat_error *erro
     char text[CLEAT_TIME_TEXT], text_before[CLEAT_TIME_TEXT];
     if (time > before) return CLEAT_OK;
     cleat_time_text(time, text);
-    const char *saving =
-        r->form.kind == CLEAT_TIME_LOCAL ? " (an hour repeated by daylight saving? write UTC with a Z)" : "";
+    const bool an_hour = r->form.kind == CLEAT_TIME_LOCAL && before - time <= 3600 && r->table.calendar.step <= 3600;
+    const char *saving = an_hour ? " (an hour repeated by daylight saving? write UTC with a Z)" : "";
     const char *several = r->order ? "" : " (several series in one file? name their column: data.series_column)";
     if (time == before)
         return cleat_csv_fail(&r->stream.csv, error, "duplicate time %s; remove one row%s%s", text, saving, several);
@@ -448,7 +448,7 @@ static cleat_status end_series(reader *r, cleat_error *error) {
     if (2 * made > rows)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: %.60s: %lld of %lld rows would be copies of those before, as the step is %s (%s); give "
-                          "rows at this step (or leave the series out), or set data.step or data.gaps=rows",
+                          "rows at this step (or leave the series out), or set data.gaps=rows or (to train) data.step",
                           path_of(r), part->name ? part->name : "gaps", (long long)made, (long long)rows,
                           cleat_calendar_text(&r->table.calendar, step), r->step_source);
     if (r->options->gaps != CLEAT_GAPS_ROWS || rows < 2) return CLEAT_OK;
