@@ -15,8 +15,9 @@ NO_FUNCTION = "of a command of the program for which Python has no function"
 ALLOWED = {
     **dict.fromkeys(["--format", "--ship", "--list", "--precision", "--seconds", "--steps"], NO_FUNCTION),
     **dict.fromkeys(["--devices", "--random", "--write", "--folds", "--help-profile"], NO_FUNCTION),
+    "--all": "appears only without it: cleat.predict forecasts from every row",
+    "--figures": "cleat.predict draws nothing",
     "--flips": "cleat.predict has no mirror images",
-    "--checkpoint": "cleat.predict takes one run",
     "--until-epoch": "appears only if it was given, and cleat.train has no such argument",
     **dict.fromkeys(["--host", "--bind-to", "--local-dir", "--sort", "--reinstall"], "of another program"),
     **dict.fromkeys(["--cpus", "--memory", "--memory-swap", "--gpus", "--shm-size"], "of docker"),
@@ -31,7 +32,7 @@ def strings():
         text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
         for found in re.finditer(rf"{literal}(?:\s*{literal})*", text):
             said = "".join(re.findall(literal, found[0])).replace('\\"', '"').replace("\\n", "\n")
-            said = re.sub(r"%[-+ #0]*[\d.*]*(?:ll|z)?[dufg]", "3", said.replace("--set %.500s", "--set a.b=1"))
+            said = re.sub(r"%[-+ #0]*[\d.*]*(?:ll|z)?[dufg]", "3", re.sub(r"--set (%.500s|%s\.%s=%s)", "--set a.b=1", said))
             said = re.sub(r"(?<=\w)%s$", " and more", said)
             yield path.relative_to(SOURCE), re.sub(r"%[\d.*]*s", "runs/x", said)
 
