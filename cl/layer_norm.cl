@@ -1,4 +1,5 @@
-/* Layer normalization of rows: forward, backward, and the gradients of gamma and beta.
+/* Layer normalization of rows: forward, backward, and the gradients of gamma and beta. RMS_NORM = 1: without a mean
+ * and without beta.
  *
  * A row stays in registers (PARTS vectors per work-item) between the passes: first the mean, then the squared
  * deviations from it, which avoids cancellation of large numbers. Memory is read once and written once. */
@@ -7,6 +8,10 @@
 #include "lib/last_group.clh"
 #include "lib/rows.clh"
 
+#ifndef RMS_NORM
+#define RMS_NORM 0
+#endif
+#define PARAMETERS (RMS_NORM ? 1 : 2)
 /* Y_F32, DY_F32: 1 if the result, or its gradient, is f32 although T is a half type. */
 #ifndef Y_F32
 #define Y_F32 0
@@ -46,11 +51,12 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
             part[k] = owns ? row_load(from, COLUMN(k)) : (floatv)(0.0f);
             sum += part[k];
         }
-        float m = row_sum((float2)(sumv(sum), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
+        float m = 0.0f;
+        if (!RMS_NORM) m = row_sum((float2)(sumv(sum), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
         floatv squares = (floatv)(0.0f);
 #pragma unroll UNROLL
         for (int k = 0; k < PARTS; ++k) {
-            part[k] = row_part(part[k] - m, COLUMN(k), 0.0f);
+            if (!RMS_NORM) part[k] = row_part(part[k] - m, COLUMN(k), 0.0f);
             squares = fma(part[k], part[k], squares);
         }
         float variance = row_sum((float2)(sumv(squares), 0.0f), scratch_a, scratch_b).x * (1.0f / WIDTH);
@@ -58,11 +64,12 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
         if (owns) {
             __global T_Y *to = AT(y) + (ulong)row * WIDTH;
 #pragma unroll UNROLL
-            for (int k = 0; k < PARTS; ++k)
-                STORE_Y(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), row_load_f32(AT(beta), COLUMN(k))), to,
-                        COLUMN(k));
+            for (int k = 0; k < PARTS; ++k) {
+                floatv shift = RMS_NORM ? (floatv)(0.0f) : row_load_f32(AT(beta), COLUMN(k));
+                STORE_Y(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), shift), to, COLUMN(k));
+            }
             if (lane == 0) {
-                AT(mean)[row] = m;
+                if (!RMS_NORM) AT(mean)[row] = m;
                 AT(rstd)[row] = r;
             }
         }
@@ -73,24 +80,25 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
 /* Number of groups whose parts one of them adds; one more group adds these sums. A single group that adds the
  * parts of 528 groups takes 90 us (H200). */
 #define SET LAYER_NORM_SET
-/* Both parameters' gradients as one row of vectors, and the number of work-items for each vector. */
+/* The gradients of all parameters as one row of vectors, and the number of work-items for each vector. */
 #define GRADIENT_VECTORS ((WIDTH + VEC - 1) / VEC)
-#define ITEMS_A_VECTOR (2 * GRADIENT_VECTORS < WG ? WG / (2 * GRADIENT_VECTORS) : 1)
+#define ALL_VECTORS (PARAMETERS * GRADIENT_VECTORS)
+#define ITEMS_A_VECTOR (ALL_VECTORS < WG ? WG / ALL_VECTORS : 1)
 
-/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [2, WIDTH], which are `step` parts apart, in an
+/* dgamma, dbeta [WIDTH] = accum + the sum of `count` parts [PARAMETERS, WIDTH], which are `step` parts apart, in an
  * order that `count` determines. NULL: not requested, or no accum. They may be the first part. */
 static inline void add_parts(__global const float *partial, int count, int step, __global const float *gamma_accum,
                              __global float *dgamma, __global const float *beta_accum, __global float *dbeta,
                              __local floatv *room) {
-    const int item = get_local_id(0), share = ITEMS_A_VECTOR > 1 ? item / (2 * GRADIENT_VECTORS) : 0;
-    for (int first = 0; first < 2 * GRADIENT_VECTORS; first += WG) {
-        const int vector = first + (ITEMS_A_VECTOR > 1 ? item % (2 * GRADIENT_VECTORS) : item);
+    const int item = get_local_id(0), share = ITEMS_A_VECTOR > 1 ? item / ALL_VECTORS : 0;
+    for (int first = 0; first < ALL_VECTORS; first += WG) {
+        const int vector = first + (ITEMS_A_VECTOR > 1 ? item % ALL_VECTORS : item);
         const int beta = vector >= GRADIENT_VECTORS, c = (vector - beta * GRADIENT_VECTORS) * VEC;
         floatv sum = (floatv)(0.0f);
-        if ((vector < 2 * GRADIENT_VECTORS) & (share < ITEMS_A_VECTOR)) {
+        if ((vector < ALL_VECTORS) & (share < ITEMS_A_VECTOR)) {
 #pragma unroll 4
             for (int p = share; p < count; p += ITEMS_A_VECTOR)
-                sum += row_load_f32(partial + (ulong)(p * step) * (2 * WIDTH) + beta * WIDTH, c);
+                sum += row_load_f32(partial + (ulong)(p * step) * (PARAMETERS * WIDTH) + beta * WIDTH, c);
         }
         if (ITEMS_A_VECTOR > 1) { /* then there is one pass */
             room[item] = sum;
@@ -98,15 +106,15 @@ static inline void add_parts(__global const float *partial, int count, int step,
         }
         __global const float *accum = beta ? beta_accum : gamma_accum;
         __global float *out = beta ? dbeta : dgamma;
-        if (share > 0 || vector >= 2 * GRADIENT_VECTORS || !out) continue;
-        for (int t = 1; t < ITEMS_A_VECTOR; ++t) sum += room[item + t * 2 * GRADIENT_VECTORS];
+        if (share > 0 || vector >= ALL_VECTORS || !out) continue;
+        for (int t = 1; t < ITEMS_A_VECTOR; ++t) sum += room[item + t * ALL_VECTORS];
         row_store_f32(accum ? sum + row_load_f32(accum, c) : sum, out, c);
     }
 }
 #endif
 
-/* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL.
- * partial f32 [groups, 2, WIDTH], or NULL if neither dgamma nor dbeta is requested: sums of dy xhat and of dy
+/* dx = accum + rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma, xhat = (x - mean) rstd; dx may be NULL. RMS_NORM:
+ * without the means of x and g. partial f32 [groups, PARAMETERS, WIDTH], or NULL if neither dgamma nor dbeta is requested: sums of dy xhat and of dy
  * over the rows of each group. LAST_GROUP: the last group of each SET adds theirs to the first part, and the
  * last of these groups computes dgamma and dbeta; counters: one for the sets, and one for each of them. */
 WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const T, x), TENSOR(const float, mean),
@@ -128,7 +136,7 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const
     FOR_ROWS(rows) {
         int row = min(base + sub, rows - 1);
         bool owns = OWNS(base + sub, rows);
-        float m = AT(mean)[row], r = AT(rstd)[row];
+        float m = RMS_NORM ? 0.0f : AT(mean)[row], r = AT(rstd)[row];
         __global const T *x_row = AT(x) + (ulong)row * WIDTH;
         __global const T_DY *dy_row = AT(dy) + (ulong)row * WIDTH;
         floatv xhat[PARTS], g[PARTS], sum_g = (floatv)(0.0f), sum_gx = (floatv)(0.0f);
@@ -142,7 +150,8 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const
             dgamma[k] = fma(arriving, xhat[k], dgamma[k]);
             dbeta[k] += arriving;
         }
-        float2 sums = row_sum((float2)(sumv(sum_g), sumv(sum_gx)), scratch_a, scratch_b) * (1.0f / WIDTH);
+        float2 sums =
+            row_sum((float2)(RMS_NORM ? 0.0f : sumv(sum_g), sumv(sum_gx)), scratch_a, scratch_b) * (1.0f / WIDTH);
         if (owns && HAS(dx)) {
             ulong at = (ulong)row * WIDTH;
 #pragma unroll UNROLL
@@ -155,20 +164,20 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const
     }
     if (!HAS(partial)) return;
     const int group = get_group_id(0);
-    __global float *mine = AT(partial) + (ulong)group * (2 * WIDTH);
+    __global float *mine = AT(partial) + (ulong)group * (PARAMETERS * WIDTH);
 #pragma unroll UNROLL
     for (int k = 0; k < PARTS; ++k) {
-        const floatv gamma_sum = SUM_OF_ROWS(dgamma[k], room), beta_sum = SUM_OF_ROWS(dbeta[k], room);
-        if (sub == 0) {
-            row_store_f32(gamma_sum, mine, COLUMN(k));
-            row_store_f32(beta_sum, mine + WIDTH, COLUMN(k));
-        }
+        const floatv gamma_sum = SUM_OF_ROWS(dgamma[k], room);
+        if (sub == 0) row_store_f32(gamma_sum, mine, COLUMN(k));
+        if (RMS_NORM) continue;
+        const floatv beta_sum = SUM_OF_ROWS(dbeta[k], room);
+        if (sub == 0) row_store_f32(beta_sum, mine + WIDTH, COLUMN(k));
     }
 #if LAST_GROUP
     if (!HAS(counters)) return; /* the device has too few */
     const int groups = get_num_groups(0), set = group / SET, sets = (groups + SET - 1) / SET;
     const int count = min(SET, groups - set * SET);
-    __global float *parts = AT(partial), *first = parts + (ulong)(set * SET) * (2 * WIDTH);
+    __global float *parts = AT(partial), *first = parts + (ulong)(set * SET) * (PARAMETERS * WIDTH);
     if (!is_last_group(AT(counters) + 1 + set, count, &before)) return;
     add_parts(first, count, 1, 0, first, 0, first + WIDTH, room);
     if (is_last_group(AT(counters), sets, &before))
@@ -177,8 +186,8 @@ WIDE_ROWS __kernel void layer_norm_backward(TENSOR(const T_DY, dy), TENSOR(const
 #endif
 }
 
-/* dgamma[c] = accum[c] + sum over p of partial[p, c], rows 2 WIDTH apart, in a fixed order; dbeta from the
- * second half of each row. Either may be absent. The first half of the 2 CHUNKS groups computes dgamma. On a
+/* dgamma[c] = accum[c] + sum over p of partial[p, c], rows PARAMETERS WIDTH apart, in a fixed order; dbeta from the
+ * second half of each row. Either may be absent. The first CHUNKS groups compute dgamma. On a
  * CPU one work-item adds all parts, 8 per core, in blocks, so that rounding errors do not grow with the
  * number of cores. */
 #define BLOCK 64
@@ -191,14 +200,14 @@ __kernel void layer_norm_parameters(TENSOR(const float, partial), TENSOR(const f
                                     TENSOR(float, dgamma), TENSOR(const float, beta_accum), TENSOR(float, dbeta),
                                     const int parts) {
 #if WG == 1
-    for (int unit = get_global_id(0); unit < 2 * CHUNKS; unit += (int)get_global_size(0)) {
+    for (int unit = get_global_id(0); unit < PARAMETERS * CHUNKS; unit += (int)get_global_size(0)) {
         const int beta = unit >= CHUNKS, c = (unit - beta * CHUNKS) * VEC;
         __global const float *accum = beta ? OR_NULL(beta_accum) : OR_NULL(gamma_accum);
         __global float *out = beta ? OR_NULL(dbeta) : OR_NULL(dgamma);
         if (!out) continue;
         floatv sum = (floatv)(0.0f), block = (floatv)(0.0f);
         for (int p = 0; p < parts; ++p) {
-            block += row_load_f32(AT(partial) + (ulong)p * (2 * WIDTH) + beta * WIDTH, c);
+            block += row_load_f32(AT(partial) + (ulong)p * (PARAMETERS * WIDTH) + beta * WIDTH, c);
             if (p % BLOCK == BLOCK - 1) {
                 sum += block;
                 block = (floatv)(0.0f);
@@ -215,7 +224,7 @@ __kernel void layer_norm_parameters(TENSOR(const float, partial), TENSOR(const f
     __global const float *accum = beta ? OR_NULL(beta_accum) : OR_NULL(gamma_accum);
     __global float *out = beta ? OR_NULL(dbeta) : OR_NULL(dgamma);
     if (!out) return; /* uniform across the group */
-    const float sum = column_sum(AT(partial) + beta * WIDTH + c, c < WIDTH ? parts : 0, 2 * WIDTH, scratch);
+    const float sum = column_sum(AT(partial) + beta * WIDTH + c, c < WIDTH ? parts : 0, PARAMETERS * WIDTH, scratch);
     if (item < COLUMNS && c < WIDTH) out[c] = sum + (accum ? accum[c] : 0.0f);
 #endif
 }

@@ -81,6 +81,10 @@ CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
 
+/* RMS normalisation over the last dimension (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * gamma.
+ * x T [..., D], gamma f32 [D] -> T [..., D]. */
+CLEAT_API cleat_tensor *cleat_rms_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, float eps);
+
 /* Layer scale (Touvron et al. 2021): y = residual + scale x, with a factor for each channel of a residual
  * branch. x T [..., D], scale f32 [D], residual T [..., D] or NULL -> T [..., D]. */
 CLEAT_API cleat_tensor *cleat_layer_scale(cleat_graph *graph, cleat_tensor *x, cleat_tensor *scale,

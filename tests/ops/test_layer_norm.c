@@ -1,4 +1,4 @@
-/* Layer normalisation against a double-precision reference. */
+/* Layer and RMS normalisation against a double-precision reference. */
 /* ctest: device slow cost=10 oclgrind=1 */
 #include "harness.h"
 
@@ -64,6 +64,39 @@ static void gradient(const op_case *c, const double *const *in, const double *co
     }
 }
 
+static void build_rms(op_case *c) {
+    const int64_t shape[] = {c->dims[0], c->dims[1]}, width[] = {c->dims[1]};
+    const double offset = (double)c->dims[2];
+    cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, offset - 2, offset + 2);
+    op_output(c, cleat_rms_norm(c->graph, x, op_param(c, "gamma", 1, width, 0.5, 1.5), eps));
+}
+
+static double rms_rstd(const double *x, int64_t width) {
+    double squares = 0;
+    for (int64_t i = 0; i < width; ++i) squares += x[i] * x[i];
+    return 1 / sqrt(squares / (double)width + (double)eps);
+}
+
+static void rms_reference(const op_case *c, const double *const *in, double *const *out) {
+    const int64_t width = c->dims[1];
+    for (int64_t i = 0; i < c->dims[0] * width; ++i)
+        out[0][i] = in[0][i] * rms_rstd(in[0] + i / width * width, width) * in[1][i % width];
+}
+
+static void rms_gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
+    const int64_t width = c->dims[1];
+    for (int64_t row = 0; row < c->dims[0]; ++row) {
+        const double *x = in[0] + row * width, *dy = dout[0] + row * width, rstd = rms_rstd(x, width);
+        double sum = 0;
+        for (int64_t i = 0; i < width; ++i) {
+            sum += dy[i] * in[1][i] * x[i] * rstd;
+            din[1][i] += dy[i] * x[i] * rstd;
+        }
+        for (int64_t i = 0; i < width; ++i)
+            din[0][row * width + i] += rstd * (dy[i] * in[1][i] - x[i] * rstd * sum / (double)width);
+    }
+}
+
 /* x - mean has an error of u |offset| sqrt(width) / width and is then scaled by rstd (about 1 for x in +-2).
  * With a width of 1 the variance is 0 and only eps remains: rstd = 316, xhat = 0 exactly. dx sums terms of
  * size 1.5 rstd; dgamma and dbeta sum `rows` terms of random sign, of size |xhat| < 2. */
@@ -78,6 +111,8 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
 
 static const op_row rows[] = {{1, 1}, {5, 17}, {300, 256, 0}, {9, 256, 30}, {33, 1200}, {70, 256, 0, 1}};
 
+static const op_row rms_rows[] = {{1, 1}, {5, 17}, {300, 256}, {9, 256, 3}, {33, 1200}, {2, 4096}};
+
 static const op_row f32_rows[] = {{5, 17}, {300, 256}, {33, 1200}};
 
 static const op_test tests[] = {{.op = "layer_norm",
@@ -86,6 +121,14 @@ static const op_test tests[] = {{.op = "layer_norm",
                                  .build = build,
                                  .reference = reference,
                                  .gradient = gradient,
+                                 .tolerance = tolerance,
+                                 .samples = 5},
+                                {.op = "rms_norm",
+                                 .rows = rms_rows,
+                                 .row_count = sizeof rms_rows / sizeof rms_rows[0],
+                                 .build = build_rms,
+                                 .reference = rms_reference,
+                                 .gradient = rms_gradient,
                                  .tolerance = tolerance,
                                  .samples = 5},
                                 {.op = "layer_norm_f32",

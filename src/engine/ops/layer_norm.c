@@ -1,4 +1,4 @@
-/* Layer normalization over the last dimension. */
+/* Layer normalization over the last dimension, and RMS normalization, which has neither a mean nor beta. */
 #include "cleat/ops.h"
 #include "lib/shared_numbers.clh"
 #include "ops/fusible.h"
@@ -13,7 +13,7 @@ typedef struct layer_norm_attr {
     float eps;
 } layer_norm_attr;
 
-/* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]} */
+/* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]}; RMS normalization: beta and mean are NULL. */
 enum { X, GAMMA, BETA, FORWARD_IN };
 enum { Y, MEAN, RSTD, FORWARD_OUT };
 
@@ -25,18 +25,25 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const float eps = ((const layer_norm_attr *)node->attr)->eps;
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
+    const bool has_mean = node->in[BETA] != NULL;
     cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, width, error);
-    if (!status) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
+    if (!status && has_mean) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
     if (!status) status = cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
-    if (!status) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
+    if (!status && has_mean) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
     if (!status) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
     return status;
+}
+
+static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *x,
+                  bool has_mean) {
+    cleat_launch_row_kernel(binder, node, "layer_norm.cl", kernel, x->dtype, cleat_width(x));
+    if (!has_mean) cleat_launch_define(binder, "RMS_NORM", 1);
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_forward", x->dtype, width);
+    begin(binder, node, "layer_norm_forward", x, node->in[BETA] != NULL);
     if (node->out[Y]->dtype != x->dtype) cleat_launch_define(binder, "Y_F32", 1);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < FORWARD_OUT; ++i) cleat_launch_tensor(binder, node->out[i]);
@@ -45,13 +52,13 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_rows(binder, rows, width);
 }
 
-/* Sums of a row of x: mean, and 1 / sqrt(variance + eps). */
+/* Sums of a row of x: mean, which is 0 in RMS normalization, and 1 / sqrt(variance + eps). */
 static void define_statistics(const cleat_node *node, cleat_host_values *values, int64_t row, double *mean,
                               double *rstd) {
     const int64_t width = cleat_width(node->in[X]);
     const float *x = values->in[X].f + row * width;
     double sum = 0, squares = 0;
-    for (int64_t i = 0; i < width; ++i) sum += (double)x[i];
+    for (int64_t i = 0; i < width && node->in[BETA]; ++i) sum += (double)x[i];
     *mean = sum / (double)width;
     for (int64_t i = 0; i < width; ++i) squares += ((double)x[i] - *mean) * ((double)x[i] - *mean);
     *rstd = 1 / sqrt(squares / (double)width + (double)((const layer_norm_attr *)node->attr)->eps);
@@ -65,7 +72,7 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     if (output == MEAN) return (cleat_expected_value){.value = mean, .size = fabs(mean) + 1 / rstd};
     if (output == RSTD) return (cleat_expected_value){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
     const double x = cleat_host_value(values, X, element), gamma = cleat_host_value(values, GAMMA, column);
-    cleat_expected_value y = cleat_define_begin(values, BETA, column);
+    cleat_expected_value y = cleat_define_begin(values, BETA, column); /* 0 without beta */
     y.value += (x - mean) * rstd * gamma;
     y.size += (fabs(x) + fabs(mean)) * rstd * fabs(gamma) * (1 + fabs(mean) * rstd);
     return y;
@@ -78,8 +85,14 @@ static const cleat_variant variants[] = {{.name = "rows", .refuse = cleat_rows_r
 enum { G_DY, G_X, G_MEAN, G_RSTD, G_GAMMA, GRAD_IN };
 enum { DX, DGAMMA, DBETA, TARGETS };
 
+/* gamma and beta, or gamma alone. */
+static int64_t parameters_of(const cleat_node *node) {
+    return node->in[G_MEAN] ? 2 : 1;
+}
+
 static int64_t workspace(const cleat_node *node, const cleat_device_facts *facts) {
-    return cleat_row_parts(node->in[0], facts) * 2 * cleat_width(node->in[0]) * (int64_t)sizeof(float);
+    return cleat_row_parts(node->in[0], facts) * parameters_of(node) * cleat_width(node->in[0]) *
+           (int64_t)sizeof(float);
 }
 
 static cleat_cost grad_cost(const cleat_node *node) {
@@ -99,11 +112,11 @@ static void add_parameters(const cleat_node *node, cleat_binder *binder) {
 static void bind_parameters(const cleat_node *node, cleat_binder *binder) {
     const cleat_device_facts *facts = binder->facts;
     int64_t width = cleat_width(node->in[0]), columns = facts->work_group == 1 ? facts->vector_width : TOTAL_COLUMNS;
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_parameters", node->in[G_X]->dtype, width);
+    begin(binder, node, "layer_norm_parameters", node->in[G_X], node->in[G_MEAN] != NULL);
     cleat_launch_workspace(binder, 0, sizeof(float));
     add_parameters(node, binder);
     cleat_launch_i32(binder, "parts", (int32_t)cleat_row_parts(node->in[0], facts));
-    cleat_launch_groups(binder, 2 * ((width + columns - 1) / columns));
+    cleat_launch_groups(binder, parameters_of(node) * ((width + columns - 1) / columns));
 }
 
 static void bind_grad(const cleat_node *node, cleat_binder *binder) {
@@ -111,7 +124,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     const bool has_parameters = node->out[DGAMMA] || node->out[DBETA];
     const int64_t groups = cleat_row_parts(dy, binder->facts);
     const bool one_launch = cleat_has_counters(binder->facts, 1 + ceil_div(groups, LAYER_NORM_SET));
-    cleat_launch_row_kernel(binder, node, "layer_norm.cl", "layer_norm_backward", x->dtype, cleat_width(x));
+    begin(binder, node, "layer_norm_backward", x, node->in[G_MEAN] != NULL);
     if (dy->dtype != x->dtype) cleat_launch_define(binder, "DY_F32", 1);
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, DX), node->out[DX]);
@@ -149,7 +162,7 @@ static cleat_expected_value define_grad(const cleat_node *node, cleat_host_value
     for (int64_t i = 0; i < width; ++i) {
         const double x = cleat_host_value(values, G_X, row * width + i), n = (x - mean) * rstd;
         const double g = cleat_host_value(values, G_DY, row * width + i) * cleat_host_value(values, G_GAMMA, i);
-        sum += g / (double)width;
+        sum += node->in[G_MEAN] ? g / (double)width : 0;
         products += g * n / (double)width;
         sizes += fabs(g) * (1 + (fabs(x) + fabs(mean)) * rstd) / (double)width;
         if (i == column) own = g, own_n = n;
@@ -190,6 +203,12 @@ static const cleat_op layer_norm_grad = {.name = "layer_norm_grad",
                                          .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN),
                                          .fusion = &(const cleat_fusion){.producer = fuse_producer}};
 
+static const cleat_op rms_norm_grad = {.name = "rms_norm_grad",
+                                       .cost = grad_cost,
+                                       .variants = grad_variants,
+                                       .define = define_grad,
+                                       .inplace_inputs = CLEAT_IN(G_DY) | CLEAT_IN(G_X) | CLEAT_IN(GRAD_IN)};
+
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     if (!dout[Y]) return;
     cleat_tensor *in[GRAD_IN] = {[G_DY] = dout[Y],
@@ -197,7 +216,8 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_MEAN] = node->out[MEAN],
                                  [G_RSTD] = node->out[RSTD],
                                  [G_GAMMA] = node->in[GAMMA]};
-    cleat_emit_grads_of(graph, node, &layer_norm_grad, in, GRAD_IN, node->in, TARGETS);
+    cleat_emit_grads_of(graph, node, node->in[BETA] ? &layer_norm_grad : &rms_norm_grad, in, GRAD_IN, node->in,
+                        TARGETS);
 }
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(layer_norm_attr, eps, CLEAT_ATTRIBUTE_F32),
@@ -240,4 +260,22 @@ cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
     layer_norm_attr attr = {eps};
     return cleat_first_output(cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN));
+}
+
+static const cleat_op rms_norm = {.name = "rms_norm",
+                                  .infer = infer,
+                                  .backward = backward,
+                                  .flops = 20,
+                                  .variants = variants,
+                                  .define = define,
+                                  .inplace_inputs = CLEAT_IN(X),
+                                  .optional_inputs = CLEAT_IN(BETA),
+                                  .autocast_inputs = CLEAT_IN(X),
+                                  .attributes = attributes,
+                                  .cheap = is_cheap};
+
+cleat_tensor *cleat_rms_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, float eps) {
+    cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma};
+    layer_norm_attr attr = {eps};
+    return cleat_first_output(cleat_emit(graph, &rms_norm, &attr, sizeof attr, in, FORWARD_IN));
 }
