@@ -6,6 +6,9 @@
 #ifndef INTERLEAVED
 #define INTERLEAVED 0
 #endif
+#ifndef BACKWARD
+#define BACKWARD 0
+#endif
 #define DIRECTION (BACKWARD ? -1.0f : 1.0f)
 
 /* x, y, accum T [batch, length, heads, head]; table f32 [places, width]: (sin, cos) of each pair; positions i32
