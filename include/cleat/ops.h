@@ -72,9 +72,9 @@ CLEAT_API cleat_tensor *cleat_positional_encoding(cleat_graph *graph, cleat_tens
 typedef struct cleat_rotary_angles {
     int64_t width; /* columns of a head that turn, even */
     double base;   /* "rope_theta", > 1 */
-    float factor;  /* >= 1; 1: none */
-    float low_turns, high_turns;
+    double factor; /* >= 1; 1: none */
     int64_t old_length;
+    float low_turns, high_turns;
 } cleat_rotary_angles;
 /* Radians a position of a pair. */
 CLEAT_API double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair);

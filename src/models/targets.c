@@ -51,7 +51,8 @@ cleat_status cleat_problem_check(const cleat_target_options *options, const clea
     if (options->problem == CLEAT_SINGLE_LABEL) return CLEAT_OK;
     if (loss->label_smoothing > 0)
         return cleat_record_contradict(record, error, (cleat_key_name){"loss", "label_smoothing"}, problem,
-                                       "only single labels are smoothed: set loss.label_smoothing=0");
+                                       "only single labels are smoothed: set loss.label_smoothing=0, and run.metric=%s",
+                                       options->problem == CLEAT_REGRESSION ? "r2" : "macro_f1");
     if (options->problem == CLEAT_REGRESSION && loss->class_weights != CLEAT_WEIGHTING_NONE)
         return cleat_record_contradict(record, error, (cleat_key_name){"loss", "class_weights"}, problem,
                                        "numbers have no classes to weigh: set loss.class_weights=none");
@@ -402,14 +403,15 @@ cleat_status cleat_targets_add_example(const cleat_prediction *prediction, const
     float known[CLEAT_TARGETS_MOST];
     cleat_string truth = {0}, found = {0};
     cleat_targets_get(targets, prediction->sample, known);
-    add_targets(targets, NULL, known, ", ", &truth);
+    const bool has_truth = prediction->sample < targets->rows; /* tables are read without it for predictions */
+    if (has_truth) add_targets(targets, NULL, known, ", ", &truth);
     add_targets(targets, prediction->output, NULL, ", ", &found);
     cleat_examples_begin(json, targets->options.problem == CLEAT_REGRESSION ? "number" : "class", prediction);
     cleat_status status =
         cleat_examples_add_image(json, "image", example->image, CLEAT_SHRINK_MEAN,
                                  example->figure ? CLEAT_FIGURE_BYTES : CLEAT_EXAMPLE_IMAGE_BYTES, error);
     cleat_examples_add_string(json, "text", example->text, TEXT_CHARACTERS);
-    cleat_examples_add_string(json, "truth", truth.data ? truth.data : "no label", TEXT_CHARACTERS);
+    cleat_examples_add_string(json, "truth", truth.data || !has_truth ? truth.data : "no label", TEXT_CHARACTERS);
     cleat_examples_add_string(json, "prediction", found.data ? found.data : "no label", TEXT_CHARACTERS);
     json_add(json, json_close('}'));
     json->failed |= truth.failed || found.failed;

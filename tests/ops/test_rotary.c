@@ -34,13 +34,13 @@ static void build(op_case *c) {
 static double angle(const op_case *c, double position, int64_t pair) {
     const cleat_rotary_angles a = angles_of(c);
     double frequency = 1 / pow(a.base, 2 * (double)pair / (double)a.width);
-    if (c->dims[FORM] & LINEAR) frequency /= (double)a.factor;
+    if (c->dims[FORM] & LINEAR) frequency /= a.factor;
     if (c->dims[FORM] & LLAMA3) {
         const double wave = 2 * M_PI / frequency, old = (double)a.old_length, smooth = (old / wave - 1) / (4 - 1);
         if (wave > old / 1)
-            frequency /= (double)a.factor;
+            frequency /= a.factor;
         else if (wave > old / 4)
-            frequency = (1 - smooth) * frequency / (double)a.factor + smooth * frequency;
+            frequency = (1 - smooth) * frequency / a.factor + smooth * frequency;
     }
     return position * frequency;
 }

@@ -105,6 +105,17 @@ class Texts(Case):
         arrays = {"texts": frame.text, "labels": frame.tags}
         self.assertEqual(train("tweets_sentiment", arrays, "arrays", small).history()["loss"].tolist(), run.history()["loss"].tolist())
 
+    def test_labels_in_arrays_and_with_separators(self):
+        frame, many = reviews(), {**TEXT, "model.problem_type": "multi_label", "run.metric": "macro_f1", "loss.label_smoothing": 0}
+        lists = frame.assign(sentiment=[["film", *(["good"] if "good" in text else [])] for text in frame.text])
+        arrays = lists.assign(sentiment=lists.sentiment.map(np.array))
+        runs = [train("tweets_sentiment", data, name, many) for data, name in ((lists, "lists"), (arrays, "arrays"))]
+        self.assertEqual(runs[0].history()["loss"].tolist(), runs[1].history()["loss"].tolist())
+        divided = frame.assign(sentiment=[["a, b"]] * len(frame))
+        self.refuses("the label 'a, b': rename it", train, "tweets_sentiment", divided, "x", many)
+        flags = {"texts": list(frame.text), "labels": np.eye(2, dtype=int)[[0, 1] * 30]}
+        self.refuses("labels: rows of numbers", train, "tweets_sentiment", flags, "x", many)
+
     def test_odd_frames(self):
         frame = reviews()
         double = pd.concat([frame, frame.text], axis=1)
@@ -215,7 +226,7 @@ class Series(Case):
         zones = [dict(start="2026-03-20", freq="h", tz="Europe/Berlin"), dict(start="2026-01-01", freq="D", tz="Europe/Berlin"),
                  dict(start="2026-01-01 09:30", freq="W-FRI", tz="America/New_York"), dict(start="2026-01-01", freq="15min"),
                  dict(start="2026-01-01", freq="D", tz="Asia/Kathmandu"), dict(start="2000-01-01", freq="MS"),
-                 dict(start="2026-01-01", freq="h", tz="UTC")]  # fmt: skip
+                 dict(start="2026-01-01", freq="h", tz="UTC"), dict(start="2026-06-01", freq="h", tz="Europe/Berlin")]  # fmt: skip
         for i, times in enumerate(zones):
             frame = self.made(220, **times)
             run = train("series_auto", frame, f"run{i}", SERIES)
@@ -254,6 +265,13 @@ class Series(Case):
 
 
 class Progress(Case):
+    def test_callbacks_are_checked_before_the_run_starts(self):
+        seen = []
+        train("tweets_sentiment", reviews(40), "one", TEXT, callbacks=seen.append)
+        self.assertEqual(seen[-1]["kind"], "eval")
+        self.refuses("3 is not a function", train, "tweets_sentiment", reviews(40), "x", TEXT, callbacks=[3])
+        self.assertFalse(pathlib.Path("x").exists())
+
     def test_each_callback_gets_each_record(self):
         seen, calls = ([], [], []), []
         data = reviews(40)

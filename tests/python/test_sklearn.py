@@ -143,6 +143,7 @@ class Classifier(Case):
     def test_odd_input(self):
         model = CleatClassifier(settings=TEXT)
         self.refuses("80 texts, 79 labels", model.fit, TEXTS, LABELS[:-1])
+        self.refuses("y contains NaN", model.fit, TEXTS, [np.nan, *LABELS[1:]], error=ValueError)
         self.refuses("1 classes", model.fit, TEXTS, ["a"] * 80)
         self.refuses("3 is neither a text nor an image", model.fit, [*TEXTS[:-1], 3], LABELS, error=ValueError)
         self.refuses("the text is empty", model.fit, [*TEXTS[:-1], None], LABELS)

@@ -18,7 +18,7 @@ enum { STATISTICS = FORWARD_IN, DLOSS, GRAD_IN };
 typedef struct entropy_attr {
     float smoothing;
     int32_t first;
-    bool is_part; /* there are more labels than rows */
+    int32_t is_part; /* 1: there are more labels than rows */
 } entropy_attr;
 
 static const entropy_attr *attr_of(const cleat_node *node) {

@@ -26,7 +26,7 @@ static cleat_status infer_table(cleat_node *node, cleat_error *error) {
                                 (long long)t->length, (long long)a->width);
     if (!(a->base > 1) || !(a->factor >= 1) || (a->old_length > 0 && !(a->high_turns > a->low_turns)))
         return cleat_infer_fail(node, error, "base %g, factor %g, turns %g to %g: base > 1, factor >= 1, turns ascend",
-                                a->base, (double)a->factor, (double)a->low_turns, (double)a->high_turns);
+                                a->base, a->factor, (double)a->low_turns, (double)a->high_turns);
     return cleat_set_output(node, 0, CLEAT_F32, 2, (const int64_t[]){t->length, a->width}, error);
 }
 
@@ -42,7 +42,7 @@ static void bind_table(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_i32(binder, "width", (int32_t)a->width);
     cleat_launch_f32(binder, "ratio_hi", ratio_hi);
     cleat_launch_f32(binder, "ratio_lo", (float)(ratio - (double)ratio_hi));
-    cleat_launch_f32(binder, "slow", 1 / a->factor);
+    cleat_launch_f32(binder, "slow", (float)(1 / a->factor));
     cleat_launch_f32(binder, "old", (float)a->old_length);
     cleat_launch_f32(binder, "low", a->old_length > 0 ? a->low_turns : 1);
     cleat_launch_f32(binder, "high", a->old_length > 0 ? a->high_turns : 2);
@@ -52,7 +52,7 @@ static void bind_table(const cleat_node *node, cleat_binder *binder) {
 double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair) {
     const double frequency = pow(angles->base, -2.0 * (double)pair / (double)angles->width);
     const double turns = frequency * (double)angles->old_length / (2 * M_PI);
-    const double low = (double)angles->low_turns, high = (double)angles->high_turns, slow = 1 / (double)angles->factor;
+    const double low = (double)angles->low_turns, high = (double)angles->high_turns, slow = 1 / angles->factor;
     const double kept = angles->old_length > 0 ? fmin(fmax((turns - low) / (high - low), 0), 1) : 0;
     return frequency * (slow + (1 - slow) * kept);
 }
@@ -82,8 +82,7 @@ cleat_tensor *cleat_rotary_table(cleat_graph *graph, int64_t length, const cleat
 /* --- turn --------------------------------------------------------------------------------------------------------- */
 
 typedef struct rotary_attr {
-    int32_t heads, turning;
-    bool interleaved;
+    int32_t heads, turning, interleaved;
 } rotary_attr;
 
 /* in = {x, table, positions}; of the gradient {dy, table, positions, accum} */
@@ -189,7 +188,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
 
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(rotary_attr, heads, CLEAT_ATTRIBUTE_I32),
                                              CLEAT_ATTRIBUTE(rotary_attr, turning, CLEAT_ATTRIBUTE_I32),
-                                             CLEAT_ATTRIBUTE(rotary_attr, interleaved, CLEAT_ATTRIBUTE_BOOL),
+                                             CLEAT_ATTRIBUTE(rotary_attr, interleaved, CLEAT_ATTRIBUTE_I32),
                                              {.name = NULL}};
 
 static bool is_cheap(const cleat_node *node) {

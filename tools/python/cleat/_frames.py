@@ -22,9 +22,9 @@ def _write(path: pathlib.Path, frame: Any) -> pathlib.Path:
     return path
 
 
-def _with_times(frame: Any, get: Get) -> Tuple[Any, str, Any, Any]:
+def _with_times(frame: Any, get: Get) -> Tuple[Any, str, Any]:
     """`frame`, a copy, with a column of times: data.time_column, or else the index, or the only such column; its name ("":
-    the first column); their zone, and that in which they are written: UTC, or, if all are at one time of day, their own."""
+    the first column); their zone. Times that are all at one time of day are written without it."""
     name, times = get("data.time_column"), [name for name, dtype in frame.dtypes.items() if dtype.kind == "M"]
     index = frame.index.to_timestamp() if hasattr(frame.index, "to_timestamp") else frame.index
     if name not in frame and getattr(index.dtype, "kind", "") == "M":
@@ -33,10 +33,10 @@ def _with_times(frame: Any, get: Get) -> Tuple[Any, str, Any, Any]:
     elif name not in frame and len(times) == 1:
         name = times[0]
     if name not in frame or frame[name].dtype.kind != "M" or frame[name].dt.tz is None:
-        return frame, name, None, None
+        return frame, name, None
     local, zone = frame[name].dt.tz_localize(None), frame[name].dt.tz
     by_day = (local - local.dt.normalize()).nunique() <= 1
-    return (frame.assign(**{name: local}) if by_day else frame), name, zone, zone if by_day else "UTC"
+    return (frame.assign(**{name: local}) if by_day else frame), name, zone
 
 
 class Frames:
@@ -81,12 +81,13 @@ class Frames:
         for at in range(first, len(header)):
             frame[at] = frame[at].astype("float64")
         if self._family == "series":
-            zone, written = _with_times(inputs.rename(columns=str), get)[2:]
+            zone = _with_times(inputs.rename(columns=str), get)[2]
             frame[first - 1] = frame[first - 1].astype("int64")
             for at in (first - 3, first - 2):
-                times = pandas.DatetimeIndex(pandas.to_datetime(frame[at].str.rstrip("Z")))
-                if zone is not None:  # of two equal local times the first
-                    times = times.tz_localize(written, ambiguous=[True] * len(times), nonexistent="shift_forward")
+                marked = zone is not None and frame[at].str.contains(r"(?:Z|[+-]\d\d:\d\d)$").all()
+                times = pandas.DatetimeIndex(pandas.to_datetime(frame[at] if marked else frame[at].str.rstrip("Z"), utc=marked))
+                if zone is not None and not marked:  # of two equal local times the first
+                    times = times.tz_localize(zone, ambiguous=[True] * len(times), nonexistent="shift_forward")
                 frame[at] = times if zone is None else times.tz_convert(zone)
             return frame.set_axis(header, axis=1)
         if numbers == "single_label":

@@ -121,9 +121,9 @@ class Run:
         """cleat.predict(run, inputs, ...)."""
         return predict(self, inputs, **options)
 
-    def evaluate(self, **options: Any) -> Dict[str, Any]:
+    def evaluate(self, *split: str, **options: Any) -> Dict[str, Any]:
         """cleat.evaluate(run, ...)."""
-        return evaluate(self, **options)
+        return evaluate(self, *split, **options)
 
     def _best_step(self) -> Optional[int]:
         """The step of the best evaluation, as recorded in the last checkpoint."""
@@ -223,6 +223,9 @@ def train(
     Ctrl-C ends the run after its step, with a checkpoint, and raises KeyboardInterrupt. A run that its time budget or
     on_step ends is returned as any other. Raises cleat.Error."""
     path = _library.find_profile(profile)
+    calls = [on_step, *([callbacks] if callable(callbacks) else callbacks)]
+    if wrong := [call for call in calls if call is not None and not callable(call)]:
+        raise fail(f"callbacks: {wrong[0]!r} is not a function")
     options = _library.TrainOptions(
         out=encode(out) if out is not None else None,
         resume=resume,
@@ -240,7 +243,7 @@ def train(
         if progress:
             thread.show_progress()
         thread.start()
-        raised = _listen(thread, [call for call in (on_step, *callbacks, live) if call])
+        raised = _listen(thread, [call for call in (*calls, live) if call])
         thread.join()
         if live:
             live(None)

@@ -55,7 +55,13 @@ def fractions(validation: Optional[Mapping[str, Any]], get: Get) -> Dict[str, st
 
 def cell(value: Any) -> str:
     """A value as the text of a table: several labels are separated by |, and what is missing is empty."""
+    if getattr(value, "ndim", 0):
+        if value.dtype.kind in "biuf":
+            raise fail("labels: rows of numbers; give lists of labels, or a DataFrame with a column for each number or label")
+        value = value.tolist()
     if isinstance(value, (list, tuple, set, frozenset)):
+        if divided := [label for label in map(str, value) if re.search("[|;,]", label)]:
+            raise fail(f"the label '{divided[0]}': rename it, since | ; and , separate labels (data.label_separator)")
         return "|".join(map(str, value))
     text = str(value)
     return "" if text in ("None", "nan", "<NA>", "NaT") and not isinstance(value, str) else text

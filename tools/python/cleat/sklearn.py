@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._run import evaluate, predict, train
 from ._tables import cell, is_frame
 
+__all__ = ["CleatClassifier", "CleatForecaster", "CleatRegressor"]
+
 def _samples(X: Any) -> Tuple[str, Any]:
     """The key of X in the data of cleat.train, and X as that takes it."""
     if is_frame(X) or getattr(X, "ndim", 1) == 2:
@@ -70,6 +72,8 @@ class _Estimator(BaseEstimator):
 class CleatClassifier(ClassifierMixin, _Estimator):
     def fit(self, X: Any, y: Any) -> Any:
         kind, samples = _samples(X)
+        if not all(map(cell, np.ravel(np.asarray(y, dtype=object)))):
+            raise ValueError("Input y contains NaN: remove these samples")
         self.classes_, codes = np.unique(column_or_1d(y), return_inverse=True)
         self._names = [str(name) for name in (self.classes_ if kind == "texts" else range(len(self.classes_)))]
         labels = [self._names[i] for i in codes] if kind == "texts" else codes
