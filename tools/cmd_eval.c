@@ -98,7 +98,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (of_folds && !status && strcmp(split, "val") == 0 && !examples && !ranks)
         status = cli_evaluate_folds(checkpoints.items[0], members.count, device, json, &error);
     else if (!status)
-        status = cleat_evaluate_classes(members.items, members.count, split, examples, ranks, &metrics, &table, &error);
+        status = cleat_evaluate_members(members.items, members.count, split, examples, ranks, &metrics, &table, &error);
     if (metrics.count && cli_is_leader(ranks) && json) {
         const cleat_status printed = cleat_class_table_json(&table, &metrics, &text, status ? NULL : &error);
         if (!printed) printf("%s\n", text);

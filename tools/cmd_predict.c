@@ -178,7 +178,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "series: forecasts from every row with enough rows before it; else the next steps after the last row"},
         {"--figures", CLI_OWN, &request.drawings, "[=DIR]",
          "draw the first 100 predictions into DIR (OUT/figures): index.html, forecasts and structures as SVG, pictures "
-         "with the outlines of masks as PNG"},
+         "with the outlines of masks as PNG; dark ones are brightened"},
         {"--format", CLI_TEXT, &request.format, "NAME",
          "submission: the competition's file of five RNA structures, of up to five checkpoints, or of one with dropout "
          "(seeds 1 to 5)"},

@@ -213,8 +213,8 @@ typedef struct cleat_predict_request {
 } cleat_predict_request;
 
 /* Combines the predictions of all members, of which one is on the device at a time: the mean of probabilities (classes;
- * tags of each token; pixels) or of forecasts; of RNA structures, which lie in different frames, the one that is most
- * like the others (its mean of 1 / (1 + (d / d0)^2) after superposition). Equal predictions keep their bits. Each
+ * tags of each token; pixels), of numbers, or of forecasts; of RNA structures, which lie in different frames, the one
+ * with the least sum of RMSD to the others. Equal predictions keep their bits. Each
  * member reads the data with its own preprocessing. Errors as of cleat_predict, and CLEAT_ERR_ARGUMENT: models of
  * different families, or with other labels, sizes, or for series and tags another preprocessing; the message names the
  * difference. */
@@ -222,14 +222,9 @@ CLEAT_API cleat_status cleat_predict_members(const cleat_predict_request *reques
 
 /* cleat_evaluate_ranks for the combined predictions of members [n]. The data are those of the first. The loss and its
  * terms are means over the members, the metrics those of the combination; RNA: `tm_best` is the best TM-score of the
- * first five members, averaged over the chains, as the competition computes it. */
+ * first five members, averaged over the chains, as the competition computes it. *table (may be NULL) receives what was
+ * found for each class, if the status is CLEAT_OK or CLEAT_ERR_NAN; the caller frees it with cleat_class_table_free. */
 CLEAT_API cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split,
-                                              const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
-                                              cleat_error *error);
-
-/* The same, and writes what it found for each class to *table, if the status is CLEAT_OK or CLEAT_ERR_NAN. The caller
- * frees it with cleat_class_table_free. */
-CLEAT_API cleat_status cleat_evaluate_classes(const cleat_member *members, size_t n, const char *split,
                                               const char *path, struct cleat_ranks *ranks, cleat_metrics *metrics,
                                               cleat_class_table *table, cleat_error *error);
 

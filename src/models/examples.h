@@ -11,7 +11,7 @@
  *
  * The worst samples of the evaluation come first, the worst of them at the beginning; the others are at even distances.
  * Unknown values, and numbers that are not finite, are null. Of figures, images are larger, and a series has
- * an example for each target, with `times` (Unix seconds). */
+ * an example for each target, with `times`, seconds on the clock of the file (cleat_series_time). */
 #ifndef CLEAT_SRC_EXAMPLES_H
 #define CLEAT_SRC_EXAMPLES_H
 

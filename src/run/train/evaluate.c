@@ -308,11 +308,6 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
 }
 
 cleat_status cleat_evaluate_members(const cleat_member *members, size_t n, const char *split, const char *path,
-                                    cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
-    return cleat_evaluate_classes(members, n, split, path, ranks, metrics, NULL, error);
-}
-
-cleat_status cleat_evaluate_classes(const cleat_member *members, size_t n, const char *split, const char *path,
                                     cleat_ranks *ranks, cleat_metrics *metrics, cleat_class_table *table,
                                     cleat_error *error) {
     evaluation e = {.members = members, .n = n, .split = split, .path = path, .ranks = ranks, .table = table};
@@ -338,7 +333,7 @@ cleat_status cleat_evaluate_folds(const cleat_member *folds, size_t n, const cha
 cleat_status cleat_evaluate_ranks(const cleat_profile *profile, const char *checkpoint, const char *split,
                                   const char *path, cleat_ranks *ranks, cleat_metrics *metrics, cleat_error *error) {
     const cleat_member one = {profile, checkpoint};
-    return cleat_evaluate_members(&one, 1, split, path, ranks, metrics, error);
+    return cleat_evaluate_members(&one, 1, split, path, ranks, metrics, NULL, error);
 }
 
 cleat_status cleat_evaluate_examples(const cleat_profile *profile, const char *checkpoint, const char *split,
