@@ -126,7 +126,7 @@ static const char *parse_zone(const char **p, cleat_time_form *form) {
     if (hours > 15 || minutes > 59) return FORMS;
     form->kind = CLEAT_TIME_ZONED;
     form->offset = (hours * 60 + minutes) * 60 * (sign == '+' ? 1 : -1);
-    snprintf(form->zone, sizeof form->zone, "%c%02d:%02d", sign, hours % 100, minutes % 100);
+    snprintf(form->zone, sizeof form->zone, "%c%02u:%02u", sign, (unsigned)hours % 100, (unsigned)minutes % 100);
     return NULL;
 }
 
