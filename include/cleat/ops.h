@@ -153,14 +153,15 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
 /* Causal attention with grouped queries (Ainslie et al. 2023), packed sequences and a sliding window, computed block
- * by block like cleat_attention; keys that no query of a block sees cost nothing. qkv T [B, L, (H + 2 K) D/H]:
- * H = heads heads of queries, K = kv_heads of keys, then K of values; query head h has key head h / (H / K). Query l
- * sees the keys max(starts[b, l], l - window + 1) to l. starts i32 [B, L], or NULL for 0: if one is after l
- * (padding), output row l is 0 and passes no gradient; its row of qkv may be read and must be finite. window 0: all
- * earlier keys. scale: the factor of the scores, 0 for 1 / sqrt(D/H). D/H <= 256, on matrix units and in tiles of
- * GPUs 128 -> T [B, L, D]. The range of the scores is as in cleat_attention. */
-CLEAT_API cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *starts, int heads,
-                                               int kv_heads, int window, float scale);
+ * by block like cleat_attention; keys that no query of a block sees cost nothing. q T [B, L, H D/H]: H = heads heads;
+ * kv T [B, L, 2 K D/H]: K = kv_heads heads of keys, then K of values; or NULL, and q is all of them side by side
+ * [B, L, (H + 2 K) D/H]. Query head h has key head h / (H / K). Query l sees the keys max(starts[b, l], l - window + 1)
+ * to l. starts i32 [B, L], or NULL for 0: if one is after l (padding), output row l is 0 and passes no gradient; its
+ * rows of q and kv may be read and must be finite. window 0: all earlier keys. scale: the factor of the scores, 0 for
+ * 1 / sqrt(D/H). D/H <= 256, on matrix units and in tiles of GPUs 128 -> T [B, L, D]. The range of the scores is as in
+ * cleat_attention. */
+CLEAT_API cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv,
+                                               cleat_tensor *starts, int heads, int kv_heads, int window, float scale);
 
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
  * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, H, K, D / H, window, kind of starts, scale in thousandths */
-enum { BATCH, LENGTH, HEADS, KV_HEADS, HEAD, WINDOW, STARTS, SCALE };
+/* dims: B, L, H, K, D / H, window, kind of starts, scale in thousandths, 1: queries in a tensor of their own */
+enum { BATCH, LENGTH, HEADS, KV_HEADS, HEAD, WINDOW, STARTS, SCALE, SPLIT };
 
 /* Kind of starts: no tensor; packed sequences of different lengths; the same with padding at the end of the row;
  * any number for each query: negative, decreasing, and padding between others. */
@@ -29,37 +29,44 @@ static int64_t start_of(const op_case *c, int64_t b, int64_t l) {
     }
 }
 
+/* Elements of a row of keys and values, and of the queries if they are in the same tensor. */
 static int64_t row_width(const op_case *c) {
-    return (c->dims[HEADS] + 2 * c->dims[KV_HEADS]) * c->dims[HEAD];
+    return ((c->dims[SPLIT] ? 0 : c->dims[HEADS]) + 2 * c->dims[KV_HEADS]) * c->dims[HEAD];
 }
 
 static void build(op_case *c) {
-    const int64_t *d = c->dims, shape[] = {d[BATCH], d[LENGTH], row_width(c)};
-    cleat_tensor *qkv = op_input(c, "qkv", c->storage, 3, shape, -2, 2), *starts = NULL;
+    const int64_t *d = c->dims, shape[] = {d[BATCH], d[LENGTH], row_width(c)},
+                  q_shape[] = {d[BATCH], d[LENGTH], d[HEADS] * d[HEAD]};
+    cleat_tensor *q = d[SPLIT] ? op_input(c, "q", c->storage, 3, q_shape, -2, 2) : NULL, *starts = NULL;
+    cleat_tensor *kv = op_input(c, d[SPLIT] ? "kv" : "qkv", c->storage, 3, shape, -2, 2);
     if (d[STARTS] != NONE) starts = op_constant(c, "starts", CLEAT_I32, 2, shape, 0, 0);
-    op_output(c, cleat_causal_attention(c->graph, qkv, starts, (int)d[HEADS], (int)d[KV_HEADS], (int)d[WINDOW],
-                                        (float)d[SCALE] / 1000));
+    op_output(c, cleat_causal_attention(c->graph, q ? q : kv, q ? kv : NULL, starts, (int)d[HEADS], (int)d[KV_HEADS],
+                                        (int)d[WINDOW], (float)d[SCALE] / 1000));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
     const int64_t length = c->dims[LENGTH];
-    for (int64_t i = 0; i < count && tensor == 1; ++i) values[i] = (double)start_of(c, i / length, i % length);
+    for (int64_t i = 0; i < count && tensor == c->dims[SPLIT] + 1; ++i)
+        values[i] = (double)start_of(c, i / length, i % length);
 }
 
 /* A query: offsets in elements of it and of the first key that it sees, with the number of keys. */
 typedef struct query {
     int64_t q, k, v, y, keys, size, row;
+    int kv; /* the input with the keys; queries are in input 0 */
     double scale;
 } query;
 
 static query query_at(const op_case *c, int64_t b, int64_t h, int64_t l) {
-    const int64_t *d = c->dims, size = d[HEAD], row = row_width(c), kv = h / (d[HEADS] / d[KV_HEADS]);
+    const int64_t *d = c->dims, size = d[HEAD], row = row_width(c), before = d[SPLIT] ? 0 : d[HEADS],
+                  kv = before + h / (d[HEADS] / d[KV_HEADS]);
     int64_t first = start_of(c, b, l);
     if (d[WINDOW] > 0 && first < l - d[WINDOW] + 1) first = l - d[WINDOW] + 1;
     if (first < 0) first = 0;
-    return (query){.q = (b * d[LENGTH] + l) * row + h * size,
-                   .k = (b * d[LENGTH] + first) * row + (d[HEADS] + kv) * size,
-                   .v = (b * d[LENGTH] + first) * row + (d[HEADS] + d[KV_HEADS] + kv) * size,
+    return (query){.q = (b * d[LENGTH] + l) * (d[SPLIT] ? d[HEADS] * size : row) + h * size,
+                   .kv = d[SPLIT] ? 1 : 0,
+                   .k = (b * d[LENGTH] + first) * row + kv * size,
+                   .v = (b * d[LENGTH] + first) * row + (d[KV_HEADS] + kv) * size,
                    .y = ((b * d[LENGTH] + l) * d[HEADS] + h) * size,
                    .keys = first <= l ? l + 1 - first : 0,
                    .size = size,
@@ -78,10 +85,10 @@ static void add_scaled(double *to, const double *from, double scale, int64_t n) 
 }
 
 /* weight [keys] = softmax over the keys that the query sees */
-static void softmax(const query *a, const double *qkv, double *weight) {
+static void softmax(const query *a, const double *const *in, double *weight) {
     double top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->keys; ++j) {
-        weight[j] = a->scale * dot(qkv + a->q, qkv + a->k + j * a->row, a->size);
+        weight[j] = a->scale * dot(in[0] + a->q, in[a->kv] + a->k + j * a->row, a->size);
         top = fmax(top, weight[j]);
     }
     for (int64_t j = 0; j < a->keys; ++j) sum += weight[j] = exp(weight[j] - top);
@@ -94,8 +101,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
     memset(out[0], 0, (size_t)(queries * d[HEAD]) * sizeof *out[0]);
     for (int64_t at = 0; at < queries; ++at) {
         const query a = query_at(c, at / d[LENGTH] / d[HEADS], at / d[LENGTH] % d[HEADS], at % d[LENGTH]);
-        softmax(&a, in[0], weight);
-        for (int64_t j = 0; j < a.keys; ++j) add_scaled(out[0] + a.y, in[0] + a.v + j * a.row, weight[j], a.size);
+        softmax(&a, in, weight);
+        for (int64_t j = 0; j < a.keys; ++j) add_scaled(out[0] + a.y, in[a.kv] + a.v + j * a.row, weight[j], a.size);
     }
     free(weight);
 }
@@ -107,14 +114,14 @@ static void gradient(const op_case *c, const double *const *in, const double *co
         const query a = query_at(c, at / d[LENGTH] / d[HEADS], at / d[LENGTH] % d[HEADS], at % d[LENGTH]);
         const double *dy = dout[0] + a.y;
         double mean = 0;
-        softmax(&a, in[0], weight);
+        softmax(&a, in, weight);
         for (int64_t j = 0; j < a.keys; ++j)
-            mean += weight[j] * (dweight[j] = dot(dy, in[0] + a.v + j * a.row, a.size));
+            mean += weight[j] * (dweight[j] = dot(dy, in[a.kv] + a.v + j * a.row, a.size));
         for (int64_t j = 0; j < a.keys; ++j) {
             const double dscore = weight[j] * (dweight[j] - mean) * a.scale;
-            add_scaled(din[0] + a.q, in[0] + a.k + j * a.row, dscore, a.size);
-            add_scaled(din[0] + a.k + j * a.row, in[0] + a.q, dscore, a.size);
-            add_scaled(din[0] + a.v + j * a.row, dy, weight[j], a.size);
+            add_scaled(din[0] + a.q, in[a.kv] + a.k + j * a.row, dscore, a.size);
+            add_scaled(din[a.kv] + a.k + j * a.row, in[0] + a.q, dscore, a.size);
+            add_scaled(din[a.kv] + a.v + j * a.row, dy, weight[j], a.size);
         }
     }
     free(weight);
@@ -153,12 +160,13 @@ static compare_tolerance tolerance_far(const op_case *c, int tensor, bool is_gra
 /* Head size, heads that share a key, and window are separate compilations. */
 static const op_row rows[] = {{1, 7, 1, 1, 32, 7},
                               {2, 33, 4, 2, 32, 0, PACKED, 250},
-                              {3, 65, 4, 2, 32, 5, PADDED},
+                              {3, 65, 4, 2, 32, 5, PADDED, 0, 1},
                               {2, 70, 6, 1, 32, 0, ODD},
                               {1, 330, 1, 1, 32, 100, PACKED}};
-static const op_row rows_f32[] = {{1, 1, 1, 1, 80},     {2, 33, 6, 1, 8, 5, ODD},       {1, 130, 4, 1, 64, 0, PADDED},
-                                  {2, 37, 1, 1, 80, 1}, {1, 70, 2, 2, 128, 33, PACKED}, {1, 70, 2, 1, 256, 0, PADDED}};
-static const op_row rows_f16[] = {{1, 130, 4, 1, 64, 0, PACKED}, {2, 37, 4, 2, 80, 7, PADDED}};
+static const op_row rows_f32[] = {
+    {1, 1, 1, 1, 80},     {2, 33, 6, 1, 8, 5, ODD, 0, 1}, {1, 130, 4, 1, 64, 0, PADDED},
+    {2, 37, 1, 1, 80, 1}, {1, 70, 2, 2, 128, 33, PACKED}, {1, 70, 2, 1, 256, 0, PADDED, 0, 1}};
+static const op_row rows_f16[] = {{1, 130, 4, 1, 64, 0, PACKED}, {2, 37, 4, 2, 80, 7, PADDED, 0, 1}};
 static const op_row rows_bf16[] = {{1, 70, 4, 2, 128, 20, ODD}, {2, 130, 6, 6, 8, 0, PACKED}};
 static const op_row rows_far[] = {{1, 20, 1, 1, 16}, {2, 201, 2, 1, 32, 0, PACKED}, {2, 201, 1, 1, 32, 40}};
 
@@ -210,7 +218,8 @@ static void test_inputs_that_do_not_fit(void **state) {
         cleat_tensor *qkv = cleat_input(graph, "qkv", bad->dtype, bad->rank, bad->shape);
         cleat_tensor *starts = cleat_input(graph, "starts", bad->of_starts, 2, bad->starts);
         assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);
-        assert_null(cleat_causal_attention(graph, qkv, starts, bad->heads, bad->kv_heads, bad->window, bad->scale));
+        assert_null(
+            cleat_causal_attention(graph, qkv, NULL, starts, bad->heads, bad->kv_heads, bad->window, bad->scale));
         op_graph_refused(graph, bad->status, "causal_attention", bad->says);
     }
 }
@@ -224,7 +233,7 @@ static void test_cost_counts_the_keys_that_are_seen(void **state) {
     const int windows[] = {0, 100, 5000};
     double flops[3], all;
     for (int i = 0; i < 3; ++i) {
-        const cleat_node *node = cleat_causal_attention(graph, qkv, NULL, 1, 1, windows[i], 0)->producer;
+        const cleat_node *node = cleat_causal_attention(graph, qkv, NULL, NULL, 1, 1, windows[i], 0)->producer;
         flops[i] = node->op->cost(node).flops;
     }
     const cleat_node *node = cleat_attention(graph, qkv, NULL, 1)->producer;

@@ -68,7 +68,7 @@ static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
 static cleat_tensor *build_causal_attention(cleat_graph *graph, const op_row *row) {
     const int64_t *size = row->size, shape[] = {size[0], size[1], (size[2] + 2 * size[4]) * size[3]};
     cleat_tensor *qkv = make_x(graph, row, 3, shape);
-    return cleat_causal_attention(graph, qkv, NULL, (int)size[2], (int)size[4], (int)size[5], 0);
+    return cleat_causal_attention(graph, qkv, NULL, NULL, (int)size[2], (int)size[4], (int)size[5], 0);
 }
 
 /* size: batch, length, heads, head width; buckets for distances as in DeBERTa-v3 */

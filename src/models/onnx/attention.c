@@ -65,7 +65,7 @@ static const char *mask_of_pairs(cleat_onnx_translator *t, const cleat_node *nod
 
 /* Heads of queries are in groups [K, H / K] that share a key head. */
 void cleat_onnx_emit_causal_attention(cleat_onnx_translator *t, const cleat_node *node) {
-    enum { QKV, KV, STARTS };
+    enum { Q, KV, STARTS };
     cleat_onnx_builder *b = cleat_onnx_of(t);
     const int64_t heads = (int64_t)cleat_onnx_attribute_of(t, node, "heads", 0);
     const int64_t kv_heads = (int64_t)cleat_onnx_attribute_of(t, node, "kv_heads", 0);
@@ -74,7 +74,10 @@ void cleat_onnx_emit_causal_attention(cleat_onnx_translator *t, const cleat_node
     if (heads < 1 || kv_heads < 1) return;
     const int64_t head = cleat_width(node->out[0]) / heads, in_group = heads / kv_heads;
     if (scale == 0) scale = 1 / sqrt((double)head);
-    const char *qkv = OP(b, "Reshape", cleat_onnx_in(t, node, QKV), INTS(b, 0, 0, heads + 2 * kv_heads, head));
+    const char *qkv = cleat_onnx_in(t, node, Q);
+    if (cleat_onnx_has(node, KV))
+        qkv = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), qkv, cleat_onnx_in(t, node, KV));
+    qkv = OP(b, "Reshape", qkv, INTS(b, 0, 0, heads + 2 * kv_heads, head));
     const char *parts[3], *in[] = {qkv, INTS(b, heads, kv_heads, kv_heads)};
     const cleat_onnx_attribute axis = CLEAT_ONNX_I("axis", 2);
     cleat_onnx_emit(

@@ -85,9 +85,9 @@ static cleat_tensor *cross_attention(cleat_graph *graph, int64_t batch, int64_t 
 /* Heads that share keys, a window and a factor; packed sequences and padding. */
 static cleat_tensor *causal_attention(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *starts = cleat_input(graph, "starts", CLEAT_I32, 2, (const int64_t[]){batch, length});
-    cleat_tensor *x = cleat_causal_attention(graph, x_of(graph, batch, length, 48), NULL, 4, 1, 5, 0.25f);
+    cleat_tensor *x = cleat_causal_attention(graph, x_of(graph, batch, length, 48), NULL, NULL, 4, 1, 5, 0.25f);
     x = cleat_linear(graph, x, matrix(graph, "weight", 40, 32), NULL, NULL);
-    return cleat_causal_attention(graph, x, starts, 6, 2, 0, 0);
+    return cleat_causal_attention(graph, x, NULL, starts, 6, 2, 0, 0);
 }
 
 static cleat_tensor *disentangled(cleat_graph *graph, int64_t batch, int64_t length, int buckets, int most,

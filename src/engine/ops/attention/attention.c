@@ -19,7 +19,7 @@ typedef struct attention_attr {
 
 /* Inputs of all ops. Forward uses the first three and writes {y T [B, L, D], lse f32 [B, H, L]}; the
  * gradient writes {dq, dkv}. In self-attention, Q holds queries, keys and values [B, L, 3D], and KV is
- * NULL. In causal attention, LENGTHS holds the starts. */
+ * NULL. In causal attention, LENGTHS holds the starts, and KV may be NULL. */
 enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
 
 typedef cleat_attention_operands operands;
@@ -573,30 +573,32 @@ static cleat_status check_size(const cleat_node *node, cleat_error *error) {
                             (long long)p.batch, (long long)longer, (long long)p.heads);
 }
 
-/* Fails unless qkv can be split into heads of queries, keys and values. */
+/* Fails unless q and kv, or qkv, can be split into heads of queries, keys and values. */
 static cleat_status check_causal(const cleat_node *node, cleat_error *error) {
-    const cleat_tensor *qkv = node->in[Q];
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
     const attention_attr *attr = (const attention_attr *)node->attr;
-    const int64_t heads = attr->heads, kv_heads = attr->kv_heads, parts = heads + 2 * kv_heads;
+    const int64_t heads = attr->heads, kv_heads = attr->kv_heads, parts = heads + (kv ? 0 : 2 * kv_heads);
+    const char *what = kv ? "q" : "qkv";
     if (heads < 1 || heads % kv_heads != 0)
         return cleat_infer_fail(node, error, "%lld heads of queries and %lld of keys: not a multiple", (long long)heads,
                                 (long long)kv_heads);
     if (attr->window < 0 || !(attr->scale >= 0 && isfinite(attr->scale)))
         return cleat_infer_fail(node, error, "window is %d and scale %g: both must be finite, and 0 or more",
                                 (int)attr->window, (double)attr->scale);
-    if (!cleat_is_storage(qkv->dtype) || qkv->rank != 3 || qkv->shape[2] % parts != 0)
-        return cleat_infer_fail(node, error, "qkv is %s, it must be [B, L, %lld D/H] of f32, f16 or bf16",
-                                CLEAT_DESCRIBED(qkv), (long long)parts);
-    if (qkv->shape[2] / parts < 1 || qkv->shape[2] / parts > CAUSAL_HEAD_MAX)
-        return cleat_infer_fail(node, error, "qkv is %s: a head has %lld elements, 1 to %d are supported",
-                                CLEAT_DESCRIBED(qkv), (long long)(qkv->shape[2] / parts), CAUSAL_HEAD_MAX);
-    return CLEAT_OK;
+    if (!cleat_is_storage(q->dtype) || q->rank != 3 || q->shape[2] % parts != 0)
+        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %lld D/H] of f32, f16 or bf16", what,
+                                CLEAT_DESCRIBED(q), (long long)parts);
+    if (q->shape[2] / parts < 1 || q->shape[2] / parts > CAUSAL_HEAD_MAX)
+        return cleat_infer_fail(node, error, "%s is %s: a head has %lld elements, 1 to %d are supported", what,
+                                CLEAT_DESCRIBED(q), (long long)(q->shape[2] / parts), CAUSAL_HEAD_MAX);
+    const int64_t kv_shape[] = {q->shape[0], q->shape[1], q->shape[2] / parts * 2 * kv_heads};
+    return kv ? cleat_expect(node, KV, "kv", q->dtype, 3, kv_shape, error) : CLEAT_OK;
 }
 
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const bool causal = ((const attention_attr *)node->attr)->kv_heads > 0;
     cleat_status status = causal ? check_causal(node, error) : check_queries(node, error);
-    if (!status) status = check_keys(node, error);
+    if (!status && !causal) status = check_keys(node, error);
     if (!status) status = check_size(node, error);
     if (status) return status;
     problem p = cleat_attention_problem_of(node);
@@ -634,7 +636,7 @@ static const cleat_op causal_attention = {.name = "causal_attention",
                                           .cost = cost,
                                           .variants = variants,
                                           .define = cleat_attention_define,
-                                          .autocast_inputs = CLEAT_IN(Q),
+                                          .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
                                           .attributes = causal_attributes};
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths,
@@ -648,13 +650,13 @@ cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tenso
     return emit(graph, qkv, NULL, lengths, (attention_attr){.heads = heads});
 }
 
-cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *starts, int heads,
-                                     int kv_heads, int window, float scale) {
+cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *starts,
+                                     int heads, int kv_heads, int window, float scale) {
     const attention_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = window, .scale = scale};
     if (kv_heads < 1)
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'causal_attention': %d heads of keys, at least 1 is needed",
                          kv_heads);
-    return emit(graph, qkv, NULL, starts, attr);
+    return emit(graph, q, kv, starts, attr);
 }
 
 cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads) {
