@@ -124,7 +124,7 @@ static cleat_status causal_check_saved(const cleat_dataset *dataset, const char 
     cleat_status status = cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(own), &saved, error);
     if (!status && cleat_tokenizer_size(saved) != cleat_tokenizer_size(own))
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the tokenizer has other tokens", folder);
-    if (!status) status = cleat_chat_load(folder, &chat, error);
+    if (!status) status = cleat_chat_load(folder, saved, &chat, error);
     cleat_tokenizer_destroy(saved);
     cleat_chat_free(&chat);
     return status;
@@ -208,7 +208,7 @@ static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options
                          : cleat_tokenizer_load(vocabulary, false, &c->own, error);
     c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
     if (!status)
-        status = *fitted ? cleat_chat_load(fitted, &c->read.chat, error)
+        status = *fitted ? cleat_chat_load(fitted, c->tokenizer, &c->read.chat, error)
                          : cleat_chat_open(&source, c->tokenizer, &c->read.chat, error);
     return status ? status : find_specials(c, error);
 }

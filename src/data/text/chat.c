@@ -280,7 +280,8 @@ cleat_status cleat_chat_save(const cleat_chat *chat, const char *folder, cleat_e
     return cleat_json_write_file(folder, chat_file, chat->state, error);
 }
 
-cleat_status cleat_chat_load(const char *folder, cleat_chat *chat, cleat_error *error) {
+cleat_status cleat_chat_load(const char *folder, const cleat_tokenizer *tokenizer, cleat_chat *chat,
+                             cleat_error *error) {
     cleat_chat made = {0};
     cleat_status status = cleat_json_read_file(folder, chat_file, &made.state, error);
     const char *name = cleat_chat_text(&made, "template");
@@ -288,6 +289,7 @@ cleat_status cleat_chat_load(const char *folder, cleat_chat *chat, cleat_error *
     if (!status && (!name || (!made.form && strcmp(name, "none") != 0) || !cleat_chat_text(&made, "date")))
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: no template that is known; the model is damaged", folder,
                             chat_file);
+    if (!status && made.form) status = check_tokens(&made, tokenizer, error);
     if (status) {
         cleat_chat_free(&made);
         return status;

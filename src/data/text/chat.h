@@ -50,7 +50,8 @@ cleat_status cleat_chat_open(const cleat_chat_source *source, const cleat_tokeni
                              cleat_error *error);
 /* Writes FOLDER/chat.json, and reads it. */
 cleat_status cleat_chat_save(const cleat_chat *chat, const char *folder, cleat_error *error);
-cleat_status cleat_chat_load(const char *folder, cleat_chat *chat, cleat_error *error);
+cleat_status cleat_chat_load(const char *folder, const cleat_tokenizer *tokenizer, cleat_chat *chat,
+                             cleat_error *error);
 void cleat_chat_free(cleat_chat *chat);
 
 /* Text of a member of the state; NULL: absent. */
