@@ -149,14 +149,15 @@ static void chat_template(const uint8_t *bytes, size_t size) {
     static const cleat_chat_message messages[] = {{.role = CLEAT_CHAT_USER, .content = " a\n"},
                                                   {.role = CLEAT_CHAT_ASSISTANT, .content = "b", .learned = true}};
     const cleat_chat_source source = {.name = "auto", .path = fuzz_folder()};
+    const cleat_tokenizer *tokenizer = chat_tokenizer(); /* before its folder has the input */
     fuzz_file("tokenizer_config.json", bytes, size);
     fuzz_file("chat.json", bytes, size);
     for (int saved = 0; saved < 2; ++saved) {
         cleat_chat chat = {0};
         cleat_string text = {0};
         cleat_byte_spans spans = {0};
-        if (saved ? cleat_chat_load(fuzz_folder(), chat_tokenizer(), &chat, NULL)
-                  : cleat_chat_open(&source, chat_tokenizer(), &chat, NULL))
+        if (saved ? cleat_chat_load(fuzz_folder(), tokenizer, &chat, NULL)
+                  : cleat_chat_open(&source, tokenizer, &chat, NULL))
             continue;
         if (chat.form) (void)!cleat_chat_render(&chat, messages, 2, false, &text, &spans, NULL);
         cleat_string_free(&text);
