@@ -49,7 +49,10 @@ static int32_t find_special(const cleat_pipeline *p, const cJSON *const *configs
     return id >= 0 ? id : cleat_pipeline_id(p, second);
 }
 
-static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *files, int32_t *specials) {
+static void find_specials(cleat_tokenizer *made) {
+    const cleat_pipeline *p = made->pipeline;
+    const cleat_tokenizer_file *files = p->files;
+    int32_t *specials = made->specials;
     cJSON *config = files[CONFIG].data ? cJSON_Parse(files[CONFIG].data) : NULL;
     cJSON *map = files[SPECIALS_MAP].data ? cJSON_Parse(files[SPECIALS_MAP].data) : NULL;
     const cJSON *const configs[] = {config, map};
@@ -64,6 +67,10 @@ static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *f
     specials[CLEAT_SPECIAL_SEP] = t->items[t->count - 1].kind == CLEAT_TEMPLATE_TOKEN
                                       ? t->items[t->count - 1].id
                                       : find_special(p, configs, "sep_token", "[SEP]", "</s>");
+    made->bos = find_special(p, configs, "bos_token", "", "");
+    if (made->bos < 0 && t->items[0].kind == CLEAT_TEMPLATE_TOKEN) made->bos = t->items[0].id;
+    made->eos = find_special(p, configs, "eos_token", "<|end_of_text|>", "<|endoftext|>");
+    if (made->eos < 0) made->eos = find_special(p, configs, "eos_token", "<eos>", "</s>");
     cJSON_Delete(config);
     cJSON_Delete(map);
 }
@@ -73,7 +80,7 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->pipeline = pipeline;
-    find_specials(pipeline, pipeline->files, made->specials);
+    find_specials(made);
     for (int pair = 0; pair < 2; ++pair) {
         made->templates[pair] = pipeline->templates[pair];
         pipeline->templates[pair] = (cleat_template){0};

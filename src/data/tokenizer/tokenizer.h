@@ -15,6 +15,7 @@ struct cleat_tokenizer {
     cleat_word_rules rules;
     cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
     int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none; a vocab.txt may lack only [MASK] */
+    int32_t bos, eos;                 /* ids; -1: none */
     cleat_template templates[2];      /* for one text, for two */
 };
 
