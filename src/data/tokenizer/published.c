@@ -14,7 +14,8 @@
 enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, MODEL };
 static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
-    "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model"};
+    "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model",
+    "tokenizer.model"};
 
 /* Reads those of the files that are in the folder. */
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
@@ -170,7 +171,7 @@ static cleat_status write_json(const char *folder, const char *place, const char
     } else {
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no tokenizer in this folder; it must have a tokenizer.json, a vocab.txt, a vocab.json "
-                            "and a merges.txt, or a sentencepiece.bpe.model or spm.model",
+                            "and a merges.txt, or a sentencepiece.bpe.model, spm.model or tokenizer.model",
                             folder);
     }
     if (!status) files[TOKENIZER].size = json.size;
@@ -401,11 +402,45 @@ static cleat_status read_beside(const char *path, char folder[4096], cleat_token
     return status;
 }
 
+/* Builds the tokenizer of the files, which it takes over. */
+static cleat_status build(cleat_tokenizer_file *files, const char *place, cleat_tokenizer **tokenizer,
+                          cleat_error *error) {
+    cleat_pipeline *pipeline = NULL;
+    cleat_status status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, place, &pipeline, error);
+    if (status) return status;
+    memcpy(pipeline->files, files, sizeof pipeline->files);
+    memset(files, 0, sizeof pipeline->files);
+    status = tokenizer_of(pipeline, tokenizer, error);
+    if (status) cleat_pipeline_destroy(pipeline);
+    return status;
+}
+
+cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
+                                           cleat_tokenizer **tokenizer, cleat_error *error) {
+    cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
+    cleat_string texts[2] = {{0}};
+    if (!metadata || !place || !tokenizer || (metadata->count && !metadata->pieces))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "a tokenizer requires tokens, the name of their file, and a result");
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) files[i] = (cleat_tokenizer_file){.name = file_names[i]};
+    cleat_status status = cleat_language_json(metadata, &texts[TOKENIZER], error);
+    if (!status) status = cleat_language_config(metadata, &texts[CONFIG], error);
+    if (status) status = cleat_fail_in(error, status, "%s", place);
+    for (int i = 0; i < 2; ++i) {
+        files[i].size = texts[i].size;
+        if (!status) status = cleat_string_detach(&texts[i], &files[i].data, error);
+        cleat_string_free(&texts[i]);
+    }
+    if (!status) status = build(files, place, tokenizer, error);
+    for (int i = 0; i < 2; ++i) cleat_free(files[i].data);
+    return status;
+}
+
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error) {
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES] = {{0}};
     char beside[4096], class[64] = "";
-    cleat_pipeline *pipeline = NULL;
+    cleat_tokenizer *made = NULL;
     bool whole = cleat_folder_exists(path);
     cleat_status status = whole ? read_files(path, files, error) : read_beside(path, beside, files, error);
     const char *folder = whole ? path : beside;
@@ -418,16 +453,13 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     if (written && !status) status = write_json(folder, path, class, lowercase, files, error);
     if (written && !*class) snprintf(class, sizeof class, files[VOCAB_TXT].data ? "bert" : "roberta");
     if (!status) status = follow_config(config, class, written, path, &files[TOKENIZER], error);
-    if (!status) status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
+    if (!status) status = build(files, path, &made, error);
     if (!status) {
-        check_added(pipeline, config, &files[ADDED], path);
-        name_unread(pipeline, config, class, path);
-        memcpy(pipeline->files, files, sizeof files);
-        status = tokenizer_of(pipeline, tokenizer, error);
-        if (status) cleat_pipeline_destroy(pipeline);
-    } else {
-        for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
+        check_added(made->pipeline, config, &made->pipeline->files[ADDED], path);
+        name_unread(made->pipeline, config, class, path);
+        *tokenizer = made;
     }
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
     cJSON_Delete(config);
     return status;
 }
