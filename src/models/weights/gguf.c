@@ -154,7 +154,7 @@ static cleat_status read_member(parser *p) {
 }
 
 static cleat_status read_extents(parser *p, cleat_gguf_tensor *tensor) {
-    uint32_t rank;
+    uint32_t rank = 0;
     uint64_t extent;
     int64_t elements = 1;
     cleat_status status = read_bytes(p, &rank, sizeof rank);
@@ -174,7 +174,7 @@ static cleat_status read_extents(parser *p, cleat_gguf_tensor *tensor) {
 
 static cleat_status read_tensor(parser *p) {
     cleat_gguf *file = p->file;
-    uint32_t type;
+    uint32_t type = 0;
     p->what = "the name of a tensor";
     cleat_status status =
         cleat_grow(&file->tensors, file->tensor_count, &file->tensor_capacity, sizeof *file->tensors, p->error);
@@ -248,8 +248,8 @@ static cleat_status place_tensors(parser *p) {
 }
 
 static cleat_status parse(parser *p) {
-    uint32_t version;
-    uint64_t tensors, members;
+    uint32_t version = 0;
+    uint64_t tensors = 0, members = 0;
     char magic[4];
     p->what = "the start";
     cleat_status status = read_bytes(p, magic, sizeof magic);
