@@ -33,7 +33,8 @@ def dump(path, folder):
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + size])
     header.pop("__metadata__", None)
-    tensors = {name: np.frombuffer(raw[8 + size :][slice(*about["data_offsets"])], np.float32).reshape(about["shape"])
+    data = memoryview(raw)[8 + size :]
+    tensors = {name: np.frombuffer(data[slice(*about["data_offsets"])], np.float32).reshape(about["shape"])
                for name, about in header.items()}
     return tensors, json.loads((folder / "config.json").read_text())
 

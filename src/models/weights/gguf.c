@@ -64,7 +64,7 @@ static uint64_t rest(const parser *p) {
 /* Checks that `count` items of at least `size` bytes can follow, and that `bytes` of them are loaded. */
 static cleat_status need(parser *p, uint64_t count, size_t size) {
     if (count > rest(p) / size)
-        return fail_at(p, "%llu items of %zu bytes or more in a file of %llu bytes; copy or download it again",
+        return fail_at(p, "has %llu items of %zu bytes or more in a file of %llu bytes; copy or download it again",
                        (unsigned long long)count, size, (unsigned long long)p->file->size);
     p->is_short = count * size > (uint64_t)(p->end - p->at);
     return p->is_short ? CLEAT_ERR_FORMAT : CLEAT_OK;
@@ -264,7 +264,7 @@ static cleat_status parse(parser *p) {
     p->what = "the number of tensors";
     /* The least bytes of a tensor and of a member: an empty name and no extents; an empty key and a byte. */
     if (!status && tensors > rest(p) / 24)
-        return fail_at(p, "%llu is too much for the file", (unsigned long long)tensors);
+        return fail_at(p, "%llu is too much for the file; copy or download it again", (unsigned long long)tensors);
     for (uint64_t i = 0; i < members && !status; ++i) status = read_member(p);
     for (uint64_t i = 0; i < tensors && !status; ++i) status = read_tensor(p);
     return status ? status : place_tensors(p);
