@@ -282,6 +282,7 @@ static void faults_are_named(void **state) {
         {"general.architecture", 12, 'x', 1, "general.architecture is 'xlama'"},
         {"general.architectur", 0, 0, 1, "with a zero among them"},
         {"llama.context_lengt", 0, 'x', 1, "has no llama.context_length"},
+        {"llama.block_count", 4, UINT32_MAX, 4, "llama.block_count is 4.29497e+09, but there are 3 tensors"},
         {"llama.attention.head_count", 0, CLEAT_GGUF_F32, 4, "the rows of blk.0.attn_q.weight"},
         {"llama.attention.head_count", 4, 3, 4, "the rows of blk.0.attn_q.weight"},
         {"llama.attention.head_count", 4, 0, 4, "the rows of blk.0.attn_q.weight"},

@@ -42,7 +42,7 @@ static cleat_status read_number(const writer *w, const char *key, double fallbac
     const cleat_gguf_member *member = cleat_gguf_find(w->file, full);
     *value = member ? cleat_gguf_number(member, 0) : fallback;
     for (size_t i = 0; member && i < member->count; ++i)
-        if (!isfinite(*value) || cleat_gguf_number(member, i) != *value)
+        if (!(fabs(*value) <= 0x1p53) || cleat_gguf_number(member, i) != *value)
             return cleat_fail(w->error, CLEAT_ERR_NOT_SUPPORTED,
                               "%s: %s is not one finite number%s; use a model whose blocks are all alike",
                               cleat_gguf_path(w->file), full, member->is_array ? " for all blocks" : "");
@@ -189,6 +189,10 @@ static cleat_status put_all(writer *w, const char *model_type) {
     put_text(w, "model_type", model_type);
     if (!status) status = put_members(w, is_gpt2);
     if (status) return status;
+    const double layers = get(w, is_gpt2 ? "n_layer" : "num_hidden_layers");
+    if (!(layers >= 1 && layers <= (double)cleat_gguf_count(w->file)))
+        return cleat_fail(w->error, CLEAT_ERR_FORMAT, "%s: %s.block_count is %g, but there are %zu tensors",
+                          cleat_gguf_path(w->file), w->name, layers, cleat_gguf_count(w->file));
     put(w, "vocab_size", (double)words->shape[0]);
     put_bool(w, "tie_word_embeddings", is_gpt2 || !cleat_gguf_find_tensor(w->file, "output.weight"));
     if (is_gpt2) {
