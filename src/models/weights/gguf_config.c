@@ -1,30 +1,28 @@
 /* The metadata of a GGUF file (llama.cpp's llama-arch.cpp) as config.json of transformers. */
 #include "weights/gguf_network.h"
 
+#include "core/string.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Members with the same meaning in both. GPT-2 has names of its own for the first six. */
-static const struct {
-    const char *there, *here, *gpt2;
-    bool is_required;
-} members[] = {
-    {"context_length", "max_position_embeddings", "n_positions", true},
-    {"embedding_length", "hidden_size", "n_embd", true},
-    {"block_count", "num_hidden_layers", "n_layer", true},
-    {"feed_forward_length", "intermediate_size", "n_inner", true},
-    {"attention.head_count", "num_attention_heads", "n_head", true},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", NULL, true},
-    {"attention.layer_norm_epsilon", NULL, "layer_norm_epsilon", true},
-    {"attention.head_count_kv", "num_key_value_heads", NULL, false},
-    {"rope.freq_base", "rope_theta", NULL, false},
-    {"attention.key_length", "head_dim", NULL, false},
-    {"attention.sliding_window", "sliding_window", NULL, false},
-    {"attn_logit_softcapping", "attn_logit_softcapping", NULL, false},
-    {"final_logit_softcapping", "final_logit_softcapping", NULL, false},
+const cleat_gguf_config_row cleat_gguf_config_rows[] = {
+    {"context_length", "max_position_embeddings", "n_positions", true, false},
+    {"embedding_length", "hidden_size", "n_embd", true, false},
+    {"block_count", "num_hidden_layers", "n_layer", true, false},
+    {"feed_forward_length", "intermediate_size", "n_inner", true, false},
+    {"attention.head_count", "num_attention_heads", "n_head", true, false},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", NULL, true, true},
+    {"attention.layer_norm_epsilon", NULL, "layer_norm_epsilon", true, true},
+    {"attention.head_count_kv", "num_key_value_heads", NULL, false, false},
+    {"attention.key_length", "head_dim", NULL, false, false},
+    {"attention.sliding_window", "sliding_window", NULL, false, false},
+    {"rope.freq_base", "rope_theta", NULL, false, true},
+    {"attn_logit_softcapping", "attn_logit_softcapping", NULL, false, true},
+    {"final_logit_softcapping", "final_logit_softcapping", NULL, false, true},
+    {NULL, NULL, NULL, false, false},
 };
 
 typedef struct writer {
@@ -52,11 +50,12 @@ static cleat_status read_number(const writer *w, const char *key, double fallbac
 /* The shortest number that has the same f32 value: 1e-05, not 9.99999974737875e-06. */
 static double shorten(double value) {
     char text[32];
-    for (int digits = 6; digits <= 9; ++digits) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if ((float)atof(text) == (float)value) break;
+    double shorter = value;
+    for (int digits = 6; digits <= 9 && (double)(float)value == value && value != floor(value); ++digits) {
+        cleat_number_print_digits(value, digits, text);
+        if (cleat_number_parse(text, &shorter) && (float)shorter == (float)value) return shorter;
     }
-    return (double)(float)value == value && value != floor(value) ? atof(text) : value;
+    return value;
 }
 
 static void put(writer *w, const char *key, double value) {
@@ -77,14 +76,14 @@ static double get(const writer *w, const char *key) {
 }
 
 static cleat_status put_members(writer *w, bool is_gpt2) {
-    for (size_t i = 0; i < sizeof members / sizeof *members; ++i) {
-        const char *here = is_gpt2 ? members[i].gpt2 : members[i].here;
+    for (const cleat_gguf_config_row *row = cleat_gguf_config_rows; row->there; ++row) {
+        const char *here = is_gpt2 ? row->gpt2 : row->here;
         double value;
-        cleat_status status = here ? read_number(w, members[i].there, NAN, &value) : CLEAT_OK;
+        cleat_status status = here ? read_number(w, row->there, NAN, &value) : CLEAT_OK;
         if (status) return status;
-        if (here && isnan(value) && members[i].is_required)
+        if (here && isnan(value) && row->is_required)
             return cleat_fail(w->error, CLEAT_ERR_FORMAT, "%s: has no %s.%s; convert the model again",
-                              cleat_gguf_path(w->file), w->name, members[i].there);
+                              cleat_gguf_path(w->file), w->name, row->there);
         if (here && !isnan(value)) put(w, here, value);
     }
     static const char *const tokens[] = {"bos", "eos", "padding"};
@@ -103,6 +102,13 @@ static cleat_status refuse(const writer *w, const char *what, const char *value)
                       cleat_gguf_path(w->file), what, *value ? " " : "", value);
 }
 
+double cleat_gguf_llama3_factor(double theta, int64_t i, int64_t count, double factor, double low, double high,
+                                double length) {
+    const double wave = 2 * acos(-1) * pow(theta, (double)i / (double)count);
+    const double smooth = fmin(fmax((length / wave - low) / (high - low), 0), 1);
+    return 1 / ((1 - smooth) / factor + smooth);
+}
+
 /* Llama 3's factors of the wavelengths, which are computed from these values of its config.json; files have only the
  * results, [head_dim / 2] (rope_freqs.weight). */
 static cleat_status put_llama3(writer *w, cJSON *scaling) {
@@ -117,9 +123,7 @@ static cleat_status put_llama3(writer *w, cJSON *scaling) {
     if (status) return status;
     for (int64_t i = 0; i < count; ++i) largest = fmaxf(largest, factors[i]);
     for (int64_t i = 0; i < count; ++i) {
-        const double wave = 2 * acos(-1) * pow(theta, (double)i / (double)count);
-        const double smooth = fmin(fmax((length / wave - low) / (high - low), 0), 1);
-        const double factor = 1 / ((1 - smooth) / largest + smooth);
+        const double factor = cleat_gguf_llama3_factor(theta, i, count, largest, low, high, length);
         if (!(fabs(factors[i] - factor) <= 1e-4 * factor))
             return refuse(w, "rope_freqs.weight, which is not that of Llama 3.1 to 3.3,", "");
     }

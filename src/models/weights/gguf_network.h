@@ -23,6 +23,15 @@ typedef struct cleat_gguf_architecture {
 } cleat_gguf_architecture;
 /* The architecture of that name in GGUF files (`there`) or in transformers; NULL: it is not known. */
 const cleat_gguf_architecture *cleat_gguf_architecture_find(const char *name, bool there);
+/* A number that both have: ARCHITECTURE.there, and `here` of config.json, or `gpt2` of GPT-2's (NULL: it has none). */
+typedef struct cleat_gguf_config_row {
+    const char *there, *here, *gpt2;
+    bool is_required, is_real;
+} cleat_gguf_config_row;
+extern const cleat_gguf_config_row cleat_gguf_config_rows[]; /* the last one is NULL */
+/* Llama 3's factor of the wavelength of frequency i of `count`, from the members of its rope_scaling. */
+double cleat_gguf_llama3_factor(double theta, int64_t i, int64_t count, double factor, double low, double high,
+                                double length);
 /* The metadata as config.json, which the caller deletes; rope_theta and rope_scaling are where transformers 4 has them.
  * CLEAT_ERR_FORMAT: a key is missing; CLEAT_ERR_NOT_SUPPORTED: no model_type of cleat has the value of a key. */
 cleat_status cleat_gguf_config(const cleat_gguf *file, const cleat_gguf_architecture *architecture,

@@ -216,6 +216,7 @@ static cleat_status open_gguf(cleat_weights *weights, cleat_error *error) {
     snprintf(weights->folder, sizeof weights->folder, "%s", weights->path);
     cleat_status status = cleat_gguf_network_open(weights->path, &weights->gguf, error);
     for (size_t i = 0; !status && i < cleat_gguf_count(weights->gguf.file); ++i) {
+        if (strcmp(weights->gguf.tensors[i].name, "rope_freqs.weight") == 0) continue; /* rope_scaling of the config */
         status = cleat_grow(&weights->entries, weights->count, &weights->capacity, sizeof *weights->entries, error);
         if (!status) weights->entries[weights->count++] = (entry){.tensor = &weights->gguf.tensors[i], .shard = i};
     }

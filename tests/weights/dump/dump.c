@@ -1,7 +1,10 @@
-/* What the library reads from published weights, for test_gguf.py: weights_dump PATH OUT writes config.json and all
- * tensors as model.safetensors in f32 into the folder OUT, each read in parts of odd sizes. */
+/* What the library reads from published weights and writes as GGUF, for test_gguf_files.py and test_gguf_export.py:
+ *   weights_dump PATH OUT          config.json and all tensors as model.safetensors in f32 into the folder OUT, each
+ *                                  tensor read in parts of odd sizes
+ *   weights_dump FOLDER OUT TYPE   a folder of Hugging Face as the GGUF file OUT: f32, f16, bf16, q8_0 or lora */
 #include "core/files.h"
 #include "core/memory.h"
+#include "weights/gguf_write.h"
 #include "weights/weights.h"
 #include "json/member.h"
 
@@ -54,10 +57,33 @@ static cleat_status check_blocks(const cleat_weights *weights, const cleat_st_te
     return status;
 }
 
+static int write_gguf(char **argv) {
+    static const struct {
+        const char *name;
+        cleat_gguf_type type;
+    } types[] = {{"f32", CLEAT_GGUF_TYPE_F32},
+                 {"f16", CLEAT_GGUF_TYPE_F16},
+                 {"bf16", CLEAT_GGUF_TYPE_BF16},
+                 {"q8_0", CLEAT_GGUF_TYPE_Q8_0}};
+    cleat_error error = {0};
+    size_t count = 0;
+    cleat_status status = CLEAT_ERR_ARGUMENT;
+    for (size_t i = 0; i < 4; ++i)
+        if (strcmp(types[i].name, argv[3]) == 0)
+            status = cleat_gguf_write(argv[1], types[i].type, argv[2], &count, &error);
+    if (strcmp(argv[3], "lora") == 0) status = cleat_gguf_write_adapters(argv[1], argv[2], &count, &error);
+    if (status)
+        fprintf(stderr, "%s\n", error.text);
+    else
+        printf("%s: %zu tensors\n", argv[2], count);
+    return status != CLEAT_OK;
+}
+
 int main(int argc, char **argv) {
     cleat_weights *weights = NULL;
     cleat_error error = {0};
     char path[1024];
+    if (argc == 4) return write_gguf(argv);
     if (argc != 3) return 2;
     cleat_status status = cleat_weights_open(argv[1], &weights, &error);
     const size_t count = status ? 0 : cleat_weights_count(weights);
