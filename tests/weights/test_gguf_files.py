@@ -29,13 +29,12 @@ TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "
 def dump(path, folder):
     """The tensors and config.json that cleat reads."""
     subprocess.run([DUMP, path, folder], check=True)
-    raw = (folder / "model.safetensors").read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8 : 8 + size])
+    raw = np.memmap(folder / "model.safetensors", np.uint8, "r")
+    size = int.from_bytes(raw[:8].tobytes(), "little")
+    header = json.loads(raw[8 : 8 + size].tobytes())
     header.pop("__metadata__", None)
-    data = memoryview(raw)[8 + size :]
-    tensors = {name: np.frombuffer(data[slice(*about["data_offsets"])], np.float32).reshape(about["shape"])
-               for name, about in header.items()}
+    data = raw[8 + size :]
+    tensors = {name: data[slice(*about["data_offsets"])].view(np.float32).reshape(about["shape"]) for name, about in header.items()}
     return tensors, json.loads((folder / "config.json").read_text())
 
 
