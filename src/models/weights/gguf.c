@@ -284,7 +284,7 @@ static cleat_status read_at(const cleat_gguf *file, uint64_t offset, void *bytes
     return CLEAT_OK;
 }
 
-static void forget(cleat_gguf *file) {
+static void clear_head(cleat_gguf *file) {
     for (size_t i = 0; i < file->member_count; ++i) cleat_free((void *)file->members[i].texts);
     cleat_free(file->members);
     cleat_free(file->tensors);
@@ -305,7 +305,7 @@ static cleat_status read_head(cleat_gguf *file, cleat_error *error) {
         parser p = {.file = file, .at = file->head, .end = file->head + size, .error = error};
         status = parse(&p);
         if (!status || !p.is_short) return status;
-        forget(file);
+        clear_head(file);
     }
 }
 
@@ -337,7 +337,7 @@ cleat_status cleat_gguf_open(const char *path, cleat_gguf **file, cleat_error *e
 
 void cleat_gguf_close(cleat_gguf *file) {
     if (!file) return;
-    forget(file);
+    clear_head(file);
     if (file->descriptor >= 0) close(file->descriptor);
     cleat_free(file->path);
     cleat_free(file);
