@@ -36,7 +36,7 @@ double cleat_gguf_llama3_factor(double theta, int64_t i, int64_t count, double f
  * CLEAT_ERR_FORMAT: a key is missing; CLEAT_ERR_NOT_SUPPORTED: no model_type of cleat has the value of a key. */
 cleat_status cleat_gguf_config(const cleat_gguf *file, const cleat_gguf_architecture *architecture,
                                struct cJSON **config, cleat_error *error);
-/* Translates the name of a tensor into that of Hugging Face; with `back`, the other way. False: it has none. */
+/* Translates the name of a tensor into that of Hugging Face; with `back`, the inverse. False: it has none. */
 bool cleat_gguf_rename(const cleat_gguf_architecture *architecture, const char *name, bool back,
                        char renamed[CLEAT_GGUF_NAME], cleat_gguf_change *change);
 /* The row in the file of row `row` of a paired tensor, whose heads have `width` rows. */

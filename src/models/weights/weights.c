@@ -183,6 +183,10 @@ static cleat_status refuse_pickled(const char *path, cleat_error *error) {
                       path, path);
 }
 
+static bool is_gguf(const char *name) {
+    return strcmp(cleat_name_ending(name), ".gguf") == 0;
+}
+
 static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *error) {
     cleat_listing listing = {0};
     char path[LONGEST_PATH];
@@ -191,8 +195,11 @@ static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *err
         status = cleat_path_join(weights->folder, listing.names[0], path, sizeof path, error);
         if (!status) status = refuse_pickled(path, error);
     } else if (!status) {
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s", weights->folder, weights_name,
-                            index_name);
+        status = cleat_listing_read(weights->folder, is_gguf, &listing, error);
+        const char *hint = listing.count ? "; name its file of weights: " : "";
+        if (!status)
+            status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s%s%.200s", weights->folder,
+                                weights_name, index_name, hint, listing.count ? listing.names[0] : "");
     }
     cleat_listing_free(&listing);
     return status;
@@ -252,7 +259,9 @@ static bool is_hub_name(const char *path) {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     const size_t first = strspn(path, characters), second = path[first] ? strspn(path + first + 1, characters) : 0;
     const char *ending = cleat_name_ending(path);
-    if (!first || path[0] == '.' || strcmp(ending, ".safetensors") == 0 || strcmp(ending, ".json") == 0) return false;
+    if (!first || path[0] == '.' || strcmp(ending, ".safetensors") == 0 || strcmp(ending, ".json") == 0 ||
+        is_gguf(path))
+        return false;
     return !path[first] || (path[first] == '/' && second && !path[first + 1 + second]);
 }
 
@@ -279,7 +288,7 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
         snprintf(made->folder, sizeof made->folder, "%s", path);
         status = cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_folder(made, error);
-    } else if (cleat_file_exists(path) && strcmp(cleat_name_ending(path), ".gguf") == 0) {
+    } else if (cleat_file_exists(path) && is_gguf(path)) {
         status = open_gguf(made, error);
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
