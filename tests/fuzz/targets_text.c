@@ -11,6 +11,7 @@
 #include "data/text/encode_cache.h"
 #include "tokenizer/tokenizer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,16 @@ static void use(cleat_tokenizer *tokenizer) {
     size_t count;
     (void)!cleat_tokenizer_encode(tokenizer, sample, sizeof sample - 1, tokens, 64, &count, NULL);
     (void)!cleat_tokenizer_encode_word(tokenizer, "naive", 5, tokens, 64, &count, NULL);
+    cleat_token_stream *stream = NULL;
+    cleat_text_view text;
+    int32_t ids[300]; /* all tokens of a small vocabulary, in two orders */
+    for (int i = 0; i < 300; ++i) ids[i] = i % 2 ? i : 299 - i;
+    (void)!cleat_tokenizer_decode(tokenizer, ids, 300, false, NULL, 0, &count, NULL);
+    if (!cleat_token_stream_create(tokenizer, true, &stream, NULL)) {
+        for (int i = 0; i < 300; ++i) (void)!cleat_token_stream_add(stream, ids[i], &text, NULL);
+        (void)!cleat_token_stream_end(stream, &text, NULL);
+    }
+    cleat_token_stream_destroy(stream);
     cleat_tokenizer_destroy(tokenizer);
 }
 
@@ -36,6 +47,44 @@ static void tokenizer_json(const uint8_t *bytes, size_t size) {
 
 static void sentencepiece(const uint8_t *bytes, size_t size) {
     read_tokenizer("x.model", bytes, size);
+}
+
+/* Metadata: a byte of settings, four ids, and tokens, each a byte of its type and a text up to a zero byte; the last
+ * half are merges. */
+static void metadata(const uint8_t *bytes, size_t size) {
+    enum { MOST = 256 };
+    static const char *const names[] = {"llama-bpe", "qwen2", "smollm", "gpt-2", "tekken", "default", "x", NULL};
+    cleat_text_view pieces[MOST];
+    float scores[MOST];
+    int32_t types[MOST];
+    size_t n = 0;
+    if (size < 5) return;
+    char *copy = fuzz_text(bytes, size);
+    for (size_t at = 5; at + 1 < size && n < MOST; at += pieces[n++].size + 2) {
+        types[n] = copy[at] % 8;
+        scores[n] = copy[at] < 0 ? NAN : copy[at];
+        pieces[n] = (cleat_text_view){copy + at + 1, strlen(copy + at + 1)};
+    }
+    const uint8_t flags = bytes[0];
+    const bool marks = flags & 1;
+    cleat_tokenizer_metadata m = {.is_sentencepiece = marks,
+                                  .pre = names[flags >> 5],
+                                  .pieces = pieces,
+                                  .scores = flags & 2 ? scores : NULL,
+                                  .types = flags & 4 ? types : NULL,
+                                  .count = marks ? n : n - n / 2,
+                                  .bos = (int8_t)bytes[1],
+                                  .eos = (int8_t)bytes[2],
+                                  .unk = (int8_t)bytes[3],
+                                  .pad = (int8_t)bytes[4],
+                                  .add_bos = flags >> 3 & 1,
+                                  .add_eos = flags >> 4 & 1,
+                                  .add_space_prefix = flags >> 3 & 1};
+    m.merges = pieces + m.count;
+    m.n_merges = n - m.count;
+    cleat_tokenizer *tokenizer = NULL;
+    if (!cleat_tokenizer_from_metadata(&m, "x", &tokenizer, NULL)) use(tokenizer);
+    free(copy);
 }
 
 static void vocabulary(const uint8_t *bytes, size_t size) {
@@ -209,6 +258,7 @@ static void encode_cache(const uint8_t *bytes, size_t size) {
 const fuzz_target fuzz_text_targets[] = {
     {"tokenizer_json", tokenizer_json},
     {"sentencepiece", sentencepiece},
+    {"metadata", metadata},
     {"vocabulary", vocabulary},
     {"table", table},
     {"tsv", tsv},

@@ -272,9 +272,9 @@ static void no_memory_is_an_error(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
-/* Many tokens without a whole character, and a text of a million tokens. */
+/* Many tokens without a whole character, in one run. */
 static void long_texts_take_a_moment(void **state) {
-    enum { COUNT = 1 << 20 };
+    enum { COUNT = 1 << 17 };
     (void)state;
     cleat_tokenizer *tokenizer = load(FOLDER("tokenizer.model"));
     const int32_t byte = cleat_tokenizer_id(tokenizer, "<0xE4>");
