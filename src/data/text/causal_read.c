@@ -133,7 +133,7 @@ static cleat_status read_message(const cJSON *item, const cleat_chat *chat, clea
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "the template '%s' does not render its 'reasoning_content'; remove it, "
                           "or put it into the content",
-                          cleat_chat_text(chat, "template"));
+                          chat->name);
     *message = (cleat_chat_message){.role = (cleat_chat_role)index,
                                     .content = content,
                                     .thoughts = thoughts,
