@@ -502,6 +502,33 @@ static void bad_options_get_a_message(void **state) {
     assert_null(dataset);
 }
 
+/* Each allocation fails once: an error, and nothing that is lost (LeakSanitizer). */
+static void without_memory_there_is_an_error(void **state) {
+    static const char text[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}, {\"role\": "
+                               "\"assistant\", \"content\": \"Hi\"}]}\n"
+                               "{\"prompt\": \"Hello\", \"completion\": \"Hi\"}\n"
+                               "{\"text\": \"Hello there\"}\n";
+    cleat_causal_options options = options_of();
+    cleat_tokenizer *tokenizer = NULL;
+    long failures = 0;
+    (void)state;
+    assert_int_equal(cleat_tokenizer_load(tokenizer_folder(), false, &tokenizer, NULL), CLEAT_OK);
+    options.tokenizer = tokenizer;
+    options.pack = true;
+    test_write_text(test_path("some.jsonl"), text);
+    for (cleat_status status = CLEAT_ERR_MEMORY; status; ++failures) {
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        cleat_fail_allocation(failures + 1);
+        status = cleat_causal_open(test_path("some.jsonl"), &options, &dataset, &error);
+        cleat_fail_allocation(0);
+        if (status && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", failures + 1, error.text);
+        cleat_dataset_destroy(dataset);
+    }
+    assert_true(failures > 40);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_and_their_end_are_learned),
@@ -516,6 +543,7 @@ int main(void) {
         cmocka_unit_test(a_model_keeps_tokenizer_and_template),
         cmocka_unit_test(bad_rows_get_a_message),
         cmocka_unit_test(bad_options_get_a_message),
+        cmocka_unit_test(without_memory_there_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

@@ -390,10 +390,10 @@ static void log_summary(const char *path, const causal_dataset *c) {
                   name);
     else
         cleat_log(CLEAT_LOG_INFO,
-                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows; %zu tokens, %.1f for 100 "
-                  "places, %zu of them learned; chat template: %s",
-                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], s->places,
-                  100 * (double)s->places / ((double)c->base.count * (double)most), s->learned, name);
+                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows of %lld places (%.1f %% "
+                  "used); %zu tokens, %zu of them learned; chat template: %s",
+                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], most,
+                  100 * (double)s->places / ((double)c->base.count * (double)most), s->places, s->learned, name);
     if (s->divided)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided", path, s->divided, most);
     if (s->cut)
