@@ -33,7 +33,7 @@ typedef struct cleat_causal_options {
     const char *prompt_column, *completion_column, *text_column;
     /* File names in the folder; "": found by name. */
     const char *train_file, *val_file, *test_file;
-    /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, borrowed for the lifetime of the dataset. */
+    /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, which must outlive the dataset. */
     const char *vocabulary;
     const cleat_tokenizer *tokenizer;
     cleat_tokenizer *given; /* in place of `tokenizer`: the dataset's own from the call on, even if opening fails */

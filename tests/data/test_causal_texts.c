@@ -116,8 +116,8 @@ static void answers_and_their_end_are_learned(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A completion begins inside a token: "Hel" + "lo" is one, and is learned. Without a template texts follow each other, a
- * text begins with the tokens of the tokenizer, and EOS is added where it is not there already. */
+/* A completion begins inside a token: "Hel" + "lo" is one, and is learned. Without a template texts follow each other,
+ * a text begins with the tokens of the tokenizer, and EOS is added where it is not there already. */
 static void a_token_across_the_border_is_learned(void **state) {
     static const char text[] = "prompt,completion\n"
                                "How are Hel,lo there\n"

@@ -1,5 +1,5 @@
-/* Chat templates: their programs are recognised, the texts are those of transformers, byte for byte, and the learned tokens
- * those of a reference that works on offsets. Expected values: chats/make_chats.py. */
+/* Chat templates: their programs are recognised, the texts are those of transformers, byte for byte, and the
+ * learned tokens those of a reference that works on offsets. Expected values: chats/make_chats.py. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "source_path.h"
 #include "json/member.h"
 
-enum { MOST_MESSAGES = 8 };
+enum { MAX_MESSAGES = 8 };
 
 static cJSON *templates, *chats;
 static char *tokenizer_json;
@@ -74,12 +74,12 @@ static const cJSON *conversation_of(const cJSON *item) {
     return cJSON_GetArrayItem(cleat_json_member(chats, "conversations"), (int)cleat_json_number(item, "conversation"));
 }
 
-static size_t messages_of(const cJSON *item, cleat_chat_message messages[MOST_MESSAGES]) {
+static size_t messages_of(const cJSON *item, cleat_chat_message messages[MAX_MESSAGES]) {
     const cJSON *message;
     size_t count = 0;
     cJSON_ArrayForEach(message, conversation_of(item)) {
         const char *role = cleat_json_text(message, "role");
-        assert_true(count < MOST_MESSAGES);
+        assert_true(count < MAX_MESSAGES);
         messages[count++] = (cleat_chat_message){.role = *role == 's'   ? CLEAT_CHAT_SYSTEM
                                                          : *role == 'u' ? CLEAT_CHAT_USER
                                                                         : CLEAT_CHAT_ASSISTANT,
@@ -141,7 +141,7 @@ static void texts_are_those_of_transformers(void **state) {
     cJSON_ArrayForEach(item, cleat_json_member(chats, "rendered")) {
         const char *name = cleat_json_text(item, "template"), *expected = cleat_json_text(item, "text");
         const cJSON *program = cleat_json_member(templates, name);
-        cleat_chat_message messages[MOST_MESSAGES];
+        cleat_chat_message messages[MAX_MESSAGES];
         const size_t count = messages_of(item, messages);
         cleat_byte_spans spans = {0};
         cleat_string text = {0};

@@ -281,7 +281,7 @@ static stretch strip(stretch text) {
                    last = left >= size && memcmp(text.end - size, blanks[i], size) == 0;
         if (first) text.at += size;
         if (!first && last) text.end -= size;
-        if (first || last) i = SIZE_MAX; /* once more */
+        if (first || last) i = SIZE_MAX; /* again */
     }
     return text;
 }

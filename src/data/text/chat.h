@@ -39,8 +39,8 @@ typedef struct cleat_chat {
 
 /* Selects a template by a name of cleat_chat_template_name; "auto": by the program that the tokenizer's files have
  * (chat_template.jinja, else tokenizer_config.json), none without one. Each special token of the template must be one
- * token. The caller frees *chat (cleat_chat_free), which the tokenizer must outlive. CLEAT_ERR_NOT_SUPPORTED: an unknown
- * program. */
+ * token. The caller frees *chat (cleat_chat_free), which the tokenizer must outlive. CLEAT_ERR_NOT_SUPPORTED: an
+ * unknown program. */
 cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tokenizer *tokenizer, cleat_chat *chat,
                              cleat_error *error);
 void cleat_chat_free(cleat_chat *chat);
