@@ -110,22 +110,11 @@ static cleat_status read_metadata(const cleat_gguf *file, arrays *a, cleat_token
     return CLEAT_OK;
 }
 
-/* The text of a token; NULL: no such token. */
-static const char *text_of(const cleat_tokenizer_metadata *m, int32_t id) {
-    return id >= 0 && (size_t)id < m->count ? m->pieces[id].data : NULL;
-}
-
-cleat_status cleat_causal_gguf_tokenizer(const cleat_gguf *file, cleat_causal_options *options,
-                                         cleat_tokenizer **tokenizer, cleat_error *error) {
+cleat_status cleat_causal_gguf_tokenizer(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_tokenizer_metadata metadata = {.count = 0};
     arrays a = {NULL};
     cleat_status status = read_metadata(file, &a, &metadata, error);
     if (!status) status = cleat_tokenizer_from_metadata(&metadata, cleat_gguf_path(file), tokenizer, error);
-    if (!status) {
-        options->chat_template = metadata.chat_template;
-        options->bos_token = text_of(&metadata, metadata.bos);
-        options->eos_token = text_of(&metadata, metadata.eos);
-    }
     free_arrays(&a);
     return status;
 }

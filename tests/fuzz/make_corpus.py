@@ -118,7 +118,6 @@ def texts():
     programs = json.loads((TESTS / "data/chats/templates.json").read_text())
     for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
         put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
-    put("chat_template", "saved", '{"template": "zephyr", "date": "today", "eos_token": "</s>", "bos_token": "<s>"}')
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 
