@@ -121,6 +121,8 @@ static void ids_are_those_of_hugging_face(void **state) {
     expect_file(FOLDER("unigram.json"), false, FOLDER("unigram.ids"));
     expect_file(FOLDER("fallback_bpe.json"), false, FOLDER("fallback_bpe.ids"));
     expect_file(FOLDER("sentencepiece.bpe.model"), false, FOLDER("sentencepiece.ids"));
+    expect_file(FOLDER("llama3.json"), false, FOLDER("llama3.ids"));
+    expect_file(FOLDER("tokenizer.model"), false, FOLDER("llama2.ids"));
 }
 
 static void shared_tokenizers_give_the_same_ids(void **state) {

@@ -18,13 +18,6 @@ static bool has_bytes(const cleat_pipeline *pipeline) {
     return find_splitter(pipeline, CLEAT_SPLIT_BYTE_LEVEL) != NULL;
 }
 
-/* The byte that a character stands for; -1: none. */
-static int byte_of(int32_t character) {
-    for (int byte = 0; byte < 256; ++byte)
-        if (cleat_byte_char((unsigned char)byte) == character) return byte;
-    return -1;
-}
-
 static bool is_printable(const char *text) {
     for (size_t i = 0; text[i]; ++i)
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7F) return false;
@@ -37,7 +30,7 @@ static bool decode_bytes(const char *piece, char *text, size_t size) {
     for (size_t left = strlen(piece), step; left > 0 && used + 1 < size; piece += step, left -= step) {
         int32_t character;
         step = cleat_utf8_decode(piece, left, &character);
-        const int byte = step ? byte_of(character) : -1;
+        const int byte = step ? cleat_char_byte(character) : -1;
         if (byte <= 0) return false;
         text[used++] = (char)byte;
     }

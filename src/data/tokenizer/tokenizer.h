@@ -15,6 +15,7 @@ struct cleat_tokenizer {
     cleat_word_rules rules;
     cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
     int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none; a vocab.txt may lack only [MASK] */
+    int32_t bos, eos;                 /* ids; -1: none */
     cleat_template templates[2];      /* for one text, for two */
 };
 
@@ -64,6 +65,9 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
  * (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
                                       const char *class, const char *place, cleat_string *json, cleat_error *error);
+/* By published_json.c: from metadata; the tokenizer_config.json with the names of special tokens. */
+cleat_status cleat_language_json(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);
+cleat_status cleat_language_config(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);
 /* From the texts of RoBERTa's vocab.json and merges.txt. */
 cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_string *json,
                                  cleat_error *error);
