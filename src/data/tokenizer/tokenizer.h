@@ -30,6 +30,9 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
+/* By gguf.c: reads the metadata of a GGUF file. */
+cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error);
+
 /* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside
  * the files of a published checkpoint. */
 bool cleat_tokenizer_is_published_path(const char *path);
