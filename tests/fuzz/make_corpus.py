@@ -104,6 +104,16 @@ def texts():
         whole = json.loads(file.read_text())
         put("tokenizer_json", file.stem, json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
     put("sentencepiece", "bpe", (TESTS / "tokenizer/tokenizers/sentencepiece.bpe.model").read_bytes())
+    rows = ['{"prompt": "a", "completion": "b"}', '{"text": "ab ab"}', '{"messages": [{"role": "system", "content": "b"}, {"role": '
+            '"user", "content": " a"}, {"role": "assistant", "content": "<think>\\na</think>b", "weight": 1}]}']
+    for i in range(13):  # each template, by the size
+        put("chats", f"three_{i}", "\n".join(rows) + "\n" + " " * 7 * i)
+    put("prompts", "two", "prompt,completion\na,b\n\"a\na\",ab\n")
+    put("documents", "two", "ab a\nb\n\n a b\n")
+    programs = json.loads((TESTS / "data/chats/templates.json").read_text())
+    for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
+        put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
+    put("chat_template", "saved", '{"template": "zephyr", "date": "today", "eos_token": "</s>", "bos_token": "<s>"}')
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 

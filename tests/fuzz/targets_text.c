@@ -1,10 +1,12 @@
 /* Targets of the fuzzer: texts and tokenizers. */
 #include "fuzz.h"
 
+#include "cleat/causal_texts.h"
 #include "cleat/texts.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "data/text/chat.h"
 #include "data/text/encode.h"
 #include "data/text/encode_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -79,6 +81,91 @@ static void lines(const uint8_t *bytes, size_t size) {
     read_texts("t.txt", CLEAT_TEXT_CLASSES, false, bytes, size);
 }
 
+/* A tokenizer of two letters, a line break and the special tokens of all templates, made once: it outlives the files of an
+ * input. */
+static const cleat_tokenizer *chat_tokenizer(void) {
+    static const char *const specials[] = {"<s>",
+                                           "</s>",
+                                           "<|im_start|>",
+                                           "<|im_end|>",
+                                           "<|start_header_id|>",
+                                           "<|end_header_id|>",
+                                           "<|eot_id|>",
+                                           "<start_of_turn>",
+                                           "<end_of_turn>"};
+    static cleat_tokenizer *made;
+    cleat_string json = {0};
+    if (made) return made;
+    cleat_string_add(&json,
+                     "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\u010A\": 2, \"ab\": 3}, "
+                     "\"merges\": [\"a b\"]}, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
+                     "false, \"use_regex\": true}, \"added_tokens\": [");
+    for (int i = 0; i < (int)(sizeof specials / sizeof *specials); ++i)
+        cleat_string_add(&json, "%s{\"id\": %d, \"content\": \"%s\", \"special\": true, \"normalized\": false}",
+                         i ? ", " : "", 4 + i, specials[i]);
+    cleat_string_add(&json, "]}");
+    if (json.failed ||
+        cleat_tokenizer_load(fuzz_file("tokenizer.json", (const uint8_t *)json.data, json.size), false, &made, NULL))
+        abort();
+    cleat_string_free(&json);
+    return made;
+}
+
+/* The size of the input chooses the template, and what is read. */
+static void read_causal(const char *name, const uint8_t *bytes, size_t size) {
+    cleat_causal_options options = cleat_causal_defaults();
+    cleat_dataset *dataset = NULL;
+    options.tokenizer = chat_tokenizer();
+    options.bos_token = "<s>";
+    options.eos_token = "</s>";
+    options.predicted = size % 3 == 0;
+    options.train_on = size % 2 ? CLEAT_ON_COMPLETIONS : CLEAT_ON_ALL;
+    options.chat_name = cleat_chat_template_name(size / 6 % 13);
+    if (!options.chat_name) options.chat_name = "auto";
+    options.max_length = 16;
+    options.system = size % 5 ? "" : "b";
+    if (cleat_causal_open(fuzz_file(name, bytes, size), &options, &dataset, NULL)) return;
+    int32_t space[3][16];
+    void *fields[3] = {space[0], space[1], space[2]};
+    for (size_t i = 0; i < cleat_dataset_count(dataset) && i < 32; ++i)
+        if (cleat_dataset_fill(dataset, i, 16, NULL, fields, NULL) || !*cleat_dataset_id(dataset, i)) abort();
+    cleat_dataset_destroy(dataset);
+}
+
+static void chats(const uint8_t *bytes, size_t size) {
+    read_causal("t.jsonl", bytes, size);
+}
+
+static void prompts(const uint8_t *bytes, size_t size) {
+    read_causal("t.csv", bytes, size);
+}
+
+static void documents(const uint8_t *bytes, size_t size) {
+    read_causal("t.txt", bytes, size);
+}
+
+/* A tokenizer_config.json with a template, and the chat.json of a model. */
+static void chat_template(const uint8_t *bytes, size_t size) {
+    static const cleat_chat_message messages[] = {{.role = CLEAT_CHAT_USER, .content = " a\n"},
+                                                  {.role = CLEAT_CHAT_ASSISTANT, .content = "b", .learned = true}};
+    const cleat_chat_source source = {.name = "auto", .path = fuzz_folder()};
+    const cleat_tokenizer *tokenizer = chat_tokenizer(); /* before its folder has the input */
+    fuzz_file("tokenizer_config.json", bytes, size);
+    fuzz_file("chat.json", bytes, size);
+    for (int saved = 0; saved < 2; ++saved) {
+        cleat_chat chat = {0};
+        cleat_string text = {0};
+        cleat_byte_spans spans = {0};
+        if (saved ? cleat_chat_load(fuzz_folder(), tokenizer, &chat, NULL)
+                  : cleat_chat_open(&source, tokenizer, &chat, NULL))
+            continue;
+        if (chat.form) (void)!cleat_chat_render(&chat, messages, 2, false, &text, &spans, NULL);
+        cleat_string_free(&text);
+        cleat_free(spans.all);
+        cleat_chat_free(&chat);
+    }
+}
+
 /* The header of encode_cache.c. */
 enum { HASHED_FROM = 40 + 80, HASH_AT = 40 + 40 };
 
@@ -128,5 +215,9 @@ const fuzz_target fuzz_text_targets[] = {
     {"conll", conll},
     {"lines", lines},
     {"encode_cache", encode_cache},
+    {"chats", chats},
+    {"prompts", prompts},
+    {"documents", documents},
+    {"chat_template", chat_template},
     {NULL, NULL},
 };
