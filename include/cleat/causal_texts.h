@@ -12,7 +12,8 @@ extern "C" {
 
 /* The fields are, in this order:
  *   tokens  i32 [L]  token ids; padded with -1
- *   labels  i32 [L]  the token to predict at this place, which is the next one of the sample; -1: nothing is learned
+ *   labels  i32 [L]  the token to predict at this place, which is the next one of the sample; -1: nothing is learned;
+ *                    with `predicted` 0 at the last place, whose next token continues the prompt
  *   starts  i32 [L]  index of the first place of the sample that the place belongs to; padded with INT32_MAX, which is
  *                    greater than every index
  * One slot is a row: one sample, or with `pack` as many as fit. A sample of n tokens takes at most n - 1 places: the
@@ -35,6 +36,7 @@ typedef struct cleat_causal_options {
     /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, borrowed for the lifetime of the dataset. */
     const char *vocabulary;
     const cleat_tokenizer *tokenizer;
+    cleat_tokenizer *given; /* in place of `tokenizer`: the dataset's own from the call on, even if opening fails */
     /* "auto": the chat template in the tokenizer's folder (chat_template.jinja, tokenizer_config.json) or in
      * `chat_template`, if there is one; a name of cleat_chat_template_name; or "none": prompt and completion are texts
      * that follow each other. */
@@ -51,7 +53,7 @@ typedef struct cleat_causal_options {
     double val_fraction, test_fraction;
     uint64_t split_seed;
     cleat_fold fold;
-    bool predicted;     /* prompts: a row each, in file order, with the start of the answer; without labels */
+    bool predicted;     /* prompts: a row each, in file order, with the start of the answer; no token is learned */
     const char *fitted; /* folder with the tokenizer and chat.json of an earlier set, which replace those above */
     int workers;        /* as in cleat_text_options */
     const char *cpus;

@@ -98,6 +98,7 @@ static int64_t write_row(const causal_dataset *c, size_t row, int32_t *tokens, i
             learned += is_label;
         }
     }
+    if (labels && c->predicted && at > 0) labels[at - 1] = 0;
     return learned;
 }
 
@@ -174,7 +175,8 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           "data.template = %.40s, data.max_length = %lld, data.val_fraction = %g, data.test_fraction = "
                           "%g: must be auto, none, chatml, llama3, ...; 2 to 2147483646; 0 to 1, their sum below 1",
                           options->chat_name, (long long)options->max_length, val, test);
-    if (!options->tokenizer && !*cleat_text_option(options->vocabulary) && !*cleat_text_option(options->fitted))
+    if (!options->tokenizer && !options->given && !*cleat_text_option(options->vocabulary) &&
+        !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a language model needs a tokenizer: set data.vocabulary or model.init");
     return CLEAT_OK;
@@ -203,7 +205,8 @@ static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options
     const cleat_chat_source source = {options->chat_name, options->chat_template, vocabulary,
                                       options->bos_token, options->eos_token,     options->date};
     cleat_status status = CLEAT_OK;
-    if (!options->tokenizer)
+    c->own = options->given;
+    if (!options->tokenizer && !options->given)
         status = *fitted ? cleat_text_open_fitted(fitted, false, &c->own, error)
                          : cleat_tokenizer_load(vocabulary, false, &c->own, error);
     c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
@@ -462,9 +465,11 @@ cleat_status cleat_causal_open(const char *path, const cleat_causal_options *opt
     const cleat_causal_options defaults = cleat_causal_defaults();
     if (!options) options = &defaults;
     cleat_status status = check_options(options, error);
-    if (status) return status;
-    causal_dataset *c = cleat_alloc(1, sizeof *c);
-    if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    causal_dataset *c = status ? NULL : cleat_alloc(1, sizeof *c);
+    if (!c) {
+        cleat_tokenizer_destroy(options->given);
+        return status ? status : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
+    }
     c->base.type = &causal_class;
     c->max_length = options->max_length;
     c->predicted = options->predicted;

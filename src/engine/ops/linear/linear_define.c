@@ -29,13 +29,20 @@ static void add(cleat_expected_value *sum, const cleat_host_values *values, int 
     if (in >= 0) cleat_define_add(sum, cleat_host_value(values, in, i));
 }
 
+/* The definition of a long sum, of which each step rounds: the error grows with the root of their number. */
+static cleat_expected_value of_terms(cleat_expected_value sum, int64_t count) {
+    enum { FEW = 4096 };
+    sum.size *= fmax(1, sqrt((double)count / FEW));
+    return sum;
+}
+
 /* sums[m] */
 static cleat_expected_value define_sum(const cleat_gemm *p, const operands *of, cleat_host_values *values, int64_t m) {
     cleat_expected_value sum = {.value = 0};
     add(&sum, values, of->sums_accum, m);
     for (int64_t k = 0; k < p->k; ++k) cleat_define_add(&sum, (double)values->in[of->a].f[k * p->m + m]);
     values->work += (double)p->k;
-    return sum;
+    return of_terms(sum, p->k);
 }
 
 /* C[m, n] before the epilogue. */
@@ -49,7 +56,7 @@ static cleat_expected_value define_product(const cleat_gemm *p, const operands *
     add(&sum, values, of->accum, m * p->n + n);
     for (int64_t k = 0; k < p->k; ++k) cleat_define_add(&sum, (double)a[k * a_step] * (double)b[k * b_step]);
     values->work += (double)p->k;
-    return sum;
+    return of_terms(sum, p->k);
 }
 
 /* Slopes of GELU are below 1.13. */
