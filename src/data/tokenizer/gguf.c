@@ -1,7 +1,6 @@
 /* The tokenizer in the metadata of a GGUF file. */
 #include "tokenizer/tokenizer.h"
 
-#include "core/gguf.h"
 #include "core/memory.h"
 
 #include <math.h>
@@ -68,7 +67,8 @@ static cleat_status read_metadata(reader *r) {
     cleat_tokenizer_metadata *made = &r->made;
     if (!model || (strcmp(model, "gpt2") != 0 && strcmp(model, "llama") != 0))
         return cleat_fail(r->error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: tokenizer.ggml.model is '%.40s'; only gpt2 and llama are supported: use another model",
+                          "%s: tokenizer.ggml.model is '%.40s'; gpt2 and llama are supported; set data.vocabulary to "
+                          "the folder of another tokenizer",
                           cleat_gguf_path(r->file), model ? model : "");
     cleat_status status = read_texts(r, "tokenizer.ggml.tokens", &r->pieces, &made->count);
     if (!status) status = read_texts(r, "tokenizer.ggml.merges", &r->merges, &made->n_merges);
@@ -91,16 +91,21 @@ static cleat_status read_metadata(reader *r) {
     return status;
 }
 
-cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error) {
-    cleat_gguf *file = NULL;
-    cleat_status status = cleat_gguf_open(path, &file, error);
+cleat_status cleat_tokenizer_of_gguf(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error) {
     reader r = {.file = file, .error = error};
-    if (!status) status = read_metadata(&r);
-    if (!status) status = cleat_tokenizer_from_metadata(&r.made, path, tokenizer, error);
+    cleat_status status = read_metadata(&r);
+    if (!status) status = cleat_tokenizer_from_metadata(&r.made, cleat_gguf_path(file), tokenizer, error);
     cleat_free(r.pieces);
     cleat_free(r.merges);
     cleat_free(r.scores);
     cleat_free(r.types);
+    return status;
+}
+
+cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error) {
+    cleat_gguf *file = NULL;
+    cleat_status status = cleat_gguf_open(path, &file, error);
+    if (!status) status = cleat_tokenizer_of_gguf(file, tokenizer, error);
     cleat_gguf_close(file);
     return status;
 }
