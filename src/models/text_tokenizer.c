@@ -98,6 +98,7 @@ cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts
 static cleat_status copy_files(const char *from, const char *to, cleat_error *error) {
     static const char *const names[] = {"tokenizer.json",
                                         "tokenizer_config.json",
+                                        "chat_template.jinja",
                                         "special_tokens_map.json",
                                         "vocab.txt",
                                         "vocab.json",
@@ -113,13 +114,11 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
     return status;
 }
 
-cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
-                               bool words, cleat_error *error) {
+cleat_status cleat_text_export(const cleat_model_export *spec, bool lowercase, int64_t max_length, bool words,
+                               cleat_error *error) {
     const cleat_st_tensor *types = cleat_safetensors_find(spec->tensors, "emb.type.weight"); /* [types, D] */
-    const cleat_export_texts texts = {.max_length = max_length,
-                                      .token_types = types && types->shape[0] > 1,
-                                      .lowercase = data->lowercase,
-                                      .words = words};
+    const cleat_export_texts texts = {
+        .max_length = max_length, .token_types = types && types->shape[0] > 1, .lowercase = lowercase, .words = words};
     const cleat_status status = copy_files(spec->checkpoint, spec->out, error);
     return status ? status : cleat_export_tokenizer(spec->out, &texts, error);
 }
