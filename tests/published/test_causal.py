@@ -123,14 +123,14 @@ def compare_evaluation(folder, name, data):
     wanted = math.exp(loss_of(reference(folder / "base"), rows).item())
     same(name, perplexity(run), wanted, 1e-6)
     same(f"{name}, packed", perplexity(run, data__pack="true"), wanted, 1e-6)
-    for precision, tolerance in (("f16", 2e-3), ("bf16", 2e-2)):
+    for precision, tolerance in (("f16", 1e-3), ("bf16", 5e-3)) if name in ("llama", "qwen3") else ():
         same(f"{name}, {precision}", perplexity(run, train__precision=precision, data__pack="true"), wanted, tolerance)
     cleat("export", run, "--format", "hf", "--out", folder / "hf")
     exported, loading = AutoModelForCausalLM.from_pretrained(folder / "hf", dtype=torch.float64, output_loading_info=True)
     assert not any(loading.values()), loading
     assert ids_of(folder / "hf") == rows
     same(f"{name}, exported", math.exp(loss_of(exported.eval(), rows).item()), wanted, 1e-6)
-    if name not in ("mistral",):  # its window is not in GGUF files of llama.cpp
+    if name != "mistral":  # its window is not in GGUF files of llama.cpp
         cleat("export", run, "--format", "gguf-f32", "--out", folder / "gguf")
         train(next((folder / "gguf").glob("*.gguf")), folder / "again", data, STILL)
         same(f"{name}, GGUF", perplexity(folder / "again"), wanted, 1e-6)
