@@ -159,6 +159,8 @@ def compare_adapters(folder, name, data, layers):
     found = train(folder / "base", folder / "lora", data, lora | {"train.epochs": 50, "train.learning_rate": 5e-3})
     for out in ("lora0", "lora"):
         cleat("export", folder / out, "--format", "peft", "--out", folder / f"{out}-peft")
+    config = json.loads((folder / "lora-peft/adapter_config.json").read_text())
+    assert not config.get("modules_to_save") and "model.layers.1.self_attn.k_proj" in config["target_modules"], config
     model = PeftModel.from_pretrained(reference(folder / "base"), folder / "lora0-peft", is_trainable=True).double()
     trained = [p for p in model.parameters() if p.requires_grad]
     made = torch.optim.AdamW(trained, lr=5e-3, weight_decay=0)
@@ -201,7 +203,7 @@ def main():
             if name in ("mistral", "qwen2", "qwen3"):
                 compare_training(folder, name, data)
             if name in ("llama", "qwen3"):
-                compare_adapters(folder, name, data, "all-linear" if name == "llama" else "att.q att.kv")
+                compare_adapters(folder, name, data, "all-linear" if name == "llama" else "query key value")
             if name == "llama":
                 compare_predictions(folder)
     return 0
