@@ -20,7 +20,7 @@ try:
     import torch
     from peft import PeftModel
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -85,14 +85,16 @@ def perplexity(run, **settings):
 
 
 def ids_of(folder):
-    made = AutoTokenizer.from_pretrained(folder)
+    """AutoTokenizer would split texts by the rules of Qwen2 in a folder of it, whatever tokenizer.json says."""
+    made = PreTrainedTokenizerFast.from_pretrained(folder)
     return [made(text, add_special_tokens=False)["input_ids"] + [made.eos_token_id] for text in TEXTS]
 
 
 def loss_of(model, rows):
-    """The mean over the learned tokens of all texts."""
-    losses = [torch.nn.functional.cross_entropy(model(torch.tensor([ids])).logits[0, :-1], torch.tensor(ids[1:]), reduction="sum") for ids in rows]
-    return sum(losses) / sum(len(ids) - 1 for ids in rows)
+    """The mean over the learned tokens of all texts; what stands behind a text is not seen by it."""
+    tokens = torch.nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in rows], batch_first=True, padding_value=-100)
+    logits = model(tokens.clamp(min=0)).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
 def reference(folder, **more):
@@ -178,7 +180,7 @@ def compare_predictions(folder):
     prompts = [text.replace("\n", " ") for text in TEXTS[:5]]
     (folder / "prompts.txt").write_text("\n".join(prompts) + "\n")
     cleat("predict", "--checkpoint", folder / "run", "--data", folder / "prompts.txt", "--out", folder / "next", "--quiet")
-    made, model = AutoTokenizer.from_pretrained(folder / "base"), reference(folder / "base")
+    made, model = PreTrainedTokenizerFast.from_pretrained(folder / "base"), reference(folder / "base")
     rows = list(csv.DictReader(open(folder / "next/predictions.csv")))
     assert [row["prompt"] for row in rows] == prompts
     for row, prompt in zip(rows, prompts):
