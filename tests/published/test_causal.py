@@ -20,7 +20,7 @@ try:
     import torch
     from peft import PeftModel
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -132,7 +132,7 @@ def compare_evaluation(folder, name, data):
     assert not any(loading.values()), loading
     assert ids_of(folder / "hf") == rows
     same(f"{name}, exported", math.exp(loss_of(exported.eval(), rows).item()), wanted, 1e-6)
-    if name != "mistral":  # its window is not in GGUF files of llama.cpp
+    if name not in ("mistral", "llama3"):  # GGUF files hold no window, and only scalings of published models
         cleat("export", run, "--format", "gguf-f32", "--out", folder / "gguf")
         train(next((folder / "gguf").glob("*.gguf")), folder / "again", data, STILL)
         same(f"{name}, GGUF", perplexity(folder / "again"), wanted, 1e-6)
@@ -191,6 +191,20 @@ def compare_predictions(folder):
         assert "�" in best or row["token_1"] == best, (row, best)
 
 
+def compare_real(folder, file):
+    """SmolLM2 as gguf dequantises it, in f32, on tweets."""
+    tweets = pathlib.Path(os.environ.get("CLEAT_SHARED", SOURCE.parent / "shared")) / "data/tweets_sentiment/train.csv"
+    texts = [row["text"].strip() for row in csv.DictReader(open(tweets, newline="")) if row["text"].strip()][:50]
+    for part, some in (("train", texts[:2]), ("val", texts)):
+        (folder / f"{part}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in some))
+    train(file, folder / "run", folder, STILL | {"train.lora_rank": 1, "data.max_length": 256, "data.buckets": 256, "data.pack": "true"})
+    made = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    rows = [made(text, add_special_tokens=False)["input_ids"] + [made.eos_token_id] for text in texts]
+    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32).eval()
+    with torch.no_grad():
+        same("SmolLM2", perplexity(folder / "run"), math.exp(loss_of(model, rows).item()), 1e-4)
+
+
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
@@ -208,6 +222,9 @@ def main():
                 compare_adapters(folder, name, data, "all-linear" if name == "llama" else "query key value")
             if name == "llama":
                 compare_predictions(folder)
+        if os.environ.get("CLEAT_SMOLLM2"):
+            (root / "real").mkdir()
+            compare_real(root / "real", pathlib.Path(os.environ["CLEAT_SMOLLM2"]))
     return 0
 
 
