@@ -55,7 +55,8 @@ typedef struct cleat_token {
 
 /* Loads a tokenizer. `path` is one of
  *   a folder: its tokenizer.json, else its vocab.txt, else its vocab.json and merges.txt (RoBERTa), else its
- *     sentencepiece.bpe.model (XLM-RoBERTa) or spm.model (DeBERTa-v2 and v3)
+ *     sentencepiece.bpe.model (XLM-RoBERTa), spm.model (DeBERTa-v2 and v3) or tokenizer.model (Llama 2, Mistral,
+ *     Gemma; a blank precedes each part of a text between special tokens, as in their published tokenizer.json)
  *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it; one of these .model files
  *   a .gguf file: the tokenizer in its metadata
  *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;

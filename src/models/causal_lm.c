@@ -182,7 +182,7 @@ static cleat_status open_texts(const char *path, cleat_causal_options *options, 
     cleat_status status = CLEAT_OK;
     if (!*options->fitted && is_gguf(options->vocabulary)) {
         status = cleat_gguf_open(options->vocabulary, &file, error);
-        if (!status) status = cleat_causal_gguf_tokenizer(file, options, &options->given, error);
+        if (!status) status = cleat_causal_gguf_tokenizer(file, &options->given, error);
     }
     if (!status) status = cleat_causal_open(path, options, dataset, error);
     cleat_gguf_close(file);

@@ -104,6 +104,11 @@ def texts():
         whole = json.loads(file.read_text())
         put("tokenizer_json", file.stem, json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
     put("sentencepiece", "bpe", (TESTS / "tokenizer/tokenizers/sentencepiece.bpe.model").read_bytes())
+    put("sentencepiece", "llama2", (TESTS / "tokenizer/tokenizers/tokenizer.model").read_bytes())
+    marks = ["\2<unk>", "\3<s>", "\3</s>", "\4  ", "\6<0xE4>", "\6<0xB8>", "\1\u2581", "\1t", "\1h", "\1th", "\1\u2581th"]
+    put("metadata", "marks", b"\x1f\x01\x02\x00\xff" + "\0".join(marks).encode())
+    letters = ["\3<s>", "\1a", "\1b", "\1ab", "\4<t>", "\1a b"]
+    put("metadata", "letters", b"\x0c\x00\xff\xff\xff" + "\0".join(letters).encode())
     rows = ['{"prompt": "a", "completion": "b"}', '{"text": "ab ab"}', '{"messages": [{"role": "system", "content": "b"}, {"role": '
             '"user", "content": " a"}, {"role": "assistant", "content": "<think>\\na</think>b", "weight": 1}]}']
     for i in range(13):  # each template, by the size
@@ -113,7 +118,6 @@ def texts():
     programs = json.loads((TESTS / "data/chats/templates.json").read_text())
     for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
         put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
-    put("chat_template", "saved", '{"template": "zephyr", "date": "today", "eos_token": "</s>", "bos_token": "<s>"}')
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 

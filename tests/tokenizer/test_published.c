@@ -273,6 +273,9 @@ static void pieces_are_shown_as_text(void **state) {
     expect_text(bytes, "<mask>", "<mask>");
     expect_text(spaces, "\u2581the", " the");
     expect_text(pieces, "##e", "##e");
+    cleat_tokenizer *model = load(FOLDER("tokenizer.model"), false);
+    expect_text(model, "\u2581the", " the"); /* by the decoder */
+    cleat_tokenizer_destroy(model);
     expect_text(pieces, "[MASK]", "[MASK]");
     assert_true(cleat_tokenizer_piece_text(bytes, cleat_tokenizer_id(bytes, "\u0120the"), text, sizeof text));
     assert_int_equal(strlen(text), 2);

@@ -49,11 +49,21 @@ static void replace_spaces(const char *piece, const char *mark, char *text, size
     text[used] = 0;
 }
 
+/* The mark that stands for a blank; "": none. */
+static const char *mark_of(const cleat_pipeline *pipeline) {
+    const cleat_splitter *spaces = find_splitter(pipeline, CLEAT_SPLIT_METASPACE);
+    for (size_t i = 0; pipeline && !spaces && i < pipeline->n_decoders; ++i) {
+        const cleat_decoder *d = &pipeline->decoders[i];
+        if (d->kind == CLEAT_DECODE_REPLACE && d->pattern.literal && strcmp(d->content, " ") == 0)
+            return d->pattern.literal;
+    }
+    return spaces ? spaces->replacement : "";
+}
+
 bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size) {
     const char *piece = cleat_tokenizer_piece(tokenizer, id);
-    const cleat_splitter *spaces = find_splitter(tokenizer->pipeline, CLEAT_SPLIT_METASPACE);
     if (!piece || size == 0) return false;
     if (has_bytes(tokenizer->pipeline) && strlen(piece) < size && decode_bytes(piece, text, size)) return true;
-    replace_spaces(piece, spaces ? spaces->replacement : "", text, size);
+    replace_spaces(piece, mark_of(tokenizer->pipeline), text, size);
     return true;
 }

@@ -11,11 +11,19 @@
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
-enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, MODEL };
-static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
-    "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model",
-    "tokenizer.model"};
+enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, CHAT, MODEL };
+static const char *const file_names[CLEAT_TOKENIZER_FILES] = {"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "vocab.txt",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "added_tokens.json",
+                                                              "chat_template.jinja",
+                                                              "sentencepiece.bpe.model",
+                                                              "spm.model",
+                                                              "spiece.model",
+                                                              "tokenizer.model"};
 
 /* Reads those of the files that are in the folder. */
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
@@ -186,13 +194,15 @@ static cleat_status write_json(const char *folder, const char *place, const char
 /* Members that do not affect the ids of a text: those that are read here, then names, and options of
  * transformers' calls. */
 static const char known_members[] =
-    " add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token model_max_length pad_token sep_token "
-    "split_by_punct strip_accents tokenize_chinese_chars tokenizer_class unk_token "
-    "_commit_hash additional_special_tokens backend bos_token chat_template clean_up_tokenization_spaces device_map "
-    "eos_token errors extra_special_tokens from_slow full_tokenizer_file init_inputs is_local legacy local_files_only "
-    "max_len max_length merges_file model_input_names model_specific_special_tokens name_or_path pad_to_multiple_of "
-    "pad_token_type_id processor_class sp_model_kwargs special_tokens_map_file stride tokenizer_file "
-    "transformers_version trim_offsets truncation_strategy unk_id use_fast vocab_file vocab_type ";
+    " add_bos_token add_eos_token add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token "
+    "model_max_length pad_token sep_token split_by_punct strip_accents tokenize_chinese_chars tokenizer_class "
+    "unk_token "
+    "_commit_hash additional_special_tokens backend bos_token chat_template clean_up_tokenization_spaces "
+    "device_map eos_token errors extra_special_tokens from_slow full_tokenizer_file init_inputs is_local legacy "
+    "local_files_only max_len max_length merges_file model_input_names model_specific_special_tokens "
+    "name_or_path pad_to_multiple_of pad_token_type_id processor_class sp_model_kwargs "
+    "spaces_between_special_tokens special_tokens_map_file stride tokenizer_file transformers_version "
+    "trim_offsets truncation_strategy unk_id use_default_system_prompt use_fast vocab_file vocab_type ";
 
 const cleat_json_rule cleat_tokenizer_rules[] = {
     {"truncation_side", "\"right\"", "cleat drops the end of a long text"},
@@ -295,7 +305,9 @@ static cleat_status follow_config(const cJSON *config, const char *class, bool w
 }
 
 /* Warns of settings of the configuration that are not used. */
-static void name_unread(const cleat_pipeline *p, const cJSON *config, const char *class, const char *place) {
+static void name_unread(const cleat_tokenizer *made, const cJSON *config, const char *class, const char *place) {
+    const cleat_pipeline *p = made->pipeline;
+    const cleat_template *t = &made->templates[0];
     char file[4200];
     bool punctuation = false, space = true;
     for (size_t i = 0; i < p->n_splitters; ++i) {
@@ -303,14 +315,17 @@ static void name_unread(const cleat_pipeline *p, const cJSON *config, const char
         if (p->splitters[i].kind == CLEAT_SPLIT_METASPACE) space = p->splitters[i].prepend == CLEAT_PREPEND_ALWAYS;
     }
     const struct {
-        const char *key, *classes;
+        const char *key, *classes; /* NULL: all */
         bool value;
     } rows[] = {{"do_lower_case", " debertav2 ", p->lowercase},
                 {"split_by_punct", " debertav2 ", punctuation},
-                {"add_prefix_space", " debertav2 xlmroberta ", space}};
+                {"add_prefix_space", " debertav2 xlmroberta ", space},
+                {"add_bos_token", NULL, cleat_tokenizer_leading(made) > 0},
+                {"add_eos_token", NULL, t->items[t->count - 1].kind == CLEAT_TEMPLATE_TOKEN}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const cJSON *said = cleat_json_member(config, rows[i].key);
-        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && is_of(class, rows[i].classes))
+        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value &&
+            (!rows[i].classes || is_of(class, rows[i].classes)))
             cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json takes precedence",
                       place, rows[i].key);
     }
@@ -368,7 +383,7 @@ bool cleat_tokenizer_is_published_path(const char *path) {
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
     const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
-        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || (merges && i == MERGES);
+        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || i == CHAT || (merges && i == MERGES);
         if (companion || strcmp(name, file_names[i]) == 0) continue;
         cleat_free(files[i].data);
         files[i] = (cleat_tokenizer_file){.name = file_names[i]};
@@ -377,7 +392,7 @@ static void keep_older(const char *name, cleat_tokenizer_file *files) {
 
 static bool is_older(const char *name) {
     for (int i = VOCAB_TXT; i < CLEAT_TOKENIZER_FILES; ++i)
-        if (i != MERGES && i != ADDED && strcmp(name, file_names[i]) == 0) return true;
+        if (i != MERGES && i != ADDED && i != CHAT && strcmp(name, file_names[i]) == 0) return true;
     return false;
 }
 
@@ -456,7 +471,7 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     if (!status) status = build(files, path, &made, error);
     if (!status) {
         check_added(made->pipeline, config, &made->pipeline->files[ADDED], path);
-        name_unread(made->pipeline, config, class, path);
+        name_unread(made, config, class, path);
         *tokenizer = made;
     }
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);

@@ -201,7 +201,7 @@ static const struct {
 };
 
 static int type_of(const cleat_tokenizer_metadata *m, size_t id) {
-    return m->types ? m->types[id] : PIECE_NORMAL;
+    return m->types && m->types[id] > 0 && m->types[id] <= PIECE_BYTE ? m->types[id] : PIECE_NORMAL;
 }
 
 /* The piece as a tokenizer.json spells it: runs of blanks that SentencePiece's users defined are tokens wherever they

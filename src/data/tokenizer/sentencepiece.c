@@ -154,8 +154,8 @@ static cleat_status write_bpe(const spm_model *model, const cJSON *config, const
 static cleat_status write_model(const spm_model *model, const cJSON *config, const char *class, const char *place,
                                 cleat_string *json, cleat_error *error) {
     bool lowercase = false, punctuation = false;
-    const bool deberta = find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     cleat_status status = check_model(model, place, error);
+    const bool deberta = !status && find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     if (!status && model->trainer && model->trainer->model_type == MODEL_BPE) {
         status = cleat_tokenizer_expect(class, " llama codellama gemma mistral ",
                                         "a BPE model is that of a LlamaTokenizer", error);

@@ -77,7 +77,8 @@ cleat_status cleat_tokenizer_decode(const cleat_tokenizer *tokenizer, const int3
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "decoding requires a tokenizer, ids, and a result");
     cleat_status status = decode(tokenizer, ids, count, skip_special, &decoded, error);
     if (!status) *size = decoded.size;
-    if (!status && decoded.size) memcpy(text, decoded.data, decoded.size < capacity ? decoded.size : capacity);
+    if (!status && decoded.size && capacity)
+        memcpy(text, decoded.data, decoded.size < capacity ? decoded.size : capacity);
     cleat_string_free(&decoded);
     return status;
 }
