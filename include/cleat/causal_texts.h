@@ -36,7 +36,6 @@ typedef struct cleat_causal_options {
     /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, which must outlive the dataset. */
     const char *vocabulary;
     const cleat_tokenizer *tokenizer;
-    cleat_tokenizer *given; /* in place of `tokenizer`: the dataset's own from the call on, even if opening fails */
     /* "auto": the chat template that the tokenizer's files have (chat_template.jinja, tokenizer_config.json, a GGUF
      * file), if there is one; a name of cleat_chat_template_name; or "none": prompt and completion are texts that follow
      * each other. */

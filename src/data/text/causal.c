@@ -171,7 +171,7 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           "data.template = %.40s, data.max_length = %lld, data.val_fraction = %g, data.test_fraction = "
                           "%g: must be auto, none, chatml, llama3, ...; 2 to 2147483646; 0 to 1, their sum below 1",
                           options->chat_name, (long long)options->max_length, val, test);
-    if (!options->tokenizer && !options->given && !*cleat_text_option(options->vocabulary) &&
+    if (!options->tokenizer && !*cleat_text_option(options->vocabulary) &&
         !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a language model needs a tokenizer: set data.vocabulary or model.init");
@@ -183,8 +183,7 @@ static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options
     const cleat_ids none = {0};
     cleat_token_counts framed;
     cleat_status status = CLEAT_OK;
-    c->own = options->given;
-    if (!options->tokenizer && !c->own)
+    if (!options->tokenizer)
         status = cleat_tokenizer_load(*fitted ? fitted : vocabulary, false, &c->own, error);
     c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
     if (!status) status = cleat_chat_open(options->chat_name, options->date, c->tokenizer, &c->read.chat, error);
@@ -450,11 +449,9 @@ cleat_status cleat_causal_open(const char *path, const cleat_causal_options *opt
     const cleat_causal_options defaults = cleat_causal_defaults();
     if (!options) options = &defaults;
     cleat_status status = check_options(options, error);
-    causal_dataset *c = status ? NULL : cleat_alloc(1, sizeof *c);
-    if (!c) {
-        cleat_tokenizer_destroy(options->given);
-        return status ? status : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    }
+    if (status) return status;
+    causal_dataset *c = cleat_alloc(1, sizeof *c);
+    if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     c->base.type = &causal_class;
     c->max_length = options->max_length;
     c->predicted = options->predicted;
