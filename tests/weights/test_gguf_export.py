@@ -6,7 +6,7 @@
 CLEAT_SMOLLM2 names a file of SmolLM2, or CLEAT_SHARED the folder beside it, for a real vocabulary.
 Exits with 77 if gguf, torch, transformers or peft is not installed.
 """
-# ctest: quick
+# ctest: cost=14
 import glob
 import json
 import os
