@@ -13,11 +13,19 @@ static bool is_in_forward(const cleat_graph *graph, const cleat_node *node) {
     return (size_t)node->index < graph->forward_nodes;
 }
 
+/* A cast between two deferred nodes, which autocast has emitted, goes with them. */
+static bool goes_along(const cleat_node *node) {
+    if (node->deferred) return true;
+    for (int i = 0; i < node->n_in; ++i)
+        if (node->in[i] && node->in[i]->producer && node->in[i]->producer->deferred) return true;
+    return false;
+}
+
 /* Its old place keeps naming the node until cleat_defer_finish, for autodiff's walk. */
 static void move(cleat_graph *graph, cleat_node *node) {
     for (int i = 0; i < node->n_in; ++i) {
         cleat_node *before = node->in[i] ? node->in[i]->producer : NULL;
-        if (before && before->deferred && is_in_forward(graph, before)) move(graph, before);
+        if (before && is_in_forward(graph, before) && goes_along(before)) move(graph, before);
     }
     if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes, &graph->error))
         return;

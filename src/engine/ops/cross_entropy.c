@@ -210,7 +210,7 @@ cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cl
         cleat_node *node = emit(graph, logits, labels, sample_weight, attr);
         if (!node) return NULL;
         node->deferred = true;
-        loss = loss ? cleat_add(graph, loss, node->out[0]) : node->out[0];
+        loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, node->out[0]}, 2) : node->out[0];
         losses = losses ? cleat_concat(graph, (cleat_tensor *[]){losses, node->out[2]}, 2) : node->out[2];
     }
     if (each) *each = losses;
