@@ -231,8 +231,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         cleat_model_output(graph, cleat_linear(graph, last, head, NULL, NULL), built);
         return;
     }
-    cleat_tensor *loss = cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, &each);
-    cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
+    const bool trains = mode == CLEAT_MODE_TRAIN;
+    cleat_tensor *loss =
+        cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, trains ? NULL : &each);
+    if (!trains) cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
