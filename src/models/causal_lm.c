@@ -242,8 +242,10 @@ static int64_t layers(const cleat_model *model) {
     return settings_of(model)->layers;
 }
 
+/* The output layer counts as part of the last block, so that adapters leave it as it is, like those of PEFT. */
 static int64_t layer_of(const cleat_model *model, const char *param) {
-    return cleat_nn_encoder_layer_of(param, layers(model));
+    const int64_t depth = cleat_nn_encoder_layer_of(param, layers(model)), last = layers(model);
+    return depth < last ? depth : last;
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
