@@ -281,6 +281,9 @@ static void damaged_metadata_are_errors(void **state) {
     d.m.eos = -2;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "the id -2 ");
     d.m.eos = -1;
+    d.m.chat_template = "\xFF";
+    expect_error(&d.m, CLEAT_ERR_FORMAT, "the chat template is not UTF-8");
+    d.m.chat_template = NULL;
     d.m.count = 0;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "0 tokens; a tokenizer has 1 to");
     d.m.count = whole.m.count;
