@@ -193,9 +193,9 @@ static cleat_status check_inputs(const cleat_plan *plan, const cleat_layout *lay
 }
 
 static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error) {
-    static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS, CLEAT_BYTES_GRADIENTS,
-                                                           CLEAT_BYTES_OPTIMIZER, CLEAT_BYTES_OPTIMIZER,
-                                                           CLEAT_BYTES_HALF_WEIGHTS};
+    static const cleat_category categories[CLEAT_FLATS] = {CLEAT_BYTES_PARAMETERS,   CLEAT_BYTES_GRADIENTS,
+                                                           CLEAT_BYTES_OPTIMIZER,    CLEAT_BYTES_OPTIMIZER,
+                                                           CLEAT_BYTES_HALF_WEIGHTS, CLEAT_BYTES_BLOCK_WEIGHTS};
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         if (plan->flat[k].slab < 0) continue;
         cleat_status status = check_bounds(plan, plan->flat[k], cleat_tensor_bytes(&plan->store->flat[k]),

@@ -135,6 +135,20 @@ static void print_frozen(const cleat_fit_report *report) {
            cleat_bytes_text(report->full_bytes, full));
 }
 
+static void print_blocks(const cleat_fit_report *report) {
+    char blocks[CLI_SHORT], plain[CLI_SHORT];
+    if (report->frozen_type == CLEAT_F32) return;
+    const int64_t size = cleat_dtype_size(report->storage);
+    printf("  frozen weights in %s: %s instead of %s in %s", cleat_dtype_name(report->frozen_type),
+           cleat_bytes_text(report->category_bytes[CLEAT_BYTES_BLOCK_WEIGHTS], blocks),
+           cleat_bytes_text(report->block_elements * size, plain),
+           cleat_dtype_name(size == 4 ? CLEAT_F32 : report->storage));
+    if (report->unblocked_weights)
+        printf("; %lld others stay: rows that are no whole blocks, or read by other layers too",
+               (long long)report->unblocked_weights);
+    printf("\n");
+}
+
 static void print_memory(const cleat_fit_report *report) {
     char one[CLI_SHORT], two[CLI_SHORT];
     printf("\nmemory\n");
@@ -143,6 +157,7 @@ static void print_memory(const cleat_fit_report *report) {
             print_bytes_line(cleat_category_name((cleat_category)c), report->category_bytes[c]);
     print_bytes_line("all", report->bytes);
     print_frozen(report);
+    print_blocks(report);
     if (report->storage == CLEAT_TF32) printf("  in f32; products round their operands to TF32\n");
     if (cleat_dtype_size(report->storage) < 4)
         printf("  in %s, activations and workspace take %.2f of the %s needed in f32\n",

@@ -53,7 +53,7 @@ lint_file() {
   # the built-in functions of AMD's matrix units and of its dot products take vectors of half; gfx908's have another one for bf16
   [[ "${name##*/}" != mma_@(amd|dot).clh ]] || allowed+='s/#pragma OPENCL EXTENSION cl_khr_fp16 : enable//; s/defined\(__gfx908__\)//'
   rule half "$name" '\bhalf(2|3|4|8|16)?\b' 'half is storage: only pointers to it are allowed' 's/\bhalf *\*/ /g; s/typedef half T;//' <<<"$source"
-  rule half "$name" '\bT(C|_Y|_DY)?\b' 'T may be half: only pointers to it are allowed' 's/typedef [a-z]+ T;//; s/#define T(C|_Y|_DY) (T|float)$//; s/\bT(C|_Y|_DY)? *([*,])/\2/g' <<<"$source"
+  rule half "$name" '\bT(C|_Y|_DY)?\b' 'T may be half: only pointers to it are allowed' 's/typedef [a-z]+ T;//; s/#define T(B|C|_Y|_DY) (T|float)$//; s/\bT(C|_Y|_DY)? *([*,])/\2/g' <<<"$source"
   rule double "$name" '\bdouble(2|3|4|8|16)?\b' 'no double' <<<"$source"
   rule double "$name" '(^|[^A-Za-z_0-9.])([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+[eE][-+]?[0-9]+|0[xX][0-9a-fA-F.]+[pP])' 'a constant without f is a double' \
     's/\b(0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+|[0-9]*\.?[0-9]+[eE][-+]?[0-9]+|[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?)f\b/ /g' <<<"$source"

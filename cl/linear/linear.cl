@@ -13,8 +13,9 @@
  * If the k range is split over groups, each group writes its own part of `partial` [splits, M, N], and the
  * last group of a tile or linear_reduce sums the parts in order; on GPUs the first tiles may be whole
  * (split.clh). A following activation, or its gradient, is applied when C is stored (epilogue.clh, with
- * `saved` [M, N]). */
+ * `saved` [M, N]). A frozen weight may come in blocks (blocks.clh). */
 #include "lib/common.clh"
+#include "lib/blocks.clh"
 #include "lib/epilogue.clh"
 
 #if WG == 1 /* --- one work-item, wide vectors ------------------------------------------------------------ */
@@ -53,7 +54,7 @@ INLINED void tile_store(const floatv *kept, __global float *part, __global const
 
 /* A work-item processes (split, row block, column block), column blocks innermost, so that neighbours read
  * the same rows of A. */
-OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                            TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                            TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
                            const int block_panels, const int split_depth, const int group) {
@@ -86,8 +87,9 @@ OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
              * same core. */
             const int next_n = more ? n + TILE_COLS : !last ? n0 : n0 + width < N ? n0 + width : 0;
             const int next_k = more ? k0 : last ? k_first : k0 + CHUNK;
-            __global const T *next = AT(b) + (TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
-            panel_load(AT(b) + (TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
+            const b_pointer next =
+                B_POINTER(AT(b), (ulong)N * K, TRANS_B ? next_n * ldb + next_k : next_k * ldb + next_n);
+            panel_load(B_POINTER(AT(b), (ulong)N * K, TRANS_B ? n * ldb + k0 : k0 * ldb + n), ldb, depth, here, panel);
             for (int r = 0; r < rows; r += TILE_ROWS) {
                 row_pointer row[TILE_ROWS];
                 prefetch_list ahead[2];
@@ -96,7 +98,7 @@ OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
                 const int next_depth = min(CHUNK, k_end - next_k), next_cols = min(TILE_COLS, N - next_n);
                 tile_rows(ROWS_OF_A(copy, a_part), PACKS_A ? COPY_PITCH(depth) : lda, r, rows, row);
                 if (TRANS_A) {
-                    ahead[0] = prefetch_list_of(next, ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles);
+                    ahead[0] = prefetch_list_of(B_ADDRESS(next), ldb, next_depth, next_cols, r / TILE_ROWS, row_tiles);
                     ahead[1] = prefetch_list_of(a_part + CHUNK * lda, lda, min(CHUNK, k_end - k0 - CHUNK), rows,
                                                 p * row_tiles + r / TILE_ROWS, panels * row_tiles);
                 } else {
@@ -115,7 +117,7 @@ OUTLINED void linear_block(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const 
         row_sums_store(row_sums, rows, HAS(sums_accum) ? AT(sums_accum) + m0 : 0, AT(sums) + (long)split * M + m0);
 }
 
-__kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+__kernel void linear_cpu(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                          TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
                          TENSOR(float, partial), const int M, const int N, const int K, const int block_rows,
                          const int block_panels, const int split_depth) {
@@ -123,6 +125,7 @@ __kernel void linear_cpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const fl
                  PASS(partial), M, N, K, block_rows, block_panels, split_depth, get_group_id(0));
 }
 
+#if !BLOCKS
 /* For few columns: vectors extend along k (both operands are stored that way), and each is reduced to one sum
  * at the end. A work-item processes `block_rows` rows. */
 #define NARROW 4
@@ -173,6 +176,7 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
                             TENSOR(T, c), const int M, const int N, const int K, const int block_rows) {
     narrow_rows(PASS(a), PASS(b), PASS(bias), PASS(accum), PASS(c), M, N, K, block_rows, get_group_id(0));
 }
+#endif
 
 #elif VEC == 4 /* --- groups with local memory ------------------------------------------------------------ */
 
@@ -189,34 +193,76 @@ __kernel void linear_narrow(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const
 
 struct operands {
     /* this work-item's vec4s of the next step */
-    __global const T *a_at[VEC4S_PER_ITEM(TILE_M)], *b_at[VEC4S_PER_ITEM(TILE_N)];
+    __global const T *a_at[VEC4S_PER_ITEM(TILE_M)];
+#if BLOCKS
+    ulong b_at[VEC4S_PER_ITEM(TILE_N)], b_elements;
+    __global const uchar *b;
+#else
+    __global const T *b_at[VEC4S_PER_ITEM(TILE_N)];
+#endif
     long lda, ldb;
     int m0, n0, M, N, depth; /* depth: of the part of k */
 };
 
-static inline void operands_begin(struct operands *o, __global const T *a, __global const T *b, int k) {
+#if BLOCKS
+/* As matrix_begin and matrix_fetch_part, for a weight in blocks. Stored across k, its width is a multiple of 4. */
+static inline void blocks_begin(struct operands *o, __global const uchar *b, int K, int k0) {
+    o->b = b;
+    o->b_elements = (ulong)o->N * K;
+#pragma unroll
+    for (int i = 0; i < VEC4S_PER_ITEM(TILE_N); ++i) {
+        const ulong k = k0 + OWN_DEPTH(i, TILE_N, TRANS_B);
+        const ulong line = min(o->n0 + OWN_LINE(i, TILE_N, TRANS_B), o->N - (TRANS_B ? 1 : 4));
+        o->b_at[i] = TRANS_B ? line * o->ldb + k : k * o->ldb + line;
+    }
+}
+static inline void blocks_fetch(struct operands *o, int depth, float4 *vec4) {
+#pragma unroll
+    for (int i = 0; i < VEC4S_PER_ITEM(TILE_N); ++i) {
+        vec4[i] = (float4)(0.0f);
+        if (VEC4_EXISTS(i, TILE_N) && depth - OWN_DEPTH(i, TILE_N, TRANS_B) >= (TRANS_B ? 4 : 1))
+            vec4[i] = unpackv(o->b, o->b_elements, o->b_at[i]);
+        o->b_at[i] += TRANS_B ? depth : depth * o->ldb;
+    }
+}
+#endif
+
+static inline void operands_begin(struct operands *o, __global const T *a, __global const TB *b, int K, int k) {
     matrix_begin(a, o->lda, !TRANS_A, TILE_M, o->m0, o->M, k, o->a_at);
+#if BLOCKS
+    blocks_begin(o, b, K, k);
+#else
     matrix_begin(b, o->ldb, TRANS_B, TILE_N, o->n0, o->N, k, o->b_at);
+#endif
 }
 
 INLINED void fetch_first(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
                          float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     const int depth = (o->depth - 1) % TILE_K + 1;
     matrix_fetch_part(o->a_at, o->lda, depth, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
+#if BLOCKS
+    blocks_fetch(o, depth, b_vec4);
+#else
     matrix_fetch_part(o->b_at, o->ldb, depth, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
+#endif
 }
 
 INLINED void fetch_next(struct operands *o, float4 a_vec4[VEC4S_PER_ITEM(TILE_M)],
                         float4 b_vec4[VEC4S_PER_ITEM(TILE_N)]) {
     matrix_fetch(o->a_at, TRANS_A ? TILE_K * o->lda : TILE_K, !TRANS_A, TILE_M, o->m0, o->M, a_vec4);
+#if BLOCKS
+    blocks_fetch(o, TILE_K, b_vec4);
+#else
     matrix_fetch(o->b_at, TRANS_B ? TILE_K : TILE_K * o->ldb, TRANS_B, TILE_N, o->n0, o->N, b_vec4);
+#endif
 }
 
 /* A group processes a tile or a part of one (split.clh). */
 MANY_REGISTERS __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void
-linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum), TENSOR(T, saved),
-           TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial), const int M,
-           const int N, const int K, const int split_depth, const int whole, TENSOR(int, counters)) {
+linear_gpu(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+           TENSOR(T, saved), TENSOR(TC, c), TENSOR(const float, sums_accum), TENSOR(float, sums),
+           TENSOR(float, partial), const int M, const int N, const int K, const int split_depth, const int whole,
+           TENSOR(int, counters)) {
     __local float4 steps[2 * STEPS];
     LINE_MEMORY float4 lines[LINE_SUMS];
 #if LAST_GROUP
@@ -239,7 +285,7 @@ linear_gpu(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TE
     if (sums_here) *OWN_LINES(lines) = (float4)(0.0f);
     struct operands operands = {
         .lda = TRANS_A ? M : K, .ldb = TRANS_B ? K : N, .m0 = m0, .n0 = n0, .M = M, .N = N, .depth = k_end - k_first};
-    operands_begin(&operands, AT(a), AT(b), k_first);
+    operands_begin(&operands, AT(a), AT(b), K, k_first);
     tile_clear(sum);
     tile_sum(&operands, (k_end - k_first + TILE_K - 1) / TILE_K, steps, sum, sums_here, OWN_LINES(lines));
 
@@ -348,15 +394,21 @@ __kernel void linear_sums(TENSOR(const T, x), TENSOR(const float, accum), TENSOR
     }
 }
 
+#if BLOCKS
+#define WEIGHT(b, elements, i) unpack(b, elements, i)
+#else
+#define WEIGHT(b, elements, i) LOAD(b, i)
+#endif
 /* Plain form, one work-item per element. Element (m, k) of A is a[m * a_m + k * a_k]; (k, n) of B is
  * b[n * b_n + k * b_k]. */
-__kernel void linear_plain(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias), TENSOR(const TC, accum),
+__kernel void linear_plain(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias), TENSOR(const TC, accum),
                            TENSOR(T, saved), TENSOR(TC, c), const long M, const int N, const int K, const long a_m,
                            const long a_k, const long b_n, const long b_k) {
     for (long at = get_global_id(0); at < M * N; at += get_global_size(0)) {
         const long m = at / N, n = at % N;
         float sum = 0.0f;
-        for (int k = 0; k < K; ++k) sum += LOAD(AT(a), m * a_m + k * a_k) * LOAD(AT(b), n * b_n + k * b_k);
+        for (int k = 0; k < K; ++k)
+            sum += LOAD(AT(a), m * a_m + k * a_k) * WEIGHT(AT(b), (ulong)N * K, n * b_n + k * b_k);
         write_row((floatv)(sum), OR_NULL(bias), OR_NULL(accum), OR_NULL(saved), AT(c), at, n, 1);
     }
 }

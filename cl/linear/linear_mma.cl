@@ -4,6 +4,7 @@
  * Sums, bias, activation and their gradients are f32. If the k range is split over groups, the last group of
  * a tile, or linear_reduce of linear.cl, sums the parts (split.clh). */
 #include "lib/common.clh"
+#include "lib/blocks.clh"
 #include "lib/epilogue.clh"
 #include "lib/mma.clh"
 #include "lib/gemm_mma.clh"
@@ -11,7 +12,13 @@
 
 /* Where this work-item's vec8s of the next step are, and the distance to the following one. */
 struct operands {
-    __global const T *a[VEC8S_AN_ITEM(TILE_M)], *b[VEC8S_AN_ITEM(TILE_N)];
+    __global const T *a[VEC8S_AN_ITEM(TILE_M)];
+#if BLOCKS
+    __global const uchar *b_bytes;
+    ulong b[VEC8S_AN_ITEM(TILE_N)], b_elements; /* numbers of values */
+#else
+    __global const T *b[VEC8S_AN_ITEM(TILE_N)];
+#endif
     long a_stride, b_stride;
     int m0, n0, M, N;
     int depth; /* of this part, from the next step on */
@@ -33,13 +40,50 @@ static inline int vec8_there(int i, int tile, int along_k, int line0, int lines,
     return left > 0 ? lines - line0 - LINE_OF(q, tile, along_k) : 0;
 }
 
-static inline void operands_begin(struct operands *o, __global const T *a, __global const T *b, int K, int k) {
+#if BLOCKS
+/* Stored across k, the width of B is a multiple of a vec8. */
+static inline void blocks_begin(struct operands *o, __global const uchar *b, int K, int k0) {
+    o->b_bytes = b;
+    o->b_elements = (ulong)o->N * K;
+    UNROLLED
+    for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i) {
+        const int q = VEC8_NUMBER(i);
+        const ulong k = k0 + DEPTH_OF(q, TILE_N, TRANS_B);
+        const ulong line = min(o->n0 + LINE_OF(q, TILE_N, TRANS_B), o->N - (TRANS_B ? 1 : VALUES));
+        o->b[i] = TRANS_B ? line * K + k : k * o->N + line;
+    }
+}
+static inline ushort8 b_unpacked(struct operands *o, int i) {
+    if (!VEC8_EXISTS(i, TILE_N) || o->depth <= DEPTH_OF(VEC8_NUMBER(i), TILE_N, TRANS_B)) return (ushort8)(0);
+    const float4 first = unpackv(o->b_bytes, o->b_elements, o->b[i]);
+#if VALUE == 2
+    return as_ushort8(first);
+#else
+    const float4 second = unpackv(o->b_bytes, o->b_elements, o->b[i] + 4);
+    ushort8 bits;
+#ifdef STORAGE_F16
+    vstore_half4_rte(first, 0, (half *)&bits);
+    vstore_half4_rte(second, 1, (half *)&bits);
+#else
+    bits.lo = (ushort4)(bf16_of(first.x), bf16_of(first.y), bf16_of(first.z), bf16_of(first.w));
+    bits.hi = (ushort4)(bf16_of(second.x), bf16_of(second.y), bf16_of(second.z), bf16_of(second.w));
+#endif
+    return bits;
+#endif
+}
+#endif
+
+static inline void operands_begin(struct operands *o, __global const T *a, __global const TB *b, int K, int k) {
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_M); ++i)
         o->a[i] = a + vec8_begin(i, TILE_M, !TRANS_A, o->m0, o->M, k, TRANS_A ? o->M : K);
+#if BLOCKS
+    blocks_begin(o, b, K, k);
+#else
     UNROLLED
     for (int i = 0; i < VEC8S_AN_ITEM(TILE_N); ++i)
         o->b[i] = b + vec8_begin(i, TILE_N, TRANS_B, o->n0, o->N, k, TRANS_B ? K : o->N);
+#endif
     o->a_stride = TRANS_A ? (long)TILE_K * o->M : TILE_K;
     o->b_stride = TRANS_B ? TILE_K : (long)TILE_K * o->N;
 }
@@ -49,15 +93,17 @@ static inline void a_source(struct operands *o, int i, vec8_source *source) {
     source->p = (__global const ushort *)(TRANS_A ? o->a[0] + i * DEPTHS_APART(TILE_M) * (long)o->M : o->a[i]);
     source->n = vec8_there(i, TILE_M, !TRANS_A, o->m0, o->M, o->depth);
 }
+#if !BLOCKS
 static inline void b_source(struct operands *o, int i, vec8_source *source) {
     source->p = (__global const ushort *)(TRANS_B ? o->b[i] : o->b[0] + i * DEPTHS_APART(TILE_N) * (long)o->N);
     source->n = vec8_there(i, TILE_N, TRANS_B, o->n0, o->N, o->depth);
 }
+#endif
 static inline void operands_advance(struct operands *o) {
     UNROLLED
     for (int i = 0; i < (TRANS_A ? 1 : VEC8S_AN_ITEM(TILE_M)); ++i) o->a[i] += TRANS_A ? o->a_stride : TILE_K;
     UNROLLED
-    for (int i = 0; i < (TRANS_B ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
+    for (int i = 0; i < (TRANS_B || BLOCKS ? VEC8S_AN_ITEM(TILE_N) : 1); ++i) o->b[i] += TRANS_B ? TILE_K : o->b_stride;
     o->depth -= TILE_K;
 }
 
@@ -66,7 +112,7 @@ static inline void operands_advance(struct operands *o) {
 #define MEMORY (STEPS_MEMORY > SLICE + 8 ? STEPS_MEMORY : SLICE + 8)
 
 /* A group processes a tile or a part of one (split.clh). */
-MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const T, b), TENSOR(const float, bias),
+MATRIX_KERNEL __kernel void linear_mma(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias),
                                        TENSOR(const TC, accum), TENSOR(T, saved), TENSOR(TC, c),
                                        TENSOR(const float, sums_accum), TENSOR(float, sums), TENSOR(float, partial),
                                        const int M, const int N, const int K, const int split_depth, const int whole,

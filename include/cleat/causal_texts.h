@@ -33,17 +33,13 @@ typedef struct cleat_causal_options {
     const char *prompt_column, *completion_column, *text_column;
     /* File names in the folder; "": found by name. */
     const char *train_file, *val_file, *test_file;
-    /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, borrowed for the lifetime of the dataset. */
+    /* Path of the tokenizer (cleat_tokenizer_load), or the tokenizer itself, which must outlive the dataset. */
     const char *vocabulary;
     const cleat_tokenizer *tokenizer;
-    cleat_tokenizer *given; /* in place of `tokenizer`: the dataset's own from the call on, even if opening fails */
-    /* "auto": the chat template in the tokenizer's folder (chat_template.jinja, tokenizer_config.json) or in
-     * `chat_template`, if there is one; a name of cleat_chat_template_name; or "none": prompt and completion are texts
-     * that follow each other. */
+    /* "auto": the chat template that the tokenizer's files have (chat_template.jinja, tokenizer_config.json, a GGUF
+     * file), if there is one; a name of cleat_chat_template_name; or "none": prompt and completion are texts that follow
+     * each other. */
     const char *chat_name;
-    /* Where the tokenizer is not in a folder: the program of its template, and the texts of its first and last token.
-     * "": those of the folder. */
-    const char *chat_template, *bos_token, *eos_token;
     const char *system; /* for conversations without a system message; "": that of the template */
     const char *date;   /* in the system message of Llama 3.1 and later; "": 26 Jul 2024, as its template has it */
     cleat_train_on train_on;
@@ -54,7 +50,7 @@ typedef struct cleat_causal_options {
     uint64_t split_seed;
     cleat_fold fold;
     bool predicted;     /* prompts: a row each, in file order, with the start of the answer; no token is learned */
-    const char *fitted; /* folder with the tokenizer and chat.json of an earlier set, which replace those above */
+    const char *fitted; /* folder with the tokenizer of an earlier set, which replaces `vocabulary` */
     int workers;        /* as in cleat_text_options */
     const char *cpus;
     bool cache;

@@ -19,10 +19,26 @@
 extern "C" {
 #endif
 
-/* TF32, f32 rounded to 11 significant bits, is a type of cleat_autocast and of products, not of tensors. */
-typedef enum cleat_dtype { CLEAT_F32, CLEAT_F16, CLEAT_BF16, CLEAT_I32, CLEAT_U32, CLEAT_TF32 } cleat_dtype;
+/* TF32, f32 rounded to 11 significant bits, is a type of cleat_autocast and of products, not of tensors. U8: bytes.
+ * The types after it store a frozen weight in blocks along its rows:
+ *
+ *   Q8    32 values: a scale (f16) times integers of 8 bits (GGUF's Q8_0)
+ *   NF4   64 values: a scale times one of 16 quantiles of the normal distribution; the scales are themselves
+ *         quantised to 8 bits in blocks of 256 (Dettmers et al., QLoRA, 2023: double quantisation) */
+typedef enum cleat_dtype {
+    CLEAT_F32,
+    CLEAT_F16,
+    CLEAT_BF16,
+    CLEAT_I32,
+    CLEAT_U32,
+    CLEAT_TF32,
+    CLEAT_U8,
+    CLEAT_Q8,
+    CLEAT_NF4,
+} cleat_dtype;
 
-/* Bytes of an element; "f32", "f16", "bf16", "i32", "u32", "tf32". */
+/* Bytes of an element, 1 for blocks, whose places are counted in bytes; "f32", "f16", "bf16", "i32", "u32", "tf32",
+ * "u8", "q8", "nf4". */
 CLEAT_API int cleat_dtype_size(cleat_dtype dtype);
 CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 
@@ -142,6 +158,7 @@ CLEAT_API int64_t cleat_tensor_bytes(const cleat_tensor *tensor);
 #define CLEAT_CATEGORY_LIST(X)                                                                                         \
     X(CLEAT_BYTES_PARAMETERS, "parameters")                                                                            \
     X(CLEAT_BYTES_HALF_WEIGHTS, "half copies")                                                                         \
+    X(CLEAT_BYTES_BLOCK_WEIGHTS, "frozen blocks")                                                                      \
     X(CLEAT_BYTES_GRADIENTS, "gradients")                                                                              \
     X(CLEAT_BYTES_OPTIMIZER, "optimizer")                                                                              \
     X(CLEAT_BYTES_STATE, "state")                                                                                      \

@@ -162,6 +162,8 @@ struct cleat_op {
      * weight, and the op's gradient of it is f32 even where other gradients are halves. In any other input
      * a parameter is cast like any tensor. */
     uint32_t weight_inputs;
+    /* The weights whose frozen parameters may come in blocks (Q8, NF4): the kernels unpack them. 0: none. */
+    uint32_t block_inputs;
     /* Autocast does not change the inputs of this op. */
     bool no_autocast;
     /* The op has products whose operands are rounded to TF32 if cleat_autocast allows it. */

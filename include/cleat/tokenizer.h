@@ -58,6 +58,7 @@ typedef struct cleat_token {
  *     sentencepiece.bpe.model (XLM-RoBERTa), spm.model (DeBERTa-v2 and v3) or tokenizer.model (Llama 2, Mistral,
  *     Gemma; a blank precedes each part of a text between special tokens, as in their published tokenizer.json)
  *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it; one of these .model files
+ *   a .gguf file: the tokenizer in its metadata
  *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;
  *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it
  *     belongs to a published checkpoint and follows the rules of today's BertTokenizer, otherwise the rules

@@ -170,24 +170,6 @@ cleat_llama cleat_causal_shape(const cleat_model *model) {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-static bool is_gguf(const char *path) {
-    const size_t size = strlen(path);
-    return size > 5 && strcmp(path + size - 5, ".gguf") == 0;
-}
-
-static cleat_status open_texts(const char *path, cleat_causal_options *options, cleat_dataset **dataset,
-                               cleat_error *error) {
-    cleat_gguf *file = NULL;
-    cleat_status status = CLEAT_OK;
-    if (!*options->fitted && is_gguf(options->vocabulary)) {
-        status = cleat_gguf_open(options->vocabulary, &file, error);
-        if (!status) status = cleat_causal_gguf_tokenizer(file, options, &options->given, error);
-    }
-    if (!status) status = cleat_causal_open(path, options, dataset, error);
-    cleat_gguf_close(file);
-    return status;
-}
-
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const int most = 16, cpus = cleat_cpus();
@@ -198,7 +180,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
     options.predicted = mode == CLEAT_MODE_PREDICT;
-    cleat_status status = open_texts(path, &options, &opened, error);
+    cleat_status status = cleat_causal_open(path, &options, &opened, error);
     if (status) return status;
     const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_causal_tokenizer(opened));
     if (rows != CLEAT_AUTO && tokens > rows) {

@@ -34,9 +34,4 @@ extern const char *const cleat_causal_network_names[], *const cleat_rope_scaling
 /* The network of a model, CLEAT_AUTO resolved. */
 cleat_llama cleat_causal_shape(const cleat_model *model);
 
-/* Opens the tokenizer of a GGUF file, with its chat template. The caller owns *tokenizer; the texts in `options` belong
- * to the file. */
-cleat_status cleat_causal_gguf_tokenizer(const cleat_gguf *file, cleat_causal_options *options,
-                                         cleat_tokenizer **tokenizer, cleat_error *error);
-
 #endif

@@ -87,6 +87,9 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->rate = (float)rate_of(options, depth, layers);
     if (depth > layers) return;
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
+    static const cleat_dtype blocks[] = {
+        [CLEAT_FROZEN_AUTO] = CLEAT_F32, [CLEAT_FROZEN_Q8] = CLEAT_Q8, [CLEAT_FROZEN_NF4] = CLEAT_NF4};
+    if (rule->frozen) rule->blocks = blocks[options->frozen_weights];
 }
 
 /* The head is trained without adapters. */

@@ -116,8 +116,8 @@ static void answers_and_their_end_are_learned(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
-/* A completion begins inside a token: "Hel" + "lo" is one, and is learned. Without a template texts follow each other, a
- * text begins with the tokens of the tokenizer, and EOS is added where it is not there already. */
+/* A completion begins inside a token: "Hel" + "lo" is one, and is learned. Without a template texts follow each other,
+ * a text begins with the tokens of the tokenizer, and EOS is added where it is not there already. */
 static void a_token_across_the_border_is_learned(void **state) {
     static const char text[] = "prompt,completion\n"
                                "How are Hel,lo there\n"
@@ -411,11 +411,8 @@ static void a_model_keeps_tokenizer_and_template(void **state) {
         assert_memory_equal(a.labels, b.labels, sizeof a.labels);
     }
     cleat_dataset_destroy(later);
-    snprintf(path, sizeof path, "%s/chat.json", model);
-    test_write_text(path, "{\"template\": \"chatnl\"}");
-    cleat_error error = {0};
-    assert_int_equal(cleat_causal_open(test_path("some.tsv"), &options, &later, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "chat.json"));
+    snprintf(path, sizeof path, "%s/tokenizer.json", model);
+    test_write_text(path, "{}");
     assert_int_equal(trained->type->check_saved(trained, model, NULL), CLEAT_ERR_FORMAT);
     cleat_dataset_destroy(trained);
 }
@@ -490,13 +487,12 @@ static void bad_options_get_a_message(void **state) {
     options.chat_name = "llama3";
     assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, "needs bos_token"));
-    options.bos_token = "<bos>";
-    assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "'<bos>' is 5 tokens for this tokenizer, not one"));
-    options = options_of();
-    options.eos_token = "<eos>";
-    assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
-    assert_non_null(strstr(error.text, "no token '<eos>'"));
+    options.vocabulary = shared_path("hf/tokenizers/byte_bpe");
+    options.chat_name = "chatml";
+    if (cleat_folder_exists(options.vocabulary)) {
+        assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "data.template = chatml: '<|im_start|>' is "));
+    }
     options = options_of();
     options.vocabulary = "";
     assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
@@ -504,6 +500,33 @@ static void bad_options_get_a_message(void **state) {
     options.max_length = 1;
     assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
     assert_null(dataset);
+}
+
+/* Each allocation fails once: an error, and nothing that is lost (LeakSanitizer). */
+static void without_memory_there_is_an_error(void **state) {
+    static const char text[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}, {\"role\": "
+                               "\"assistant\", \"content\": \"Hi\"}]}\n"
+                               "{\"prompt\": \"Hello\", \"completion\": \"Hi\"}\n"
+                               "{\"text\": \"Hello there\"}\n";
+    cleat_causal_options options = options_of();
+    cleat_tokenizer *tokenizer = NULL;
+    long failures = 0;
+    (void)state;
+    assert_int_equal(cleat_tokenizer_load(tokenizer_folder(), false, &tokenizer, NULL), CLEAT_OK);
+    options.tokenizer = tokenizer;
+    options.pack = true;
+    test_write_text(test_path("some.jsonl"), text);
+    for (cleat_status status = CLEAT_ERR_MEMORY; status; ++failures) {
+        cleat_dataset *dataset = NULL;
+        cleat_error error = {0};
+        cleat_fail_allocation(failures + 1);
+        status = cleat_causal_open(test_path("some.jsonl"), &options, &dataset, &error);
+        cleat_fail_allocation(0);
+        if (status && status != CLEAT_ERR_MEMORY) fail_msg("allocation %ld: %s", failures + 1, error.text);
+        cleat_dataset_destroy(dataset);
+    }
+    assert_true(failures > 40);
+    cleat_tokenizer_destroy(tokenizer);
 }
 
 int main(void) {
@@ -520,6 +543,7 @@ int main(void) {
         cmocka_unit_test(a_model_keeps_tokenizer_and_template),
         cmocka_unit_test(bad_rows_get_a_message),
         cmocka_unit_test(bad_options_get_a_message),
+        cmocka_unit_test(without_memory_there_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, test_remove_all);
 }

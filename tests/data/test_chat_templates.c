@@ -1,5 +1,5 @@
-/* Chat templates: their programs are recognised, the texts are those of transformers, byte for byte, and the learned tokens
- * those of a reference that works on offsets. Expected values: chats/make_chats.py. */
+/* Chat templates: their programs are recognised, the texts are those of transformers, byte for byte, and the
+ * learned tokens those of a reference that works on offsets. Expected values: chats/make_chats.py. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cleat/data.h"
@@ -18,41 +19,67 @@
 #include "source_path.h"
 #include "json/member.h"
 
-enum { MOST_MESSAGES = 8 };
+enum { MAX_MESSAGES = 8 };
 
 static cJSON *templates, *chats;
-static cleat_tokenizer *tokenizer;
+static char *tokenizer_json;
+static size_t tokenizer_size;
 
 static int read_files(void **state) {
     (void)state;
     const char *folder = source_path("tests/data/chats");
     if (cleat_json_read_file(folder, "templates.json", &templates, NULL)) return -1;
-    if (cleat_tokenizer_load(folder, false, &tokenizer, NULL)) return -1;
+    tokenizer_json = test_read(source_path("tests/data/chats/tokenizer.json"), &tokenizer_size);
     return cleat_json_read_file(folder, "chats.json", &chats, NULL) ? -1 : 0;
 }
 
 static int free_files(void **state) {
     cJSON_Delete(templates);
     cJSON_Delete(chats);
-    cleat_tokenizer_destroy(tokenizer);
+    free(tokenizer_json);
     return test_remove_all(state);
 }
 
-static cleat_status open_text(const char *name, const char *text, cleat_chat *chat, cleat_error *error) {
-    const cleat_chat_source source = {.name = name, .program = text, .path = "", .bos = "<s>", .eos = "</s>"};
-    return cleat_chat_open(&source, tokenizer, chat, error);
+/* A folder with the tokenizer and a program in its configuration. */
+static const char *write_tokenizer(const char *program) {
+    static char folder[600];
+    char path[700];
+    cJSON *config = cJSON_CreateObject();
+    snprintf(folder, sizeof folder, "%s", test_folder("tokenizer"));
+    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
+    test_write(path, tokenizer_json, tokenizer_size);
+    cJSON_AddStringToObject(config, "bos_token", "<s>");
+    cJSON_AddStringToObject(cJSON_AddObjectToObject(config, "eos_token"), "content", "</s>");
+    cJSON_AddStringToObject(config, "chat_template", program);
+    assert_int_equal(cleat_json_write_file(folder, "tokenizer_config.json", config, NULL), CLEAT_OK);
+    cJSON_Delete(config);
+    return folder;
+}
+
+/* The caller destroys the tokenizer and frees *chat, on success. */
+static cleat_status open_program(const char *program, cleat_tokenizer **tokenizer, cleat_chat *chat,
+                                 cleat_error *error) {
+    assert_int_equal(cleat_tokenizer_load(write_tokenizer(program), false, tokenizer, NULL), CLEAT_OK);
+    const cleat_status status = cleat_chat_open("auto", "", *tokenizer, chat, error);
+    if (status) cleat_tokenizer_destroy(*tokenizer);
+    return status;
+}
+
+static void close_program(cleat_tokenizer *tokenizer, cleat_chat *chat) {
+    cleat_chat_free(chat);
+    cleat_tokenizer_destroy(tokenizer);
 }
 
 static const cJSON *conversation_of(const cJSON *item) {
     return cJSON_GetArrayItem(cleat_json_member(chats, "conversations"), (int)cleat_json_number(item, "conversation"));
 }
 
-static size_t messages_of(const cJSON *item, cleat_chat_message messages[MOST_MESSAGES]) {
+static size_t messages_of(const cJSON *item, cleat_chat_message messages[MAX_MESSAGES]) {
     const cJSON *message;
     size_t count = 0;
     cJSON_ArrayForEach(message, conversation_of(item)) {
         const char *role = cleat_json_text(message, "role");
-        assert_true(count < MOST_MESSAGES);
+        assert_true(count < MAX_MESSAGES);
         messages[count++] = (cleat_chat_message){.role = *role == 's'   ? CLEAT_CHAT_SYSTEM
                                                          : *role == 'u' ? CLEAT_CHAT_USER
                                                                         : CLEAT_CHAT_ASSISTANT,
@@ -67,16 +94,17 @@ static void programs_are_recognised(void **state) {
     const cJSON *program;
     (void)state;
     cJSON_ArrayForEach(program, templates) {
+        cleat_tokenizer *tokenizer;
         cleat_chat chat = {0};
         cleat_error error = {0};
         char changed[8000];
         const char *text = cleat_json_text(program, "text");
-        if (open_text("auto", text, &chat, &error) != CLEAT_OK) fail_msg("%s: %s", program->string, error.text);
-        assert_string_equal(cleat_chat_text(&chat, "template"), cleat_json_text(program, "form"));
-        cleat_chat_free(&chat);
+        if (open_program(text, &tokenizer, &chat, &error) != CLEAT_OK) fail_msg("%s: %s", program->string, error.text);
+        assert_string_equal(chat.name, cleat_json_text(program, "form"));
+        close_program(tokenizer, &chat);
         snprintf(changed, sizeof changed, "%s", text);
         *strstr(changed, "message") = 'n'; /* one byte */
-        assert_int_equal(open_text("auto", changed, &chat, &error), CLEAT_ERR_NOT_SUPPORTED);
+        assert_int_equal(open_program(changed, &tokenizer, &chat, &error), CLEAT_ERR_NOT_SUPPORTED);
         assert_non_null(strstr(error.text, "apply_chat_template"));
     }
 }
@@ -90,19 +118,20 @@ static void the_system_message_of_a_program_is_kept(void **state) {
                               "'<|im_start|>assistant\n' }}{% endif %}\r\n";
     const cleat_chat_message hello = {.role = CLEAT_CHAT_USER, .content = "Hello"};
     char program[1000];
+    cleat_tokenizer *tokenizer;
     cleat_chat chat;
     cleat_string text = {0};
     (void)state;
     snprintf(program, sizeof program, "%s%s%s", start, "You are a pirate.", end);
-    assert_int_equal(open_text("auto", program, &chat, NULL), CLEAT_OK);
+    assert_int_equal(open_program(program, &tokenizer, &chat, NULL), CLEAT_OK);
     assert_int_equal(cleat_chat_render(&chat, &hello, 1, true, &text, NULL, NULL), CLEAT_OK);
     assert_string_equal(text.data,
                         "<|im_start|>system\nYou are a pirate.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
                         "<|im_start|>assistant\n");
     cleat_string_free(&text);
-    cleat_chat_free(&chat);
+    close_program(tokenizer, &chat);
     snprintf(program, sizeof program, "%s%s%s", start, "It\\'s {{ name }}", end); /* not a plain text */
-    assert_int_equal(open_text("auto", program, &chat, NULL), CLEAT_ERR_NOT_SUPPORTED);
+    assert_int_equal(open_program(program, &tokenizer, &chat, NULL), CLEAT_ERR_NOT_SUPPORTED);
 }
 
 static void texts_are_those_of_transformers(void **state) {
@@ -112,13 +141,14 @@ static void texts_are_those_of_transformers(void **state) {
     cJSON_ArrayForEach(item, cleat_json_member(chats, "rendered")) {
         const char *name = cleat_json_text(item, "template"), *expected = cleat_json_text(item, "text");
         const cJSON *program = cleat_json_member(templates, name);
-        cleat_chat_message messages[MOST_MESSAGES];
+        cleat_chat_message messages[MAX_MESSAGES];
         const size_t count = messages_of(item, messages);
         cleat_byte_spans spans = {0};
         cleat_string text = {0};
+        cleat_tokenizer *tokenizer;
         cleat_chat chat;
         cleat_error error = {0};
-        assert_int_equal(open_text("auto", cleat_json_text(program, "text"), &chat, NULL), CLEAT_OK);
+        assert_int_equal(open_program(cleat_json_text(program, "text"), &tokenizer, &chat, NULL), CLEAT_OK);
         const cleat_status status = cleat_chat_render(
             &chat, messages, count, cJSON_IsTrue(cleat_json_member(item, "asks")), &text, &spans, &error);
         if (!expected || status) { /* a system message alone is rendered by templates that put it into the user's */
@@ -131,12 +161,11 @@ static void texts_are_those_of_transformers(void **state) {
         }
         cleat_string_free(&text);
         cleat_free(spans.all);
-        cleat_chat_free(&chat);
+        close_program(tokenizer, &chat);
     }
     assert_true(compared > 200 && refused > 30);
 }
 
-/* As a profile names it, and with the program of the tokenizer. */
 static void learned_tokens_are_those_of_the_reference(void **state) {
     const cJSON *item;
     size_t compared = 0;
@@ -154,10 +183,7 @@ static void learned_tokens_are_those_of_the_reference(void **state) {
         void *const slots[] = {tokens, labels, starts};
         cleat_string_add(&text, "{\"messages\": %s}\n", line);
         test_write_text(test_path("one.jsonl"), text.data);
-        options.vocabulary = source_path("tests/data/chats");
-        options.chat_template = cleat_json_text(program, "text");
-        options.bos_token = "<s>";
-        options.eos_token = "</s>";
+        options.vocabulary = write_tokenizer(cleat_json_text(program, "text"));
         options.val_fraction = 0;
         options.max_length = 1024;
         if (cleat_causal_open(test_path("one.jsonl"), &options, &dataset, &error) != CLEAT_OK)

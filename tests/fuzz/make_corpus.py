@@ -118,7 +118,6 @@ def texts():
     programs = json.loads((TESTS / "data/chats/templates.json").read_text())
     for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
         put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
-    put("chat_template", "saved", '{"template": "zephyr", "date": "today", "eos_token": "</s>", "bos_token": "<s>"}')
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 
@@ -142,8 +141,12 @@ def gguf(architecture, tensors, alignment=32):
     members = [text("general.architecture") + struct.pack("<I", 8) + text(architecture)]
     members += [text(f"{architecture}.{key}") + struct.pack("<II", 4, size) for key, size in zip(sizes, [16, 32, 1, 32, 2])]
     members += [text(f"{architecture}.attention.layer_norm_{key}") + struct.pack("<If", 6, 1e-5) for key in ("epsilon", "rms_epsilon")]
-    members += [text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + text("a") + text("b"),
-                text("tokenizer.ggml.scores") + struct.pack("<IIQff", 9, 6, 2, -1, -2),
+    words = ["<unk>", "<0x41>", "a", "b", "ab"]
+    members += [text("tokenizer.ggml.model") + struct.pack("<I", 8) + text("gpt2" if architecture == "gpt2" else "llama"),
+                text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(words)) + b"".join(map(text, words)),
+                text("tokenizer.ggml.scores") + struct.pack("<IIQ5f", 9, 6, len(words), 0, 0, -1, -2, -3),
+                text("tokenizer.ggml.token_type") + struct.pack("<IIQ5i", 9, 5, len(words), 2, 6, 1, 1, 1),
+                text("tokenizer.ggml.merges") + struct.pack("<IIQ", 9, 8, 1) + text("a b"),
                 text("general.alignment") + struct.pack("<II", 4, alignment)]
     infos, data = [], b""
     for name, extents, kind, values in tensors:

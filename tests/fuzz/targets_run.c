@@ -4,6 +4,7 @@
 #include "card/file.h"
 #include "checkpoint/state.h"
 #include "cleat/profile.h"
+#include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
@@ -83,10 +84,14 @@ static void weights(const uint8_t *bytes, size_t size) {
     if (!cleat_weights_open(fuzz_folder(), &opened, NULL)) use_weights(opened, whole);
 }
 
+/* The tokenizer in the metadata, then the tensors. */
 static void gguf(const uint8_t *bytes, size_t size) {
     cleat_weights *opened = NULL;
+    cleat_tokenizer *tokenizer = NULL;
     float sum = 0;
-    if (cleat_weights_open(fuzz_file("model.gguf", bytes, size), &opened, NULL)) return;
+    const char *path = fuzz_file("model.gguf", bytes, size);
+    if (!cleat_tokenizer_load(path, false, &tokenizer, NULL)) cleat_tokenizer_destroy(tokenizer);
+    if (cleat_weights_open(path, &opened, NULL)) return;
     const cleat_gguf *file = cleat_weights_gguf(opened);
     for (size_t i = 0; i < cleat_gguf_members(file); ++i) {
         const cleat_gguf_member *member = cleat_gguf_member_at(file, i);

@@ -130,9 +130,8 @@ static void lines(const uint8_t *bytes, size_t size) {
     read_texts("t.txt", CLEAT_TEXT_CLASSES, false, bytes, size);
 }
 
-/* A tokenizer of two letters, a line break and the special tokens of all templates, made once: it outlives the files of an
- * input. */
-static const cleat_tokenizer *chat_tokenizer(void) {
+/* A tokenizer of two letters, a line break and the special tokens of all templates. */
+static const char *write_chat_tokenizer(void) {
     static const char *const specials[] = {"<s>",
                                            "</s>",
                                            "<|im_start|>",
@@ -142,21 +141,28 @@ static const cleat_tokenizer *chat_tokenizer(void) {
                                            "<|eot_id|>",
                                            "<start_of_turn>",
                                            "<end_of_turn>"};
+    static cleat_string json;
+    if (!json.data) {
+        cleat_string_add(&json,
+                         "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\u010A\": 2, \"ab\": "
+                         "3}, \"merges\": [\"a b\"]}, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+                         "\"add_prefix_space\": false, \"use_regex\": true}, \"added_tokens\": [");
+        for (int i = 0; i < (int)(sizeof specials / sizeof *specials); ++i)
+            cleat_string_add(&json, "%s{\"id\": %d, \"content\": \"%s\", \"special\": true, \"normalized\": false}",
+                             i ? ", " : "", 4 + i, specials[i]);
+        cleat_string_add(&json, "]}");
+        if (json.failed) abort();
+    }
+    return fuzz_file("tokenizer.json", (const uint8_t *)json.data, json.size);
+}
+
+/* It outlives the files of an input. */
+static const cleat_tokenizer *chat_tokenizer(void) {
     static cleat_tokenizer *made;
-    cleat_string json = {0};
+    static const char config[] = "{\"bos_token\": \"<s>\", \"eos_token\": \"</s>\"}";
     if (made) return made;
-    cleat_string_add(&json,
-                     "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\u010A\": 2, \"ab\": 3}, "
-                     "\"merges\": [\"a b\"]}, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
-                     "false, \"use_regex\": true}, \"added_tokens\": [");
-    for (int i = 0; i < (int)(sizeof specials / sizeof *specials); ++i)
-        cleat_string_add(&json, "%s{\"id\": %d, \"content\": \"%s\", \"special\": true, \"normalized\": false}",
-                         i ? ", " : "", 4 + i, specials[i]);
-    cleat_string_add(&json, "]}");
-    if (json.failed ||
-        cleat_tokenizer_load(fuzz_file("tokenizer.json", (const uint8_t *)json.data, json.size), false, &made, NULL))
-        abort();
-    cleat_string_free(&json);
+    fuzz_file("tokenizer_config.json", (const uint8_t *)config, sizeof config - 1);
+    if (cleat_tokenizer_load(write_chat_tokenizer(), false, &made, NULL)) abort();
     return made;
 }
 
@@ -165,8 +171,6 @@ static void read_causal(const char *name, const uint8_t *bytes, size_t size) {
     cleat_causal_options options = cleat_causal_defaults();
     cleat_dataset *dataset = NULL;
     options.tokenizer = chat_tokenizer();
-    options.bos_token = "<s>";
-    options.eos_token = "</s>";
     options.predicted = size % 3 == 0;
     options.train_on = size % 2 ? CLEAT_ON_COMPLETIONS : CLEAT_ON_ALL;
     options.chat_name = cleat_chat_template_name(size / 6 % 13);
@@ -193,26 +197,24 @@ static void documents(const uint8_t *bytes, size_t size) {
     read_causal("t.txt", bytes, size);
 }
 
-/* A tokenizer_config.json with a template, and the chat.json of a model. */
+/* A tokenizer_config.json with a template. */
 static void chat_template(const uint8_t *bytes, size_t size) {
     static const cleat_chat_message messages[] = {{.role = CLEAT_CHAT_USER, .content = " a\n"},
                                                   {.role = CLEAT_CHAT_ASSISTANT, .content = "b", .learned = true}};
-    const cleat_chat_source source = {.name = "auto", .path = fuzz_folder()};
-    const cleat_tokenizer *tokenizer = chat_tokenizer(); /* before its folder has the input */
+    cleat_tokenizer *tokenizer;
+    cleat_chat chat;
+    cleat_string text = {0};
+    cleat_byte_spans spans = {0};
+    write_chat_tokenizer();
     fuzz_file("tokenizer_config.json", bytes, size);
-    fuzz_file("chat.json", bytes, size);
-    for (int saved = 0; saved < 2; ++saved) {
-        cleat_chat chat = {0};
-        cleat_string text = {0};
-        cleat_byte_spans spans = {0};
-        if (saved ? cleat_chat_load(fuzz_folder(), tokenizer, &chat, NULL)
-                  : cleat_chat_open(&source, tokenizer, &chat, NULL))
-            continue;
+    if (cleat_tokenizer_load(fuzz_folder(), false, &tokenizer, NULL)) return;
+    if (!cleat_chat_open("auto", "", tokenizer, &chat, NULL)) {
         if (chat.form) (void)!cleat_chat_render(&chat, messages, 2, false, &text, &spans, NULL);
         cleat_string_free(&text);
         cleat_free(spans.all);
         cleat_chat_free(&chat);
     }
+    cleat_tokenizer_destroy(tokenizer);
 }
 
 /* The header of encode_cache.c. */

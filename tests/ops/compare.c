@@ -103,6 +103,9 @@ void compare_decode(cleat_dtype dtype, const void *bytes, int64_t count, double 
             values[i] = ((const uint32_t *)bytes)[i];
             break;
         case CLEAT_TF32: /* no tensor */
+        case CLEAT_U8:
+        case CLEAT_Q8: /* cleat_blocks_values */
+        case CLEAT_NF4:
             break;
         }
     }
@@ -127,6 +130,9 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
             ((uint32_t *)bytes)[i] = (uint32_t)values[i];
             break;
         case CLEAT_TF32: /* no tensor */
+        case CLEAT_U8:
+        case CLEAT_Q8: /* cleat_blocks_values */
+        case CLEAT_NF4:
             break;
         }
     }

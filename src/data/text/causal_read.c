@@ -133,7 +133,7 @@ static cleat_status read_message(const cJSON *item, const cleat_chat *chat, clea
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "the template '%s' does not render its 'reasoning_content'; remove it, "
                           "or put it into the content",
-                          cleat_chat_text(chat, "template"));
+                          chat->name);
     *message = (cleat_chat_message){.role = (cleat_chat_role)index,
                                     .content = content,
                                     .thoughts = thoughts,
@@ -214,7 +214,7 @@ static cleat_status read_json(reader *r, char *line, cleat_error *error) {
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
 /* Gives an error its place and keeps it as a fault. The row of the error leaves nothing behind. */
-static cleat_status judge(reader *r, cleat_status status, cleat_error *why, cleat_error *error) {
+static cleat_status keep_fault(reader *r, cleat_status status, cleat_error *why, cleat_error *error) {
     if (!status) return status;
     r->all->spans.count = r->all->first_spans[r->all->set.n_rows];
     (void)cleat_fail_in(why, status, "%s:%zu", r->file->path, r->line);
@@ -266,12 +266,12 @@ static cleat_status read_lines(reader *r, bool json, cleat_error *error) {
         if (cleat_source_check(&source, true, &why))
             status = cleat_faults_add(&r->all->set.faults, &why, error);
         else
-            status = judge(r, read_line(r, json, source.at, number, &document, &why), &why, error);
+            status = keep_fault(r, read_line(r, json, source.at, number, &document, &why), &why, error);
     }
     if (!status && ferror(file))
         status = cleat_fail(error, CLEAT_ERR_IO, "%s: cannot read: %s", r->file->path, strerror(errno));
     if (!status && !number) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", r->file->path);
-    if (!status) status = judge(r, add_document(r, &document, &why), &why, error);
+    if (!status) status = keep_fault(r, add_document(r, &document, &why), &why, error);
     cleat_string_free(&document);
     free(line); /* of getline */
     fclose(file);
@@ -291,7 +291,7 @@ static cleat_status add_record(void *user, cleat_error *error) {
         status = cleat_fail(&why, CLEAT_ERR_FORMAT, "the completion is empty; fill it in, or remove the row");
     else
         status = add_pair(r, r->csv.fields[r->prompt], completion && *completion ? completion : NULL, &why);
-    return judge(r, status, &why, error);
+    return keep_fault(r, status, &why, error);
 }
 
 static cleat_status read_table(reader *r, cleat_error *error) {

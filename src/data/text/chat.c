@@ -4,9 +4,9 @@
 #include "cleat/causal_texts.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "tokenizer/tokenizer.h"
 #include "json/member.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What becomes of a system message. */
@@ -98,7 +98,7 @@ static const struct {
     {"5ae4edc1a6c08aa61db34e9fc60441d8", "zephyr"}, /* TinyLlama */
 };
 
-static const char chat_file[] = "chat.json", system_open[] = "<|im_start|>system\n", system_close[] = "<|im_end|>";
+static const char system_open[] = "<|im_start|>system\n", system_close[] = "<|im_end|>";
 
 static const cleat_chat_form *find_form(const char *name) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; ++i)
@@ -156,19 +156,20 @@ static cleat_status recognise(const char *program, cleat_chat *chat, cleat_error
     cleat_hash_text(rest.data ? rest.data : "", rest.size, hash);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i)
         if (strcmp(programs[i].hash, hash) == 0) chat->form = find_form(programs[i].form);
-    if (text.failed || system.failed || rest.failed)
+    if (text.failed || rest.failed)
         status = no_memory(error);
     else if (!chat->form)
-        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "an unknown chat template (%s). If it renders as one of cleat's does, name that one: "
-                            "data.template = chatml, llama3, ... Otherwise render the data in Python, m being the "
-                            "messages of a row, and set data.template = none:\n"
-                            "  p = tokenizer.apply_chat_template(m[:-1], tokenize=False, add_generation_prompt=True)\n"
-                            "  print(json.dumps({\"prompt\": p, \"completion\": tokenizer.apply_chat_template(m, "
-                            "tokenize=False)[len(p):].rstrip()}))",
-                            hash);
-    else if (system.data && !cJSON_AddStringToObject(chat->state, "system", system.data))
-        status = no_memory(error);
+        status =
+            cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                       "the tokenizer has an unknown chat template (%s). If it renders as one of cleat's does, name "
+                       "that one: data.template = chatml, llama3, ... Otherwise render the data in Python, m being "
+                       "the messages of a row, and set data.template = none:\n"
+                       "  p = tokenizer.apply_chat_template(m[:-1], tokenize=False, add_generation_prompt=True)\n"
+                       "  print(json.dumps({\"prompt\": p, \"completion\": tokenizer.apply_chat_template(m, "
+                       "tokenize=False)[len(p):].rstrip()}))",
+                       hash);
+    else if (system.data || system.failed)
+        status = cleat_string_detach(&system, &chat->system, error);
     cleat_string_free(&text);
     cleat_string_free(&system);
     cleat_string_free(&rest);
@@ -177,13 +178,9 @@ static cleat_status recognise(const char *program, cleat_chat *chat, cleat_error
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
-const char *cleat_chat_text(const cleat_chat *chat, const char *name) {
-    return cleat_json_text(chat->state, name);
-}
-
 const char *cleat_chat_end(const cleat_chat *chat) {
     const char *end = chat->form ? chat->form->end + strspn(chat->form->end, " ") : NULL;
-    return end && *end == *EOS ? cleat_chat_text(chat, "eos_token") : end;
+    return end && *end == *EOS ? chat->eos : end;
 }
 
 bool cleat_chat_thinks(const cleat_chat *chat) {
@@ -200,95 +197,53 @@ static const char *program_in(const cJSON *config) {
     return cJSON_GetStringValue(program);
 }
 
-/* Adds a token that is given, or that of the configuration, a text or an object. */
-static bool add_token(cleat_chat *chat, const char *name, const char *given, const cJSON *config) {
-    const cJSON *token = cleat_json_member(config, name);
-    const char *text = given && *given         ? given
-                       : cJSON_IsObject(token) ? cleat_json_text(token, "content")
-                                               : cJSON_GetStringValue(token);
-    return !text || cJSON_AddStringToObject(chat->state, name, text);
+static cleat_status recognise_file(const cleat_tokenizer *tokenizer, cleat_chat *chat, cleat_error *error) {
+    const cleat_tokenizer_file *files = tokenizer->pipeline ? tokenizer->pipeline->files : NULL;
+    const char *program = NULL, *settings = NULL;
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES && files; ++i) {
+        if (!files[i].data) continue;
+        if (strcmp(files[i].name, "chat_template.jinja") == 0) program = files[i].data;
+        if (strcmp(files[i].name, "tokenizer_config.json") == 0) settings = files[i].data;
+    }
+    cJSON *config = settings ? cJSON_Parse(settings) : NULL;
+    if (!program) program = program_in(config);
+    const cleat_status status = program ? recognise(program, chat, error) : CLEAT_OK;
+    cJSON_Delete(config);
+    return status;
 }
 
 static cleat_status check_tokens(const cleat_chat *chat, const cleat_tokenizer *tokenizer, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (const char *at = chat->form->specials; *at && !status; at += strspn(at, " ")) {
-        const char *token = *at == *BOS   ? "bos_token"
-                            : *at == *EOS ? "eos_token"
-                                          : NULL,
-                   *text = token ? cleat_chat_text(chat, token) : at;
+        const bool named = *at == *BOS || *at == *EOS;
+        const char *text = *at == *BOS ? chat->bos : *at == *EOS ? chat->eos : at;
         const size_t size = strcspn(at, " ");
         cleat_token found;
         size_t count = 0;
         if (!text)
             return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
-                              "the template '%s' needs %s, which tokenizer_config.json lacks", chat->form->name, token);
-        status = cleat_tokenizer_encode(tokenizer, text, token ? strlen(text) : size, &found, 1, &count, error);
+                              "data.template = %s needs %s, which the tokenizer_config.json lacks", chat->name,
+                              *at == *BOS ? "bos_token" : "eos_token");
+        status = cleat_tokenizer_encode(tokenizer, text, named ? strlen(text) : size, &found, 1, &count, error);
         if (!status && count != 1)
             status = cleat_fail(
                 error, CLEAT_ERR_FORMAT,
                 "data.template = %s: '%.*s' is %zu tokens for this tokenizer, not one; choose another template",
-                chat->form->name, token ? 40 : (int)size, text, count);
+                chat->name, named ? 40 : (int)size, text, count);
         at += size;
     }
     return status;
 }
 
-static cleat_status open_source(const cleat_chat_source *source, const cJSON *config, const char *read,
-                                cleat_chat *chat, cleat_error *error) {
-    const char *program = source->program && *source->program ? source->program
-                          : read                              ? read
-                                                              : program_in(config),
-               *date = source->date && *source->date ? source->date : "26 Jul 2024";
-    cleat_status status = CLEAT_OK;
-    chat->state = cJSON_CreateObject();
-    chat->form = find_form(source->name);
-    if (!chat->state || !add_token(chat, "bos_token", source->bos, config) ||
-        !add_token(chat, "eos_token", source->eos, config))
-        return no_memory(error);
-    if (strcmp(source->name, "auto") == 0 && program) status = recognise(program, chat, error);
-    if (!status && !(cJSON_AddStringToObject(chat->state, "template", chat->form ? chat->form->name : "none") &&
-                     cJSON_AddStringToObject(chat->state, "date", date)))
-        status = no_memory(error);
-    return status;
-}
-
-cleat_status cleat_chat_open(const cleat_chat_source *source, const cleat_tokenizer *tokenizer, cleat_chat *chat,
+cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tokenizer *tokenizer, cleat_chat *chat,
                              cleat_error *error) {
-    char folder[CLEAT_FILE_PATH], path[CLEAT_FILE_PATH], *read = NULL;
-    const char *slash =
-        cleat_folder_exists(source->path) ? source->path + strlen(source->path) : strrchr(source->path, '/');
-    cJSON *config = NULL;
-    size_t size;
-    cleat_chat made = {0};
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - source->path) : 1, slash ? source->path : ".");
-    cleat_status status = cleat_path_join(folder, "chat_template.jinja", path, sizeof path, error);
-    if (!status && *source->path) status = cleat_json_read_file(folder, "tokenizer_config.json", &config, error);
-    if (!status && *source->path && cleat_file_exists(path)) status = cleat_file_read(path, &read, &size, error);
-    if (!status) status = open_source(source, config, read, &made, error);
-    if (!status && made.form) status = check_tokens(&made, tokenizer, error);
-    cleat_free(read);
-    cJSON_Delete(config);
-    if (status) {
-        cleat_chat_free(&made);
-        return *source->path ? cleat_fail_in(error, status, "%s", source->path) : status;
-    }
-    *chat = made;
-    return CLEAT_OK;
-}
-
-cleat_status cleat_chat_save(const cleat_chat *chat, const char *folder, cleat_error *error) {
-    return cleat_json_write_file(folder, chat_file, chat->state, error);
-}
-
-cleat_status cleat_chat_load(const char *folder, const cleat_tokenizer *tokenizer, cleat_chat *chat,
-                             cleat_error *error) {
-    cleat_chat made = {0};
-    cleat_status status = cleat_json_read_file(folder, chat_file, &made.state, error);
-    const char *name = cleat_chat_text(&made, "template");
-    made.form = find_form(name ? name : "");
-    if (!status && (!name || (!made.form && strcmp(name, "none") != 0) || !cleat_chat_text(&made, "date")))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: no template that is known; the model is damaged", folder,
-                            chat_file);
+    cleat_chat made = {.form = find_form(name),
+                       .bos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_bos(tokenizer)),
+                       .eos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_eos(tokenizer)),
+                       .date = cleat_strdup(date && *date ? date : "26 Jul 2024")};
+    cleat_status status = made.date ? CLEAT_OK : no_memory(error);
+    if (!status && strcmp(name, "auto") == 0) status = recognise_file(tokenizer, &made, error);
+    made.name = made.form ? made.form->name : "none";
     if (!status && made.form) status = check_tokens(&made, tokenizer, error);
     if (status) {
         cleat_chat_free(&made);
@@ -299,7 +254,8 @@ cleat_status cleat_chat_load(const char *folder, const cleat_tokenizer *tokenize
 }
 
 void cleat_chat_free(cleat_chat *chat) {
-    cJSON_Delete(chat->state);
+    cleat_free(chat->system);
+    cleat_free(chat->date);
     *chat = (cleat_chat){0};
 }
 
@@ -325,7 +281,7 @@ static stretch strip(stretch text) {
                    last = left >= size && memcmp(text.end - size, blanks[i], size) == 0;
         if (first) text.at += size;
         if (!first && last) text.end -= size;
-        if (first || last) i = SIZE_MAX; /* once more */
+        if (first || last) i = SIZE_MAX; /* again */
     }
     return text;
 }
@@ -355,9 +311,9 @@ typedef struct renderer {
 /* Appends a text of the form, with the tokens it stands for. */
 static void add_form(renderer *r, const char *text) {
     for (; *text; ++text) {
-        const char *token = *text == *BOS ? "bos_token" : *text == *EOS ? "eos_token" : NULL;
+        const char *token = *text == *BOS ? r->chat->bos : *text == *EOS ? r->chat->eos : NULL;
         if (token)
-            add(r->out, stretch_of(cleat_chat_text(r->chat, token)));
+            add(r->out, stretch_of(token));
         else
             cleat_string_add_bytes(r->out, text, 1);
     }
@@ -370,9 +326,7 @@ static stretch content_of(const renderer *r, const char *content) {
 
 static void add_system(renderer *r, bool dated, const char *content) {
     add_form(r, r->form->system[0]);
-    if (dated)
-        cleat_string_add(r->out, "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n",
-                         cleat_chat_text(r->chat, "date"));
+    if (dated) cleat_string_add(r->out, "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n", r->chat->date);
     add(r->out, content_of(r, content));
     add_form(r, r->form->system[1]);
 }
@@ -478,7 +432,7 @@ cleat_status cleat_chat_render(const cleat_chat *chat, const cleat_chat_message 
     r.last_query = find_last_query(&r);
     add_form(&r, r.form->first);
     if (system == IN_PROMPT) r.prefix = first;
-    if (!first) first = cleat_chat_text(chat, "system");
+    if (!first) first = chat->system;
     if (system == DATED || (system == OWN_TURN && first)) add_system(&r, system == DATED, first ? first : "");
     for (size_t i = messages[0].role == CLEAT_CHAT_SYSTEM; i < count && !status; ++i) {
         if (messages[i].role == CLEAT_CHAT_ASSISTANT)

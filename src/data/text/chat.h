@@ -8,8 +8,6 @@
 #include "core/string.h"
 #include "data/text/encode.h"
 
-#include <cjson/cJSON.h>
-
 typedef enum cleat_chat_role {
     CLEAT_CHAT_SYSTEM,
     CLEAT_CHAT_USER,
@@ -33,29 +31,20 @@ typedef struct cleat_byte_spans {
 /* A template with what its program reads from the tokenizer. */
 typedef struct cleat_chat {
     const struct cleat_chat_form *form; /* NULL: none; texts follow each other as they are */
-    cJSON *state; /* template, system (for conversations without one), bos_token, eos_token, date: texts or absent */
+    const char *name;                   /* of the form, or "none" */
+    const char *bos, *eos;              /* texts of these tokens, of the tokenizer; NULL: none */
+    char *system;                       /* the message for conversations without one; NULL: none */
+    char *date;                         /* in the system message of Llama 3.1 and later */
 } cleat_chat;
 
-typedef struct cleat_chat_source {
-    const char *name;      /* one of cleat_chat_template_name */
-    const char *program;   /* for "auto"; NULL or "": that of `path` */
-    const char *path;      /* of the tokenizer: its folder, or a file in it; "": none */
-    const char *bos, *eos; /* texts of these tokens; NULL or "": those of tokenizer_config.json there */
-    const char *date;      /* NULL or "": that of the template */
-} cleat_chat_source;
-
-/* Selects the template; without a program, "auto" is none. Each special token of the template must be one token. The
- * caller frees *chat (cleat_chat_free). CLEAT_ERR_NOT_SUPPORTED: an unknown program. */
-cleat_status cleat_chat_open(const cleat_chat_source *source, const cleat_tokenizer *tokenizer, cleat_chat *chat,
-                             cleat_error *error);
-/* Writes FOLDER/chat.json, and reads it. */
-cleat_status cleat_chat_save(const cleat_chat *chat, const char *folder, cleat_error *error);
-cleat_status cleat_chat_load(const char *folder, const cleat_tokenizer *tokenizer, cleat_chat *chat,
+/* Selects a template by a name of cleat_chat_template_name; "auto": by the program that the tokenizer's files have
+ * (chat_template.jinja, else tokenizer_config.json), none without one. Each special token of the template must be one
+ * token. The caller frees *chat (cleat_chat_free), which the tokenizer must outlive. CLEAT_ERR_NOT_SUPPORTED: an
+ * unknown program. */
+cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tokenizer *tokenizer, cleat_chat *chat,
                              cleat_error *error);
 void cleat_chat_free(cleat_chat *chat);
 
-/* Text of a member of the state; NULL: absent. */
-const char *cleat_chat_text(const cleat_chat *chat, const char *name);
 /* Text that ends an answer; NULL without a template. */
 const char *cleat_chat_end(const cleat_chat *chat);
 /* Whether the template renders cleat_chat_message.thoughts. */

@@ -11,11 +11,19 @@
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
-enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, MODEL };
-static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
-    "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model",
-    "tokenizer.model"};
+enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, CHAT, MODEL };
+static const char *const file_names[CLEAT_TOKENIZER_FILES] = {"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "vocab.txt",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "added_tokens.json",
+                                                              "chat_template.jinja",
+                                                              "sentencepiece.bpe.model",
+                                                              "spm.model",
+                                                              "spiece.model",
+                                                              "tokenizer.model"};
 
 /* Reads those of the files that are in the folder. */
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
@@ -375,7 +383,7 @@ bool cleat_tokenizer_is_published_path(const char *path) {
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
     const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
-        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || (merges && i == MERGES);
+        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || i == CHAT || (merges && i == MERGES);
         if (companion || strcmp(name, file_names[i]) == 0) continue;
         cleat_free(files[i].data);
         files[i] = (cleat_tokenizer_file){.name = file_names[i]};
@@ -384,7 +392,7 @@ static void keep_older(const char *name, cleat_tokenizer_file *files) {
 
 static bool is_older(const char *name) {
     for (int i = VOCAB_TXT; i < CLEAT_TOKENIZER_FILES; ++i)
-        if (i != MERGES && i != ADDED && strcmp(name, file_names[i]) == 0) return true;
+        if (i != MERGES && i != ADDED && i != CHAT && strcmp(name, file_names[i]) == 0) return true;
     return false;
 }
 

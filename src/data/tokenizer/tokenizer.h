@@ -3,6 +3,7 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/tokenizer.h"
+#include "core/gguf.h"
 #include "core/string.h"
 #include "core/vocabulary.h"
 #include "tokenizer/pipeline.h"
@@ -29,6 +30,10 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 /* Reads a vocab.txt and encodes by the rules of words.h, regardless of other files in the folder. */
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
+
+/* By gguf.c: the tokenizer in the metadata of a GGUF file. */
+cleat_status cleat_tokenizer_of_gguf(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error);
+cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error);
 
 /* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside
  * the files of a published checkpoint. */

@@ -5,6 +5,8 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "device/recorder.h"
+#include "graph/blocks.h"
+#include "graph/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,7 @@ void cleat_exec_destroy(cleat_exec *exec) {
     clFinish(exec->device->transfer);
     clFinish(exec->device->compute);
     cleat_exec_unbind(exec);
+    cleat_free(exec->gathered);
     cleat_exec_release_slots(exec);
     for (size_t i = 0; exec->slabs && i < exec->plan->slab_count; ++i)
         cleat_buffer_release(exec->device, exec->slabs[i], exec->plan->slabs[i].bytes);
@@ -164,15 +167,71 @@ static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *para
     return status;
 }
 
-/* Reads a parameter that the device has only as its half weight. */
+/* --- parameters in blocks --- */
+
+/* The values that the device has of a parameter in blocks. bytes: scratch [cleat_tensor_bytes(blocks)]. */
+static cleat_status read_blocks(cleat_exec *exec, const cleat_tensor *blocks, void *bytes, float *values,
+                                cleat_error *error) {
+    cleat_status status = cleat_exec_read_unchecked(exec, 0, blocks, bytes, error);
+    if (!status) cleat_blocks_values(blocks->dtype, bytes, cleat_tensor_elements(blocks), values);
+    return status;
+}
+
+/* Writes the gathered values of a whole parameter. Values that the device has already are left as they are, because
+ * quantising them again may change their scales. */
+static cleat_status write_blocks(cleat_exec *exec, const cleat_tensor *blocks, const float *values,
+                                 cleat_error *error) {
+    const size_t elements = (size_t)cleat_tensor_elements(blocks);
+    void *bytes = cleat_alloc((size_t)cleat_tensor_bytes(blocks), 1);
+    float *before = cleat_alloc(elements, sizeof *before);
+    cleat_status status = CLEAT_OK;
+    if (!bytes || !before) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", blocks->name);
+    if (!status) status = read_blocks(exec, blocks, bytes, before, error);
+    if (!status && memcmp(before, values, elements * sizeof *values) != 0) {
+        status = cleat_blocks_quantise(blocks->dtype, values, (int64_t)elements, bytes, error);
+        if (status) status = cleat_fail_in(error, status, "weight '%s'", blocks->name);
+        if (!status) status = write_bytes(exec, 0, blocks, 0, (size_t)cleat_tensor_bytes(blocks), bytes, error);
+    }
+    cleat_free(before);
+    cleat_free(bytes);
+    return status;
+}
+
+/* Scales depend on the whole parameter, which comes in parts: they are gathered, one parameter at a time. */
+static cleat_status gather_blocks(cleat_exec *exec, const cleat_tensor *blocks, int64_t first, int64_t count,
+                                  const float *values, cleat_error *error) {
+    const int64_t elements = cleat_tensor_elements(blocks);
+    if (exec->plan->flat[CLEAT_FLAT_BLOCK_WEIGHTS].slab < 0) return CLEAT_OK; /* no graph reads them */
+    if (count == elements) return write_blocks(exec, blocks, values, error);
+    if (exec->gathered_of != blocks) {
+        cleat_free(exec->gathered);
+        exec->gathered_of = NULL;
+        exec->gathered_count = 0;
+        exec->gathered = cleat_alloc((size_t)elements, sizeof *exec->gathered);
+        if (!exec->gathered) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", blocks->name);
+        exec->gathered_of = blocks;
+    }
+    memcpy(exec->gathered + first, values, (size_t)count * sizeof *values);
+    exec->gathered_count += count;
+    if (exec->gathered_count < elements) return CLEAT_OK;
+    cleat_status status = write_blocks(exec, blocks, exec->gathered, error);
+    cleat_free(exec->gathered);
+    exec->gathered = NULL;
+    exec->gathered_of = NULL;
+    return status;
+}
+
+/* Reads a parameter that the device has only as its half or block weight. */
 static cleat_status read_half_only(cleat_exec *exec, size_t graph, const cleat_tensor *param, float *values,
                                    cleat_error *error) {
-    const cleat_tensor *half = exec->plan->store->half_weights[param->index];
+    const cleat_tensor *half = exec->plan->store->half_weights[param->index],
+                       *blocks = cleat_store_blocks_of(exec->plan->store, param), *there = blocks ? blocks : half;
     const size_t elements = (size_t)cleat_tensor_elements(param);
-    uint16_t *bits = cleat_alloc(elements, sizeof *bits);
-    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the half weights of '%s'", param->name);
-    cleat_status status = cleat_exec_read_unchecked(exec, graph, half, bits, error);
-    if (!status) (half->dtype == CLEAT_F16 ? cleat_from_f16 : cleat_from_bf16)(bits, elements, values);
+    void *bits = cleat_alloc((size_t)cleat_tensor_bytes(there), 1);
+    if (!bits) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the weights of '%s'", param->name);
+    cleat_status status = blocks ? read_blocks(exec, blocks, bits, values, error)
+                                 : cleat_exec_read_unchecked(exec, graph, half, bits, error);
+    if (!status && !blocks) (half->dtype == CLEAT_F16 ? cleat_from_f16 : cleat_from_bf16)(bits, elements, values);
     cleat_free(bits);
     return status;
 }
@@ -180,10 +239,14 @@ static cleat_status read_half_only(cleat_exec *exec, size_t graph, const cleat_t
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error) {
     const size_t size = (size_t)cleat_dtype_size(tensor->dtype);
+    const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
+    const cleat_tensor *blocks = is_param ? cleat_store_blocks_of(exec->plan->store, tensor) : NULL;
+    if (cleat_block_elements(tensor->dtype)) /* raw bytes */
+        return write_bytes(exec, graph, tensor, 0, (size_t)cleat_tensor_bytes(tensor), values, error);
+    if (blocks) return gather_blocks(exec, blocks, first, count, values, error);
     if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
         return write_half_weight(exec, tensor, first, count, values, error);
     cleat_status status = write_bytes(exec, graph, tensor, (size_t)first * size, (size_t)count * size, values, error);
-    const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
     return !status && is_param ? write_half_weight(exec, tensor, first, count, values, error) : status;
 }
 

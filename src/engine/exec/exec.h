@@ -57,6 +57,9 @@ struct cleat_exec {
     cleat_bound_graph *graphs; /* [plan->layout_count] */
     cleat_slot slots[CLEAT_SLOTS];
     int slot_count, next_slot;         /* slots are used in turn */
+    float *gathered;                   /* parts of a parameter that is stored in blocks; NULL: none */
+    const cleat_tensor *gathered_of;   /* its blocks */
+    int64_t gathered_count;            /* elements so far */
     bool waits;                        /* CLEAT_LAUNCH_BLOCKING: for each launch, to identify the one that fails */
     const cleat_bound_graph *last_run; /* the graph whose activations are in memory; NULL: none has run */
     cleat_error failure;               /* the first kernel failure since the last cleat_exec_finish */

@@ -4,10 +4,11 @@
  * Parameters of one rule lie side by side, so the optimizer is one launch for each rule with constant
  * factors. Without rules nothing moves and no bit changes. Gradients and moments end before the frozen
  * parameters, autodiff stops at them, and with half weights a frozen matrix has no f32 bytes on the
- * device. */
+ * device. A matrix in blocks has neither. */
 #include "graph/store.h"
 
 #include "core/memory.h"
+#include "graph/blocks.h"
 
 #include <stdio.h>
 
@@ -64,9 +65,10 @@ static int64_t place_trained(cleat_store *store) {
 /* --- frozen parameters --- */
 
 /* Representation of a frozen parameter on the device. */
-typedef enum frozen_form { IN_BOTH, IN_F32, IN_HALF } frozen_form;
+typedef enum frozen_form { IN_BOTH, IN_F32, IN_HALF, IN_BLOCKS } frozen_form;
 
 static frozen_form form_of(const cleat_store *store, size_t i) {
+    if (cleat_store_blocks_of(store, store->params[i])) return IN_BLOCKS;
     if (!store->half_weights[i]) return IN_F32;
     return store->params[i]->read_in_f32 ? IN_BOTH : IN_HALF;
 }
@@ -79,15 +81,54 @@ static int64_t place_frozen(cleat_store *store, frozen_form form, int64_t first,
         cleat_tensor *param = store->params[i], *half = store->half_weights[i];
         if (!param->rule.frozen || form_of(store, i) != form) continue;
         param->flat_offset = first + elements;
-        param->half_only = form == IN_HALF;
+        param->half_only = form == IN_HALF || form == IN_BLOCKS;
         if (half) half->flat_offset = half_first + elements;
         elements += room_of(param);
     }
     return elements;
 }
 
+/* Gives each block weight its blocks; a parameter that other nodes read too, or whose rows are no whole blocks, is
+ * read as if it had none. */
+static cleat_status choose_blocks(cleat_store *store, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < store->count && !status; ++i) {
+        cleat_tensor *param = store->params[i], *weight = store->block_weights[i], *half = NULL;
+        if (!weight) continue;
+        const bool fits = param->shape[1] % cleat_block_elements(param->rule.blocks) == 0;
+        if (fits && !param->read_in_f32 && !store->half_weights[i])
+            weight->dtype = param->rule.blocks;
+        else if (weight->dtype == CLEAT_F32)
+            param->read_in_f32 = true;
+        else
+            status = cleat_store_half_weight(store, param, weight->dtype, &half, error);
+    }
+    return status;
+}
+
+/* Returns the bytes of all blocks. The other block weights become twins of what they stand for. */
+static int64_t place_blocks(cleat_store *store) {
+    enum { ALIGNMENT = 256 };
+    int64_t bytes = 0;
+    for (size_t i = 0; i < store->count; ++i) {
+        cleat_tensor *weight = store->block_weights[i];
+        if (!weight) continue;
+        if (!cleat_block_elements(weight->dtype)) {
+            const cleat_tensor *twin = weight->dtype == CLEAT_F32 ? store->params[i] : store->half_weights[i];
+            weight->role = twin->role;
+            weight->flat_offset = twin->flat_offset;
+            continue;
+        }
+        weight->flat_offset = bytes;
+        bytes += (cleat_tensor_bytes(weight) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return bytes;
+}
+
 cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error) {
     if (!store->choose_rule || store->arranged) return CLEAT_OK;
+    cleat_status status = choose_blocks(store, error);
+    if (status) return status;
     store->groups = cleat_alloc(store->count, sizeof *store->groups);
     if (!store->groups) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for groups of parameters");
     const int64_t trained = place_trained(store);
@@ -95,12 +136,14 @@ cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error) {
     const int64_t shared = trained + place_frozen(store, IN_BOTH, trained, trained);
     const int64_t single = shared + place_frozen(store, IN_F32, shared, 0);
     const int64_t half = place_frozen(store, IN_HALF, single, shared);
+    const int64_t blocks = place_frozen(store, IN_BLOCKS, single + half, 0);
     store->trained_elements = trained;
     store->shared_elements = shared;
-    store->flat_elements = single + half;
+    store->flat_elements = single + half + blocks;
     store->flat[CLEAT_FLAT_PARAMETERS].shape[0] = single;
     for (int k = CLEAT_FLAT_GRADIENTS; k <= CLEAT_FLAT_MOMENTS2; ++k) store->flat[k].shape[0] = trained;
     if (cleat_has_half_weights(store)) store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0] = shared + half;
+    store->flat[CLEAT_FLAT_BLOCK_WEIGHTS].shape[0] = place_blocks(store);
     store->arranged = true;
     return CLEAT_OK;
 }

@@ -95,8 +95,8 @@ static bool can_fuse_producer(const cleat_graph *graph, const cleat_node *node, 
                     of[result->index].count == 1 && same_part(graph, producer, node);
     for (int i = 0; i < producer->n_in && possible; ++i) {
         const cleat_tensor *root = producer->in[i] ? cleat_root(producer->in[i]) : NULL;
-        possible = !root || root->role == CLEAT_ROLE_ACTIVATION || root->role == CLEAT_ROLE_INPUT ||
-                   root->role == CLEAT_ROLE_PARAMETER || root->role == CLEAT_ROLE_HALF_WEIGHT;
+        possible =
+            !root || root->role == CLEAT_ROLE_ACTIVATION || root->role == CLEAT_ROLE_INPUT || cleat_is_weight(root);
     }
     return possible;
 }

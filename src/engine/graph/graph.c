@@ -316,6 +316,18 @@ static cleat_tensor *as_type(cleat_graph *graph, cleat_tensor *x, cleat_dtype dt
     return x->cast_cache;
 }
 
+static bool may_have_blocks(const cleat_tensor *x) {
+    return x && x->role == CLEAT_ROLE_PARAMETER && x->rank == 2 && x->rule.frozen && x->rule.blocks != CLEAT_F32;
+}
+
+static cleat_tensor *block_weight(cleat_graph *graph, const cleat_tensor *param, cleat_dtype dtype) {
+    cleat_tensor *weight = NULL;
+    cleat_error error = {0};
+    if (cleat_store_block_weight(graph->store, param, dtype, &weight, &error) != CLEAT_OK && !graph->error.status)
+        graph->error = error;
+    return weight;
+}
+
 /* Returns false, and the graph has an error, if an input that the op needs is missing, or is of another graph. */
 static bool check_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *const *in, int n_in) {
     for (int i = 0; i < n_in && i < CLEAT_MAX_IN; ++i) {
@@ -339,7 +351,10 @@ static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *co
     const bool casts = graph->cast && !graph->gradients && !op->no_autocast;
     for (int i = 0; i < n_in; ++i) {
         cleat_dtype dtype = op->autocast_inputs & CLEAT_IN(i) ? graph->storage : CLEAT_F32;
-        brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
+        if (may_have_blocks(in[i]) && op->block_inputs & CLEAT_IN(i))
+            brought[i] = block_weight(graph, in[i], casts ? dtype : CLEAT_F32);
+        else
+            brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
     }
     return !graph->error.status;
 }

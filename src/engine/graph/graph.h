@@ -10,7 +10,7 @@
 typedef enum cleat_role {
     CLEAT_ROLE_ACTIVATION, /* live from its producer to its last consumer */
     CLEAT_ROLE_INPUT,      /* filled by the host */
-    /* This role and those that follow belong to the store; those up to the half weights have flat buffers, in the
+    /* This role and those that follow belong to the store; those up to the block weights have flat buffers, in the
      * order of cleat_flat_buffer. */
     CLEAT_ROLE_PARAMETER,
     CLEAT_ROLE_GRADIENT,
@@ -18,14 +18,18 @@ typedef enum cleat_role {
     CLEAT_ROLE_MOMENT2,
     /* Half weights: a parameter in the storage type of the computation; the optimizer writes it. */
     CLEAT_ROLE_HALF_WEIGHT,
+    /* Block weights: what some ops read of a frozen parameter, once it is known that no other op reads it; else the
+     * tensor becomes a twin of the parameter or of its half weight (cleat_store_arrange). */
+    CLEAT_ROLE_BLOCK_WEIGHT,
     CLEAT_ROLE_STATE,
 } cleat_role;
 
 /* How a parameter is trained. */
 typedef struct cleat_param_rule {
-    float rate;  /* factor of the optimizer's learning rate */
-    float decay; /* factor of its weight decay */
-    bool frozen; /* not trained: no gradient, no moments */
+    float rate;         /* factor of the optimizer's learning rate */
+    float decay;        /* factor of its weight decay */
+    bool frozen;        /* not trained: no gradient, no moments */
+    cleat_dtype blocks; /* Q8, NF4: how a frozen matrix is stored where all its readers can; F32: as it is read */
 } cleat_param_rule;
 
 /* Chooses the rule of the parameter `name`, whose rank is `rank`. *rule is {1, 1, false} before the call. */
@@ -51,14 +55,14 @@ struct cleat_tensor {
     /* The recomputed copy of this tensor that the backward part reads; NULL: the backward part reads this
      * tensor. */
     cleat_tensor *recomputed;
-    /* Parameter, gradient, moment, half weight: its first element in the flat buffer. */
+    /* Parameter, gradient, moment, half weight: its first element in the flat buffer; block weight: its first byte. */
     int64_t flat_offset;
     cleat_tensor *cast_cache; /* the cast of this tensor that autocast made (cleat_emit), or NULL */
     cleat_init init;          /* of a parameter */
     cleat_param_rule rule;    /* of a parameter */
     bool read_in_f32;         /* of a parameter: a node reads it, and not only its half weight */
-    /* Of a frozen parameter that only its half weight represents on the device (cleat_store_arrange): flat_offset is
-     * then its place in host copies of the parameters only. */
+    /* Of a frozen parameter that only its half or block weight represents on the device (cleat_store_arrange):
+     * flat_offset is then its place in host copies of the parameters only. */
     bool half_only;
     /* A state that checkpoints contain; flat_offset is then its first element among the store's buffers. */
     bool is_buffer;
@@ -76,16 +80,17 @@ typedef enum cleat_flat_buffer {
     CLEAT_FLAT_MOMENTS1,
     CLEAT_FLAT_MOMENTS2,
     CLEAT_FLAT_HALF_WEIGHTS,
+    CLEAT_FLAT_BLOCK_WEIGHTS, /* bytes */
     CLEAT_FLATS,
     CLEAT_FLATS_ALWAYS = CLEAT_FLAT_HALF_WEIGHTS
 } cleat_flat_buffer;
 
 struct cleat_store {
     /* [count], same index, by name and in the order of cleat_flat_buffer; NULL: gradient and moments of a frozen
-     * parameter, and a half weight that no graph asked for. */
+     * parameter, and a half or block weight that no graph asked for. */
     union {
         struct {
-            cleat_tensor **params, **grads, **moments1, **moments2, **half_weights;
+            cleat_tensor **params, **grads, **moments1, **moments2, **half_weights, **block_weights;
         };
         cleat_tensor **flat_tensors[CLEAT_FLATS];
     };
@@ -206,19 +211,24 @@ static inline bool cleat_has_half_weights(const cleat_store *store) {
     return store->flat[CLEAT_FLAT_HALF_WEIGHTS].dtype != CLEAT_F32;
 }
 
+/* Whether the tensor has the values of a parameter, which no node overwrites between two others. */
+static inline bool cleat_is_weight(const cleat_tensor *tensor) {
+    return tensor->role == CLEAT_ROLE_PARAMETER || tensor->role == CLEAT_ROLE_HALF_WEIGHT ||
+           tensor->role == CLEAT_ROLE_BLOCK_WEIGHT;
+}
+
 /* Index in cleat_store.flat of the buffer for tensors of this role; -1: none. */
 static inline int cleat_flat_index(cleat_role role) {
-    const bool has_flat = role >= CLEAT_ROLE_PARAMETER && role <= CLEAT_ROLE_HALF_WEIGHT;
+    const bool has_flat = role >= CLEAT_ROLE_PARAMETER && role <= CLEAT_ROLE_BLOCK_WEIGHT;
     return has_flat ? (int)role - CLEAT_ROLE_PARAMETER : -1;
 }
 
 /* The memory category of a flat buffer. */
 static inline cleat_category cleat_flat_category(int flat) {
-    static const cleat_category categories[CLEAT_FLATS] = {[CLEAT_FLAT_PARAMETERS] = CLEAT_BYTES_PARAMETERS,
-                                                           [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
-                                                           [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,
-                                                           [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
-                                                           [CLEAT_FLAT_HALF_WEIGHTS] = CLEAT_BYTES_HALF_WEIGHTS};
+    static const cleat_category categories[CLEAT_FLATS] = {
+        [CLEAT_FLAT_PARAMETERS] = CLEAT_BYTES_PARAMETERS,     [CLEAT_FLAT_GRADIENTS] = CLEAT_BYTES_GRADIENTS,
+        [CLEAT_FLAT_MOMENTS1] = CLEAT_BYTES_OPTIMIZER,        [CLEAT_FLAT_MOMENTS2] = CLEAT_BYTES_OPTIMIZER,
+        [CLEAT_FLAT_HALF_WEIGHTS] = CLEAT_BYTES_HALF_WEIGHTS, [CLEAT_FLAT_BLOCK_WEIGHTS] = CLEAT_BYTES_BLOCK_WEIGHTS};
     return categories[flat];
 }
 

@@ -46,9 +46,8 @@ static size_t group_begin(const cleat_graph *graph, size_t end) {
 static bool is_repeatable(const cleat_node *node) {
     for (int i = 0; i < node->n_in; ++i) {
         if (!node->in[i]) continue;
-        cleat_role role = cleat_root(node->in[i])->role;
-        if (role != CLEAT_ROLE_ACTIVATION && role != CLEAT_ROLE_INPUT && role != CLEAT_ROLE_PARAMETER &&
-            role != CLEAT_ROLE_HALF_WEIGHT)
+        const cleat_tensor *root = cleat_root(node->in[i]);
+        if (root->role != CLEAT_ROLE_ACTIVATION && root->role != CLEAT_ROLE_INPUT && !cleat_is_weight(root))
             return false;
     }
     for (int i = 0; i < node->n_out; ++i)

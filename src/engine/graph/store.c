@@ -5,21 +5,24 @@
 
 #include "core/memory.h"
 #include "core/philox.h"
+#include "graph/blocks.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1", "moment2", "copies"};
+static const char *const flat_names[CLEAT_FLATS] = {"parameters", "gradients", "moment1",
+                                                    "moment2",    "copies",    "frozen blocks"};
 
 cleat_status cleat_store_create(cleat_store **store, cleat_error *error) {
     cleat_store *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a parameter store");
-    _Static_assert(CLEAT_ROLE_HALF_WEIGHT - CLEAT_ROLE_PARAMETER + 1 == CLEAT_FLATS, "a role for each flat buffer");
+    _Static_assert(CLEAT_ROLE_BLOCK_WEIGHT - CLEAT_ROLE_PARAMETER + 1 == CLEAT_FLATS, "a role for each flat buffer");
     for (int i = 0; i < CLEAT_FLATS; ++i) {
         made->flat[i] =
             (cleat_tensor){.dtype = CLEAT_F32, .rank = 1, .role = (cleat_role)(CLEAT_ROLE_PARAMETER + i), .index = -1};
         snprintf(made->flat[i].name, CLEAT_NAME, "%s", flat_names[i]);
     }
+    made->flat[CLEAT_FLAT_BLOCK_WEIGHTS].dtype = CLEAT_U8;
     *store = made;
     return CLEAT_OK;
 }
@@ -159,6 +162,29 @@ cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *par
     }
     *copy = made;
     return CLEAT_OK;
+}
+
+cleat_status cleat_store_block_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
+                                      cleat_tensor **weight, cleat_error *error) {
+    cleat_tensor *made = store->block_weights[param->index];
+    if (!made && store->arranged)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' is read in blocks after the parameters were laid out",
+                          param->name);
+    if (!made) {
+        made = cleat_alloc(1, sizeof *made);
+        if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the block weight of '%s'", param->name);
+        *made = *param;
+        made->dtype = dtype;
+        made->role = CLEAT_ROLE_BLOCK_WEIGHT;
+        store->block_weights[param->index] = made;
+    }
+    *weight = made;
+    return CLEAT_OK;
+}
+
+const cleat_tensor *cleat_store_blocks_of(const cleat_store *store, const cleat_tensor *param) {
+    const cleat_tensor *weight = param->index >= 0 ? store->block_weights[param->index] : NULL;
+    return weight && cleat_block_elements(weight->dtype) ? weight : NULL;
 }
 
 bool cleat_store_has_loss_scale(const cleat_store *store) {

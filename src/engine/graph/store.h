@@ -21,7 +21,8 @@ void cleat_store_set_rules(cleat_store *store, cleat_param_rule_fn choose, void 
 
 /* Lays out the parameters of a store with rules, once all graphs that read them are built: the trained ones first,
  * those of one rule side by side, then the frozen ones. A frozen parameter has no f32 bytes if all nodes read
- * its half weight; one that no node reads in half precision has no half weight. Later parameters are refused.
+ * its half weight; one that no node reads in half precision has no half weight. One of which nodes read nothing but
+ * the block weight, and whose rows are whole blocks, is stored in blocks only. Later parameters are refused.
  * CLEAT_ERR_ARGUMENT: all parameters are frozen. Does nothing without rules. */
 cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error);
 
@@ -40,6 +41,12 @@ cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_
  * bf16. */
 cleat_status cleat_store_half_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
                                      cleat_tensor **copy, cleat_error *error);
+/* Finds or declares the block weight of a frozen matrix whose rule has blocks; until cleat_store_arrange it has the
+ * storage type `dtype` of the graph that reads it. */
+cleat_status cleat_store_block_weight(cleat_store *store, const cleat_tensor *param, cleat_dtype dtype,
+                                      cleat_tensor **weight, cleat_error *error);
+/* The parameter's weight in blocks, which is all that the device has of it; NULL: it has none. Borrowed. */
+const cleat_tensor *cleat_store_blocks_of(const cleat_store *store, const cleat_tensor *param);
 /* Fills `values` [elements of param] with the parameter's starting values: Philox keyed by (seed, name). */
 void cleat_param_initialise(const cleat_tensor *param, uint64_t seed, float *values);
 

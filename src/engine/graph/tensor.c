@@ -1,16 +1,19 @@
 /* Tensors: their types, shapes, and how they print. */
+#include "graph/blocks.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
 #include <string.h>
 
 int cleat_dtype_size(cleat_dtype dtype) {
+    if (dtype == CLEAT_U8 || cleat_block_elements(dtype)) return 1;
     return dtype == CLEAT_F16 || dtype == CLEAT_BF16 ? 2 : 4;
 }
 
 const char *cleat_dtype_name(cleat_dtype dtype) {
-    static const char *const names[] = {[CLEAT_F32] = "f32", [CLEAT_F16] = "f16", [CLEAT_BF16] = "bf16",
-                                        [CLEAT_I32] = "i32", [CLEAT_U32] = "u32", [CLEAT_TF32] = "tf32"};
+    static const char *const names[] = {
+        [CLEAT_F32] = "f32",   [CLEAT_F16] = "f16", [CLEAT_BF16] = "bf16", [CLEAT_I32] = "i32", [CLEAT_U32] = "u32",
+        [CLEAT_TF32] = "tf32", [CLEAT_U8] = "u8",   [CLEAT_Q8] = "q8",     [CLEAT_NF4] = "nf4"};
     return (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
 
@@ -55,7 +58,9 @@ int64_t cleat_tensor_elements(const cleat_tensor *tensor) {
 }
 
 int64_t cleat_tensor_bytes(const cleat_tensor *tensor) {
-    return cleat_tensor_elements(tensor) * cleat_dtype_size(tensor->dtype);
+    const int64_t elements = cleat_tensor_elements(tensor);
+    if (cleat_block_elements(tensor->dtype)) return cleat_block_bytes(tensor->dtype, elements);
+    return elements * cleat_dtype_size(tensor->dtype);
 }
 
 int64_t cleat_rows(const cleat_tensor *tensor) {

@@ -4,6 +4,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/philox.h"
+#include "graph/blocks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,10 +40,14 @@ typedef struct node_check {
 
 static cleat_status widen(host_tensor *host, size_t elements, cleat_error *error) {
     const cleat_dtype dtype = host->tensor->dtype;
-    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16) return CLEAT_OK;
+    const bool blocks = cleat_block_elements(dtype) != 0;
+    if (dtype != CLEAT_F16 && dtype != CLEAT_BF16 && !blocks) return CLEAT_OK;
     float *wide = cleat_alloc(elements, sizeof *wide);
     if (!wide) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of '%s'", host->tensor->name);
-    (dtype == CLEAT_F16 ? cleat_from_f16 : cleat_from_bf16)(host->memory, elements, wide);
+    if (blocks)
+        cleat_blocks_values(dtype, host->memory, (int64_t)elements, wide);
+    else
+        (dtype == CLEAT_F16 ? cleat_from_f16 : cleat_from_bf16)(host->memory, elements, wide);
     cleat_free(host->memory);
     host->memory = wide;
     return CLEAT_OK;
@@ -51,7 +56,7 @@ static cleat_status widen(host_tensor *host, size_t elements, cleat_error *error
 static cleat_status copy(const node_check *check, const cleat_tensor *tensor, host_tensor *host, cleat_error *error) {
     const size_t elements = (size_t)cleat_tensor_elements(tensor);
     host->tensor = tensor;
-    host->memory = cleat_alloc(elements, (size_t)cleat_dtype_size(tensor->dtype));
+    host->memory = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
     if (!host->memory) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of '%s'", tensor->name);
     cleat_status status = cleat_exec_read_unchecked(check->exec, check->graph, tensor, host->memory, error);
     if (!status) status = widen(host, elements, error);

@@ -2,8 +2,8 @@
 #ifndef CLEAT_SRC_GGUF_NETWORK_H
 #define CLEAT_SRC_GGUF_NETWORK_H
 
+#include "core/gguf.h"
 #include "core/safetensors.h"
-#include "weights/gguf.h"
 
 struct cJSON;
 

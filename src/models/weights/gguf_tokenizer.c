@@ -102,11 +102,17 @@ static const char *name_pipeline(const cJSON *step) {
 #define BEFORE "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
     const cJSON *steps = cleat_json_member(step, "pretokenizers"), *first = cJSON_GetArrayItem(steps, 0);
-    const char *type = cleat_json_text(step, "type"), *kind = cleat_json_text(first, "type");
+    const cJSON *level = steps ? cJSON_GetArrayItem(steps, 1) : step;
+    const char *type = cleat_json_text(level, "type"), *kind = cleat_json_text(first, "type");
     const char *pattern = cleat_json_text(cleat_json_member(first, "pattern"), "Regex");
-    if (type && strcmp(type, "ByteLevel") == 0) return "gpt-2";
+    const bool splits = !cJSON_IsFalse(cleat_json_member(level, "use_regex"));
+    if (!type || strcmp(type, "ByteLevel") != 0 || cJSON_IsTrue(cleat_json_member(level, "add_prefix_space")))
+        return NULL;
+    if (!steps && splits) return "gpt-2";
     if (cJSON_GetArraySize(steps) != 2 || !kind) return NULL;
-    if (strcmp(kind, "Digits") == 0 && cJSON_IsTrue(cleat_json_member(first, "individual_digits"))) return "smollm";
+    if (strcmp(kind, "Digits") == 0 && cJSON_IsTrue(cleat_json_member(first, "individual_digits")) && splits)
+        return "smollm";
+    if (splits) return NULL;
     if (pattern && strcmp(pattern, BEFORE "\\p{N}{1,3}" AFTER) == 0) return "llama-bpe";
     if (pattern && strcmp(pattern, BEFORE "\\p{N}" AFTER) == 0) return "qwen2";
     return NULL;

@@ -2,8 +2,8 @@
 #ifndef CLEAT_SRC_GGUF_WRITE_H
 #define CLEAT_SRC_GGUF_WRITE_H
 
+#include "core/gguf.h"
 #include "core/string.h"
-#include "weights/gguf.h"
 
 struct cJSON;
 

@@ -12,8 +12,8 @@
 #ifndef CLEAT_SRC_WEIGHTS_H
 #define CLEAT_SRC_WEIGHTS_H
 
+#include "core/gguf.h"
 #include "core/safetensors.h"
-#include "weights/gguf.h"
 
 struct cJSON;
 

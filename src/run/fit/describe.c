@@ -115,6 +115,19 @@ static cleat_status describe_training(const cleat_fit_request *request, const cl
     return CLEAT_OK;
 }
 
+static void describe_blocks(const cleat_workload *work, cleat_fit_report *report) {
+    const cleat_store *store = work->store;
+    for (size_t i = 0; i < store->count; ++i) {
+        const cleat_tensor *weight = store->block_weights[i];
+        if (!weight) continue;
+        report->frozen_type = weight->rule.blocks;
+        if (cleat_store_blocks_of(store, store->params[i]))
+            report->block_elements += cleat_tensor_elements(weight);
+        else
+            ++report->unblocked_weights;
+    }
+}
+
 /* Planned bytes are linear in the micro-batch size, except for alignment and the order of blocks. */
 static cleat_status describe_slope(const cleat_fit_request *request, const cleat_workload *work,
                                    cleat_fit_report *report, cleat_error *error) {
@@ -174,6 +187,7 @@ static cleat_status describe_work(const cleat_fit_request *request, const cleat_
     report->slabs = work->plan->slab_count;
     for (size_t i = 0; i < work->plan->slab_count; ++i)
         if (work->plan->slabs[i].bytes > report->largest_slab) report->largest_slab = work->plan->slabs[i].bytes;
+    describe_blocks(work, report);
     cleat_status status = describe_storage(request, work, report, error);
     if (!status) status = describe_training(request, work, report, error);
     if (!status) status = describe_slope(request, work, report, error);

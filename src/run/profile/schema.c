@@ -7,6 +7,7 @@
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", "tf32", NULL};
+static const char *const frozen_types[] = {"auto", "q8", "nf4", NULL}; /* cleat_frozen_type */
 static const char *const optimizers[] = {"adamw", "sgd", "lion", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", "selective", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
@@ -28,8 +29,8 @@ enum { DAY = 24 * 60 * 60 };
 const cleat_key cleat_run_keys[] = {
     {FIELD(model, type, type), CHOICE(NULL, NULL), SHAPES, .help = "Model type."},
     {FIELD(model, init, init), STRING(init, 0, ""),
-     .help =
-         "Weights to start from: a Hugging Face folder, a .safetensors file, or a run of cleat; empty: random ones."},
+     .help = "Weights to start from: a Hugging Face folder, a .safetensors or .gguf file, or a run of cleat; empty: "
+             "random ones."},
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Epochs: passes over the training data."},
     {AT(train, batch_size), INT(1, MAX_SAMPLES, "auto"), OR_AUTO,
@@ -106,6 +107,9 @@ const cleat_key cleat_run_keys[] = {
      .help = "LoRA: adapted linear layers: query, key, value, names such as att.out, f1, or all-linear."},
     {FIELD(train, lora_dropout, train.params.lora_dropout), FLOAT(0, 0.95, "0"), COMPUTES, .later = true,
      .help = "LoRA: dropout rate of the adapters' input."},
+    {FIELD(train, frozen_weights, train.params.frozen_weights), CHOICE(frozen_types, "auto"), COMPUTES, .later = true,
+     .help = "Frozen weights of linear layers in device memory: auto: as other weights; q8: 8 bits, in blocks of 32 "
+             "(GGUF's Q8_0); nf4: 4 bits, in blocks of 64 (QLoRA)."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. Results do "

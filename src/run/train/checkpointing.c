@@ -4,6 +4,8 @@
 
 #include "cleat/train.h"
 #include "core/memory.h"
+#include "exec/copy.h"
+#include "graph/store.h"
 #include "train/model_tensors.h"
 
 #include <stdio.h>
@@ -23,8 +25,8 @@ typedef struct snapshot {
     float *values; /* [cleat_session_values] */
     cleat_st_tensor *tensors[PARTS];
     size_t counts[PARTS];
-    cleat_st_tensor *optim; /* those of all parts but the model, renamed */
-    size_t optim_count;
+    cleat_st_tensor *optim; /* those of all parts but the model, renamed, then the weights in blocks */
+    size_t optim_count, block_count;
     char (*names)[CLEAT_NAME + 16];
 } snapshot;
 
@@ -35,7 +37,28 @@ static void snapshot_free(snapshot *copy) {
     cleat_free(copy->names);
 }
 
-/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, and with averaging NAME.trained. */
+/* The i-th weight that the device has in blocks; NULL after the last. */
+static const cleat_tensor *blocks_at(const cleat_engine *engine, size_t i) {
+    const cleat_store *store = engine->session->work->store;
+    const cleat_tensor *param;
+    for (size_t p = 0; (param = cleat_store_param(store, p)); ++p)
+        if (cleat_store_blocks_of(store, param) && i-- == 0) return cleat_store_blocks_of(store, param);
+    return NULL;
+}
+
+/* The bytes of blocks as F32, the only type of these files. Their room in `values` is that of the parameter. */
+static cleat_st_tensor describe_blocks(const snapshot *copy, const cleat_tensor *blocks, char *name, size_t size) {
+    const cleat_tensor *param = cleat_store_param(copy->engine->session->work->store, (size_t)blocks->index);
+    snprintf(name, size, "%s.blocks", blocks->name);
+    return (cleat_st_tensor){.name = name,
+                             .dtype = CLEAT_ST_F32,
+                             .rank = 1,
+                             .shape = {(cleat_tensor_bytes(blocks) + 3) / 4},
+                             .data = copy->values + param->flat_offset};
+}
+
+/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, with averaging NAME.trained, and
+ * NAME.blocks: the model has the values of blocks, but quantising these again may change their scales. */
 static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[PARTS] = {"", ".moment1", ".moment2", ".trained"};
     cleat_status status = CLEAT_OK;
@@ -53,6 +76,8 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
         if (k != MODEL) made->optim_count += made->counts[k];
     }
     if (status) return status;
+    while (blocks_at(engine, made->block_count)) ++made->block_count;
+    made->optim_count += made->block_count;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
@@ -63,6 +88,8 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
             made->optim[at] = made->tensors[k][i];
             made->optim[at].name = made->names[at];
         }
+    for (size_t i = 0; i < made->block_count; ++i, ++at)
+        made->optim[at] = describe_blocks(made, blocks_at(engine, i), made->names[at], sizeof made->names[at]);
     return CLEAT_OK;
 }
 
@@ -101,15 +128,36 @@ static cleat_status model_data(void *user, size_t i, const void **data, cleat_er
 static cleat_status optim_data(void *user, size_t i, const void **data, cleat_error *error) {
     snapshot *copy = user;
     int part = MOMENT1;
+    const size_t parts = copy->optim_count - copy->block_count;
     *data = copy->optim[i].data;
+    if (i >= parts) {
+        copy->held = PARTS;
+        memset((void *)*data, 0, cleat_st_bytes(&copy->optim[i]));
+        return cleat_exec_read_unchecked(copy->engine->session->exec, 0, blocks_at(copy->engine, i - parts),
+                                         (void *)*data, error);
+    }
     for (size_t end = copy->counts[part]; i >= end; end += copy->counts[part]) ++part;
     return read_part(copy, part, error);
+}
+
+/* Comes before the model, whose values then leave the blocks as they are. */
+static cleat_status restore_blocks(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
+    const cleat_st_tensor *own = copy->optim + (copy->optim_count - copy->block_count);
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < copy->block_count && !status; ++i) {
+        const cleat_st_tensor *found = cleat_safetensors_find(checkpoint->optim, own[i].name);
+        status = cleat_safetensors_read(checkpoint->optim, found, 0, found->shape[0], (void *)own[i].data, error);
+        if (!status)
+            status = cleat_exec_write_unchecked(copy->engine->session->exec, 0, blocks_at(copy->engine, i), own[i].data,
+                                                error);
+    }
+    return status;
 }
 
 /* Writes the parts of a checkpoint, whose tensors have been checked, to the device. */
 static cleat_status restore(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
     const cleat_st_tensor *tensor = copy->optim;
-    cleat_status status = CLEAT_OK;
+    cleat_status status = restore_blocks(checkpoint, copy, error);
     for (int k = 0; k < copy->parts && !status; ++k) {
         const cleat_safetensors *file = k == MODEL ? checkpoint->model : checkpoint->optim;
         for (size_t i = 0; i < copy->counts[k] && !status; ++i) {

@@ -260,7 +260,8 @@ const cleat_op cleat_linear_op = {.name = "linear",
                                   .inplace_inputs = CLEAT_IN(RESIDUAL),
                                   .fusion = &(const cleat_fusion){.consumer = fuse_activation},
                                   .autocast_inputs = CLEAT_IN(X) | CLEAT_IN(WEIGHT) | CLEAT_IN(RESIDUAL),
-                                  .weight_inputs = CLEAT_IN(WEIGHT)};
+                                  .weight_inputs = CLEAT_IN(WEIGHT),
+                                  .block_inputs = CLEAT_IN(WEIGHT)};
 
 cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight, cleat_tensor *bias,
                            cleat_tensor *residual) {

@@ -26,6 +26,12 @@ typedef struct cleat_gemm {
     cleat_epilogue epilogue;
 } cleat_gemm;
 
+/* BLOCKS of the GEMM's B (lib/blocks.clh): BLOCKS_NONE unless it is a frozen weight in blocks. */
+static inline int32_t cleat_linear_blocks(const cleat_gemm *p) {
+    if (!p->b || p->b->dtype < CLEAT_Q8) return BLOCKS_NONE;
+    return p->b->dtype == CLEAT_Q8 ? BLOCKS_Q8 : BLOCKS_NF4;
+}
+
 /* Returns the GEMM computed by a node of one of the linear ops. */
 cleat_gemm cleat_linear_gemm(const cleat_node *node);
 

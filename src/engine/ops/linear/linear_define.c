@@ -29,10 +29,12 @@ static void add(cleat_expected_value *sum, const cleat_host_values *values, int 
     if (in >= 0) cleat_define_add(sum, cleat_host_value(values, in, i));
 }
 
-/* The definition of a long sum, of which each step rounds: the error grows with the root of their number. */
+/* A long sum in f32 loses terms below half a digit of what was added before. They may all have one direction: the
+ * gradient of the 49,152 logits of SmolLM2, thousands of whose tokens were never seen and have the same embedding, is
+ * 1,950 roundings off. */
 static cleat_expected_value of_terms(cleat_expected_value sum, int64_t count) {
-    enum { FEW = 4096 };
-    sum.size *= fmax(1, sqrt((double)count / FEW));
+    enum { FEW = 1024 };
+    sum.size *= fmax(1, (double)count / FEW);
     return sum;
 }
 
@@ -83,7 +85,8 @@ cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_valu
     const cleat_gemm p = cleat_linear_gemm(node);
     const operands of = operands_of(node, &p);
     if (node->out[output] == p.sums) return define_sum(&p, &of, values, element);
-    const cleat_expected_value sum = define_product(&p, &of, values, element / p.n, element % p.n);
-    if (output == 1) return sum; /* input of an activation's gradient */
+    cleat_expected_value sum = define_product(&p, &of, values, element / p.n, element % p.n);
+    if (cleat_linear_blocks(&p)) sum.rounded += sum.size; /* for matrix units, to the storage type */
+    if (output == 1) return sum;                          /* input of an activation's gradient */
     return apply(p.epilogue, sum, of.saved < 0 ? 0 : cleat_host_value(values, of.saved, element));
 }

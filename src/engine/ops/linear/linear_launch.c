@@ -34,6 +34,7 @@ void cleat_linear_begin(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_kernel(binder, node, file, kernel, p->a->dtype);
     if (p->c->dtype != p->a->dtype) cleat_launch_define(binder, "C_F32", 1);
     if (p->epilogue) cleat_launch_define(binder, "EPILOGUE", p->epilogue);
+    if (cleat_linear_blocks(p)) cleat_launch_define(binder, "BLOCKS", cleat_linear_blocks(p));
 }
 
 /* Adds the remaining arguments of a reduction whose kernel is already launched, and its size. */
@@ -169,6 +170,7 @@ static int64_t clblast_workspace(const cleat_node *node, const cleat_device_fact
 static const char *refuse_clblast(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (facts->work_group == 1) return "CLBlast with its CPU parameters is slower than register tiles";
+    if (cleat_linear_blocks(&p)) return "CLBlast does not unpack blocks";
     if (p.a->dtype != CLEAT_F32) return "CLBlast accumulates half precision products in half precision";
     if (min(p.m, min(p.n, p.k)) < CLBLAST_EXTENT_MIN) return "too small for CLBlast";
     if (p.trans_a && p.trans_b) return "no op requires both operands transposed";
@@ -372,6 +374,7 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
 static const char *refuse_narrow(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
     if (facts->work_group != 1) return "only for devices with work-groups of one work-item";
+    if (cleat_linear_blocks(&p)) return "it does not unpack blocks";
     if (p.trans_a || !p.trans_b) return "both operands must be stored along k";
     if (p.epilogue) return "it stores scalars, but the epilogue requires vectors";
     return p.n <= NARROW_COLUMNS ? NULL : "only for 16 columns or fewer";

@@ -1,5 +1,5 @@
 /* Reading GGUF files: metadata and the list of tensors. */
-#include "weights/gguf.h"
+#include "core/gguf.h"
 
 #include "core/files.h"
 #include "core/memory.h"

@@ -1,8 +1,8 @@
 /* The blocks of GGUF files (ggml-quants.c of https://github.com/ggml-org/ggml defines them): integers of few bits,
  * scaled by an f16 number of the block. With K, a block of 256 has eight or sixteen parts, whose scales are integers
  * of 6 or 8 bits. Compiled without contraction, so that products and sums round as in gguf.quants of Python. */
+#include "core/gguf.h"
 #include "core/half.h"
-#include "weights/gguf.h"
 
 #include <string.h>
 
