@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "graph/graph.h"
 #include "models/published/llama.h"
+#include "models/text_tokenizer.h"
 
 #include <math.h>
 #include <string.h>
@@ -283,6 +284,12 @@ static const cleat_architecture *architecture(const cleat_model *model, bool tim
     return timm ? NULL : cleat_published_causal_of(settings_of(model)->network);
 }
 
+/* The tokenizer's files. */
+static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
+    const cleat_text_options texts = {.lowercase = false};
+    return cleat_text_export(spec, &texts, settings_of(model)->max_positions, false, error);
+}
+
 const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .keys = keys,
                                            .settings_size = sizeof(cleat_causal_settings),
@@ -301,6 +308,7 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .metric_state_size = metric_state_size,
                                            .metric_update = metric_update,
                                            .metric_compute = metric_compute,
+                                           .export_files = export_files,
                                            .architectures = cleat_published_causal,
                                            .architecture = architecture,
                                            .init_profile = "chat"};
