@@ -255,6 +255,20 @@ static void sentencepiece_metadata_have_the_ids_of_the_model(void **state) {
     cleat__sentencepiece__model__free_unpacked(model, NULL);
 }
 
+static void characters_without_a_piece_are_unknown(void **state) {
+    const cleat_text_view pieces[] = {view("<unk>"), view("a")};
+    const int32_t types[] = {2, 1};
+    const cleat_tokenizer_metadata m = {
+        .is_sentencepiece = true, .pieces = pieces, .types = types, .count = 2, .bos = -1, .eos = -1, .pad = -1};
+    int32_t ids[8];
+    (void)state;
+    cleat_tokenizer *made = make(&m);
+    assert_int_equal(encode(made, "abca", ids, 8), 3); /* neighbours are one token */
+    assert_true(ids[0] == 1 && ids[1] == 0 && ids[2] == 1);
+    assert_int_equal(cleat_tokenizer_unk(made), 0);
+    cleat_tokenizer_destroy(made);
+}
+
 static void expect_error(const cleat_tokenizer_metadata *m, cleat_status status, const char *text) {
     cleat_tokenizer *tokenizer = NULL;
     cleat_error error = {0};
@@ -281,6 +295,9 @@ static void damaged_metadata_are_errors(void **state) {
     d.m.eos = -2;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "the id -2 ");
     d.m.eos = -1;
+    d.m.chat_template = "\xFF";
+    expect_error(&d.m, CLEAT_ERR_FORMAT, "the chat template is not UTF-8");
+    d.m.chat_template = NULL;
     d.m.count = 0;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "0 tokens; a tokenizer has 1 to");
     d.m.count = whole.m.count;
@@ -347,6 +364,7 @@ int main(void) {
         cmocka_unit_test(byte_level_metadata_have_the_ids_of_tokenizer_json),
         cmocka_unit_test(pre_tokenizers_find_words),
         cmocka_unit_test(sentencepiece_metadata_have_the_ids_of_the_model),
+        cmocka_unit_test(characters_without_a_piece_are_unknown),
         cmocka_unit_test(damaged_metadata_are_errors),
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(many_long_tokens_take_a_moment),

@@ -276,6 +276,8 @@ static cleat_status check_metadata(const cleat_tokenizer_metadata *m, cleat_erro
     if (!m->count || m->count > CLEAT_MAX_PIECE_ID)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%zu tokens; a tokenizer has 1 to %d", m->count,
                           (int)CLEAT_MAX_PIECE_ID);
+    if (m->chat_template && !cleat_text_check(m->chat_template, strlen(m->chat_template), NULL))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the chat template is not UTF-8; the file is damaged");
     for (int i = 0; i < 4; ++i)
         if (named[i] < -1 || named[i] >= (int32_t)m->count)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the id %d of a special token is not one of %zu tokens",
