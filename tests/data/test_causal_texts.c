@@ -360,9 +360,10 @@ static void prompts_end_where_the_answer_begins(void **state) {
     assert_string_equal(cleat_causal_truth(dataset, 0), "Hi");
     assert_string_equal(cleat_causal_prompt(dataset, 1), hello);
     assert_null(cleat_causal_truth(dataset, 1));
-    assert_string_equal(shown(dataset, 2), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
-                                           "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n => ");
-    assert_string_equal(shown(dataset, 3), "The answer => ");
+    assert_string_equal(shown(dataset, 2),
+                        "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+                        "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n => <s>"); /* 0 marks the place */
+    assert_string_equal(shown(dataset, 3), "The answer => <s>");
     assert_int_equal(cleat_dataset_items(dataset, 0), 0);
     cleat_dataset_destroy(dataset);
     dataset = open_text("stdin.lines", "Hello\n\nThe answer\n", &options);
