@@ -54,8 +54,13 @@ typedef struct row {
 static row fill(const cleat_dataset *dataset, size_t index) {
     row r;
     void *const slots[] = {r.tokens, r.labels, r.starts};
-    r.length = cleat_dataset_length(dataset, index);
     assert_int_equal(cleat_dataset_fill(dataset, index, LONGEST, NULL, slots, NULL), CLEAT_OK);
+    for (r.length = 0; r.length < LONGEST && r.starts[r.length] < LONGEST;) ++r.length;
+    for (int64_t i = r.length; i < LONGEST; ++i) {
+        assert_int_equal(r.tokens[i], -1);
+        assert_int_equal(r.labels[i], -1);
+        assert_int_equal(r.starts[i], INT32_MAX);
+    }
     return r;
 }
 
@@ -241,7 +246,13 @@ static void rows_hold_each_sample_once(void **state) {
     assert_int_equal(one.learned, all.learned);
     const size_t least = (all.places + 255) / 256; /* rows that are full */
     assert_true(cleat_dataset_count(packed) >= least && (double)cleat_dataset_count(packed) < 1.01 * (double)least + 2);
-    for (size_t i = 0; i < cleat_dataset_count(packed); ++i) assert_true(cleat_dataset_length(packed, i) <= 256);
+    for (size_t i = 0; i < cleat_dataset_count(packed); ++i) {
+        const int64_t own = fill(packed, i).length;
+        assert_int_equal(cleat_dataset_length(packed, i), 256);
+        assert_true(own <= 256);
+    }
+    for (size_t i = 0; i < cleat_dataset_count(alone); ++i)
+        assert_int_equal(cleat_dataset_length(alone, i), fill(alone, i).length);
     cleat_dataset_destroy(alone);
     cleat_dataset_destroy(packed);
 }
