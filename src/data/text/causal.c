@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -390,15 +391,19 @@ static void log_summary(const char *path, const causal_dataset *c) {
     const cleat_causal_summary *s = &c->summary;
     const long long most = (long long)c->max_length;
     const char *name = c->read.chat.name;
+    char rows[120] = "";
+    if (c->packed_length)
+        snprintf(rows, sizeof rows, " in %zu, %zu, %zu rows of %lld places (%.1f %% used)", s->rows[0], s->rows[1],
+                 s->rows[2], (long long)c->packed_length,
+                 100 * (double)s->places / ((double)c->base.count * (double)c->packed_length));
     if (c->predicted)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu prompts, %zu tokens; chat template: %s", path, c->base.count, s->places,
                   name);
     else
-        cleat_log(CLEAT_LOG_INFO,
-                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows of %lld places (%.1f %% "
-                  "used); %zu tokens, %zu of them learned; chat template: %s",
-                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], most,
-                  100 * (double)s->places / ((double)c->base.count * (double)most), s->places, s->learned, name);
+        cleat_log(
+            CLEAT_LOG_INFO,
+            "%s: %zu training, %zu validation, %zu test samples%s; %zu tokens, %zu of them learned; chat template: %s",
+            path, s->samples[0], s->samples[1], s->samples[2], rows, s->places, s->learned, name);
     if (s->divided)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided", path, s->divided, most);
     if (s->cut)
