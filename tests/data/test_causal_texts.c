@@ -331,6 +331,26 @@ static void folders_and_plain_texts_are_read(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* A model that is trained already needs no training samples. */
+static void training_needs_samples(void **state) {
+    cleat_causal_options options = options_of();
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    char folder[600], path[700];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", test_folder("unlearned"));
+    snprintf(path, sizeof path, "%s/train.jsonl", folder);
+    test_write_text(path, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
+    snprintf(path, sizeof path, "%s/val.jsonl", folder);
+    test_write_text(path, "{\"text\": \"Hello there\"}\n");
+    assert_int_equal(cleat_causal_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "the training split has no samples"));
+    options.fitted = tokenizer_folder();
+    dataset = must_open(folder, &options);
+    assert_int_equal(cleat_dataset_count(dataset), 1);
+    cleat_dataset_destroy(dataset);
+}
+
 static void a_line_may_be_long(void **state) {
     enum { WORDS = 300000 };
     cleat_causal_options options = options_of();
@@ -550,6 +570,7 @@ int main(void) {
         cmocka_unit_test(threads_and_the_cache_change_nothing),
         cmocka_unit_test(equal_prompts_are_in_one_split),
         cmocka_unit_test(folders_and_plain_texts_are_read),
+        cmocka_unit_test(training_needs_samples),
         cmocka_unit_test(a_line_may_be_long),
         cmocka_unit_test(prompts_end_where_the_answer_begins),
         cmocka_unit_test(a_model_keeps_tokenizer_and_template),
