@@ -21,12 +21,12 @@
 #define KEPT (PARTS <= MAX_KEPT)
 
 /* x T [rows, WIDTH], labels i32, sample_weight f32 [rows]; statistics f32 [2, rows]: the largest logit, and 1
- * / sum of exp(x - largest); losses f32 [rows]: sample_weight * loss; total f32 [1]: their sum, if there are
- * counters. */
+ * / sum of exp(x - largest); each f32 [rows], or none: the losses; losses f32 [rows]: sample_weight * loss;
+ * total f32 [1]: their sum, if there are counters. */
 WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int, labels),
                                            TENSOR(const float, sample_weight), TENSOR(float, statistics),
-                                           TENSOR(float, losses), const int rows, const float smoothing,
-                                           TENSOR(float, total), TENSOR(int, counters)) {
+                                           TENSOR(float, each), TENSOR(float, losses), const int rows,
+                                           const float smoothing, TENSOR(float, total), TENSOR(int, counters)) {
     GROUP_SCRATCH(scratch_a);
     GROUP_SCRATCH(scratch_b);
     LAST_GROUP_SCRATCH(before);
@@ -53,13 +53,14 @@ WIDE_ROWS __kernel void cross_entropy_rows(TENSOR(const T, x), TENSOR(const int,
         float2 sums = row_sum((float2)(sumv(sum), sumv(distances)), scratch_a, scratch_b);
         if (owns && lane == 0) {
             int label = AT(labels)[row];
-            float loss = 0.0f;
+            float loss = 0.0f, weight = 0.0f;
             if (label >= 0 && label < WIDTH) {
                 loss = log_from_one(sums.x) - (1.0f - smoothing) * (LOAD(from, label) - top);
                 if (smoothing > 0.0f) loss -= smoothing * (1.0f / WIDTH) * sums.y;
-                loss *= AT(sample_weight)[row];
+                weight = AT(sample_weight)[row];
             }
-            AT(losses)[row] = loss;
+            if (HAS(each)) AT(each)[row] = loss;
+            AT(losses)[row] = weight * loss;
             AT(statistics)[row] = top;
             AT(statistics)[rows + row] = 1.0f / sums.x;
         }

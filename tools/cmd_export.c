@@ -22,7 +22,12 @@ static const format formats[] = {{.name = "onnx", .is_onnx = true},
                                  {.name = "hf", .weights = CLEAT_WEIGHTS_HF},
                                  {.name = "timm", .weights = CLEAT_WEIGHTS_TIMM},
                                  {.name = "cleat", .weights = CLEAT_WEIGHTS_CLEAT},
-                                 {.name = "peft", .weights = CLEAT_WEIGHTS_PEFT}};
+                                 {.name = "peft", .weights = CLEAT_WEIGHTS_PEFT},
+                                 {.name = "gguf", .weights = CLEAT_WEIGHTS_GGUF_F16},
+                                 {.name = "gguf-f32", .weights = CLEAT_WEIGHTS_GGUF_F32},
+                                 {.name = "gguf-bf16", .weights = CLEAT_WEIGHTS_GGUF_BF16},
+                                 {.name = "gguf-q8_0", .weights = CLEAT_WEIGHTS_GGUF_Q8_0},
+                                 {.name = "gguf-lora", .weights = CLEAT_WEIGHTS_GGUF_LORA}};
 
 static void print_value(const char *what, const cleat_onnx_value *value) {
     printf("  %-6s %-10s %s %s\n", what, value->name, value->dtype, value->shape);
@@ -93,7 +98,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     const cli_option options[] = {
         {"--format", CLI_TEXT, &name, "NAME",
          "hf: a folder for from_pretrained of transformers; timm: one for timm; cleat: weights without training state; "
-         "peft: the adapters of a LoRA training; "
+         "peft: the adapters of a LoRA training; gguf: a causal language model in f16 as model.gguf for llama.cpp "
+         "(gguf-f32, "
+         "gguf-bf16, gguf-q8_0: in these types; gguf-lora: its adapters, for llama-cli --lora); "
          "onnx: the network's predictions, opset 17, for ONNX Runtime and others"},
         {"--out", CLI_TEXT, &asked.out, "PATH", "folder to write, or for onnx the file, for example model.onnx"},
         {"--data", CLI_TEXT, &asked.data, "PATH",
@@ -107,9 +114,9 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count != 1)
         return cli_usage(command, "%s", words.count ? "give one run or checkpoint" : "which run or checkpoint?");
-    if (!name) return cli_usage(command, "--format is required: hf, timm, cleat, peft or onnx");
+    if (!name) return cli_usage(command, "--format is required: hf, timm, cleat, peft, gguf or onnx");
     const format *chosen = NULL;
-    char known[128] = "";
+    char known[192] = "";
     for (size_t i = 0, used = 0; i < sizeof formats / sizeof *formats; ++i) {
         if (strcmp(formats[i].name, name) == 0) chosen = &formats[i];
         if (used < sizeof known)

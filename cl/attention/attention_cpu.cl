@@ -23,12 +23,13 @@
 
 /* --- forward -------------------------------------------------------------------------------------------- */
 
-/* Raises `top` to the maximum of itself and the scores of m keys, rounded up to whole tiles. */
-static inline void raise_top(queries *g, const floatv *packed_k, int m) {
+/* Raises `top` to the maximum of itself and the scores of m keys from j0 on, rounded up to whole tiles. */
+static inline void raise_top(queries *g, const seen_keys *seen, const floatv *packed_k, int j0, int m) {
     floatv top0 = g->top[0], top1 = g->top[1];
     for (int j = 0; j < m; j += TILE) {
         tile score =
             multiply(fill_tile(0.0f, 0.0f), 2, g->query, 2, (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
+        score = hide(score, seen, j0 + j, -1e30f);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
             top0 = larger(top0, score.at[i][0]);
@@ -39,19 +40,21 @@ static inline void raise_top(queries *g, const floatv *packed_k, int m) {
     g->top[0] = top0, g->top[1] = top1;
 }
 
-/* weight [KEYS, QUERIES] = 2^(score - top), limited to 2^most, for m keys; 0 for the rest of the last tile.
- * sum = g->sum + the sum of these weights. Returns the largest score - top, at least 0. */
-static inline float weigh(const queries *g, const floatv *packed_k, int m, float most, floatv *weight, floatv *sum) {
+/* weight [KEYS, QUERIES] = 2^(score - top), limited to 2^most, for m keys from j0 on; 0 for the rest of the last
+ * tile. sum = g->sum + the sum of these weights. Returns the largest score - top, at least 0. */
+static inline float weigh(const queries *g, const seen_keys *seen, const floatv *packed_k, int j0, int m, float most,
+                          floatv *weight, floatv *sum) {
     floatv high0 = 0.0f, high1 = 0.0f, sum0 = g->sum[0], sum1 = g->sum[1];
     for (int j = 0; j < m; j += TILE) {
         tile c = multiply(fill_tile(-g->top[0], -g->top[1]), 2, g->query, 2,
                           (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
+        c = hide(c, seen, j0 + j, -1e30f);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
             high0 = larger(high0, c.at[i][0]);
             high1 = larger(high1, c.at[i][1]);
         }
-        c = exp2_tile(c, m - j, most);
+        c = hide(exp2_tile(c, m - j, most), seen, j0 + j, 0.0f);
 #pragma unroll
         for (int i = 0; i < TILE; ++i) {
             sum0 += c.at[i][0];
@@ -63,14 +66,15 @@ static inline float weigh(const queries *g, const floatv *packed_k, int m, float
     return maxv(larger(high0, high1));
 }
 
-/* Online softmax over m <= KEYS more keys. */
-static inline void attend(queries *g, const floatv *packed_k, const floatv *packed_v, int m, bool first) {
+/* Online softmax over m <= KEYS more keys from j0 on. */
+static inline void attend(queries *g, const seen_keys *seen, const floatv *packed_k, const floatv *packed_v, int j0,
+                          int m) {
     floatv weight[KEYS * 2], sum[2]; /* [KEYS, QUERIES] */
-    if (first) raise_top(g, packed_k, 1);
-    if (weigh(g, packed_k, m, ANY, weight, sum) > HEADROOM) {
-        raise_top(g, packed_k, m);
+    if (j0 == seen->group.begin) raise_top(g, seen, packed_k, j0, 1);
+    if (weigh(g, seen, packed_k, j0, m, ANY, weight, sum) > HEADROOM) {
+        raise_top(g, seen, packed_k, j0, m);
         /* scores of 1e9 still differ from `top` by rounding errors */
-        weigh(g, packed_k, m, HEADROOM, weight, sum);
+        weigh(g, seen, packed_k, j0, m, HEADROOM, weight, sum);
     }
     g->sum[0] = sum[0], g->sum[1] = sum[1];
     add_values(g, weight, packed_v, m);
@@ -86,22 +90,36 @@ OUTLINED void attention_block(TENSOR(const T, q), TENSOR(const T, k), TENSOR(con
     const int keys = LENGTH(k_lengths, b, lk), in_block = min(block, lq - i0), y_row = heads * DH;
     const int n = keys > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_block) : 0;
 
+    __global const int *starts = STARTS(b);
+
     queries group[FORWARD_GROUPS];
+    seen_keys seen[FORWARD_GROUPS];
+    int begin = keys, end = 0;
     floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
-    for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
+    for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
         begin_queries(group + g, Q_AT(q, b, i0 + i, h), q_row, min(QUERIES, n - i), softmax_scale * LOG2E, -1e30f);
-    for (int j0 = 0; j0 < (n > 0 ? keys : 0); j0 += KEYS) {
-        const int m = min(KEYS, keys - j0);
-        pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
-        pack(packed_v, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+        find_keys(seen + g, starts, i0 + i, min(QUERIES, n - i), keys);
+        begin = min(begin, seen[g].group.begin), end = max(end, seen[g].group.end);
+    }
+    for (int j0 = begin; j0 < end; j0 += KEYS) {
+        const int m = min(KEYS, end - j0);
+        pack(packed_k, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
+        pack(packed_v, KV_AT(v, b, j0, h / SHARING), kv_row, m, 1.0f);
         repeat_last(packed_k, m);
         repeat_last(packed_v, m);
-        for (int g = 0; g * QUERIES < n; ++g) attend(group + g, packed_k, packed_v, m, j0 == 0);
+        for (int g = 0; g * QUERIES < n; ++g) {
+            const int from = max(j0, seen[g].group.begin), to = min(j0 + m, seen[g].group.end);
+            const int skipped = (from - j0) * ROW_VECTORS;
+            if (from < to) attend(group + g, seen + g, packed_k + skipped, packed_v + skipped, from, to - from);
+        }
     }
     for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
         finish_queries(group + g, Y_AT(y, b, i0 + i, h), y_row, LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i));
-    unpack_nothing(Y_AT(y, b, i0 + n, h), 0, y_row, in_block - n);
-    for (int r = n; r < in_block; ++r) LSE_AT(lse, b, i0, h)[r] = 0.0f;
+    for (int r = CAUSAL && starts ? 0 : n; r < in_block; ++r) {
+        if (r < n && starts[i0 + r] <= i0 + r) continue;
+        unpack_nothing(Y_AT(y, b, i0 + r, h), 0, 0, 1);
+        LSE_AT(lse, b, i0, h)[r] = 0.0f;
+    }
 }
 
 __kernel void attention_cpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v), const int q_row,
@@ -135,15 +153,16 @@ static inline void add_outer_products(__global float *sums, const floatv *weight
     }
 }
 
-/* Adds the contribution of m <= KEYS keys to dquery, and that of the queries to dk and dv [KEYS, PITCH], in
- * whole tiles. first: dk and dv are not initialized yet and are overwritten. */
-static inline void differentiate(known *g, const floatv *packed_k, const floatv *packed_v, __global float *dk,
-                                 __global float *dv, int m, bool first) {
+/* Adds the contribution of m <= KEYS keys from j0 on to dquery, and that of the queries to dk and dv
+ * [KEYS, PITCH], in whole tiles. first: dk and dv are not initialized yet and are overwritten. */
+static inline void differentiate(known *g, const seen_keys *seen, const floatv *packed_k, const floatv *packed_v,
+                                 __global float *dk, __global float *dv, int j0, int m, bool first) {
     floatv weight[KEYS * 2], dscore[KEYS * 2]; /* [KEYS, QUERIES] */
     for (int j = 0; j < m; j += TILE) {
         tile p = multiply(fill_tile(-g->logs[0], -g->logs[1]), 2, g->query, 2,
                           (const float *)(packed_k + j * ROW_VECTORS), PITCH, 1, DH);
-        store_tile(weight + j * 2, exp2_tile(p, m - j, 1.0f)); /* weights exceed 1 only by rounding */
+        p = exp2_tile(p, m - j, 1.0f); /* weights exceed 1 only by rounding */
+        store_tile(weight + j * 2, hide(p, seen, j0 + j, 0.0f));
     }
     for (int j = 0; j < m; j += TILE) {
         tile ds = multiply(fill_tile(-g->delta[0], -g->delta[1]), 2, g->dout, 2,
@@ -184,23 +203,36 @@ OUTLINED void attention_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(cons
     const int keys = LENGTH(k_lengths, b, lk), y_row = heads * DH, block = groups * QUERIES;
     const int start = part * part_queries, end = min(start + part_queries, lq);
     const int filled = keys > 0 ? clamp(LENGTH(q_lengths, b, lq), start, max(start, end)) : start;
+    __global const int *starts = STARTS(b);
 
+    for (int r = 0; CAUSAL && r < 2 * rows; ++r)
+        for (int w = 0; w < ROW_VECTORS; ++w) PUT((floatv)(0.0f), SCRATCH_K(item) + (ulong)r * PITCH + w * VEC);
     for (int i0 = start; i0 < filled; i0 += block) {
         known group[BACKWARD_GROUPS];
+        seen_keys seen[BACKWARD_GROUPS];
+        int first_key = keys, end_key = 0;
         floatv packed_k[KEYS * ROW_VECTORS], packed_v[KEYS * ROW_VECTORS];
         const int n = min(block, filled - i0);
-        for (int i = 0, g = 0; i < n; i += QUERIES, ++g)
+        for (int i = 0, g = 0; i < n; i += QUERIES, ++g) {
             know(group + g, Q_AT(q, b, i0 + i, h), q_row, Y_AT(y, b, i0 + i, h), Y_AT(dy, b, i0 + i, h), y_row,
                  LSE_AT(lse, b, i0 + i, h), min(QUERIES, n - i), softmax_scale);
-        for (int j0 = 0; j0 < keys; j0 += KEYS) {
-            const int m = min(KEYS, keys - j0);
-            pack(packed_k, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
-            pack(packed_v, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+            find_keys(seen + g, starts, i0 + i, min(QUERIES, n - i), keys);
+            first_key = min(first_key, seen[g].group.begin), end_key = max(end_key, seen[g].group.end);
+        }
+        for (int j0 = first_key; j0 < end_key; j0 += KEYS) {
+            const int m = min(KEYS, end_key - j0);
+            pack(packed_k, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
+            pack(packed_v, KV_AT(v, b, j0, h / SHARING), kv_row, m, 1.0f);
             repeat_last(packed_k, m);
             repeat_last(packed_v, m);
-            for (int g = 0; g * QUERIES < n; ++g)
-                differentiate(group + g, packed_k, packed_v, SCRATCH_K(item) + j0 * PITCH, SCRATCH_V(item) + j0 * PITCH,
-                              m, i0 == start && g == 0);
+            for (int g = 0; g * QUERIES < n; ++g) {
+                const int from = max(j0, seen[g].group.begin), to = min(j0 + m, seen[g].group.end);
+                const int skipped = (from - j0) * ROW_VECTORS;
+                if (from < to)
+                    differentiate(group + g, seen + g, packed_k + skipped, packed_v + skipped,
+                                  SCRATCH_K(item) + from * PITCH, SCRATCH_V(item) + from * PITCH, from, to - from,
+                                  !CAUSAL && i0 == start && g == 0);
+            }
         }
         for (int i = 0, g = 0; i < n && HAS(dq); i += QUERIES, ++g) {
             floatv packed[QUERIES * ROW_VECTORS];
@@ -229,16 +261,17 @@ __kernel void attention_cpu_keys(TENSOR(const float, scratch), TENSOR(const int,
                                  TENSOR(const int, k_lengths), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                  TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                  const int lq, const int lk, const int parts, const int part_queries, const int rows) {
+    const int k_heads = heads / SHARING;
     for (int at = get_global_id(0); at < batch * lk; at += get_global_size(0)) {
         const int b = at / lk, j = at % lk;
         const int queries = j < LENGTH(k_lengths, b, lk) ? LENGTH(q_lengths, b, lq) : 0;
         const int used = (queries + part_queries - 1) / part_queries; /* parts that have queries */
-        for (int h = 0; h < heads; ++h)
+        for (int h = 0; h < k_heads; ++h)
             for (int d = 0; d < DH; d += CHUNK) {
                 chunk sum_k = 0.0f, sum_v = 0.0f;
                 if (HAS(accum_k)) sum_k = LOADC(KV_AT(accum_k, b, j, h), d), sum_v = LOADC(KV_AT(accum_v, b, j, h), d);
-                for (int p = 0; p < used; ++p) {
-                    const int part = (b * heads + h) * parts + p;
+                for (int p = 0; p < used * SHARING; ++p) {
+                    const int part = (b * heads + h * SHARING + p / used) * parts + p % used;
                     sum_k += LOADFC(SCRATCH_K(part), j * PITCH + d);
                     sum_v += LOADFC(SCRATCH_V(part), j * PITCH + d);
                 }

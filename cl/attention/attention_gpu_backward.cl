@@ -71,6 +71,9 @@ INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float,
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), n = clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile);
     const int length = n > 0 ? LENGTH(k_lengths, b, lk) : 0;
+    const sight seen = sight_of(STARTS(b), i0, n, length);
+    int first[OWN_ROWS];
+    find_first_keys(first, STARTS(b), i0, n);
 
     sums out = zero_sums();
     float logs[OWN_ROWS], deltas[OWN_ROWS];
@@ -90,20 +93,23 @@ INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float,
         if (HAS(delta) && r < n && own_column(0) == 0) LSE_AT(delta, b, i0, h)[r] = deltas[i];
     }
 
-    for (int j0 = 0; j0 < length; j0 += COLS) {
-        const int m = min(COLS, length - j0);
+    for (int j0 = seen.begin; j0 < seen.end; j0 += COLS) {
+        const int m = min(COLS, seen.end - j0);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
-        load_rows(values, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
-        if (!TURNS) load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        load_rows(values, COLS, KV_AT(v, b, j0, h / SHARING), kv_row, m, 1.0f);
+        if (!TURNS) load_rows(keys, COLS, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         const scores ds = multiply(douts, values);
 #if TURNS
         barrier(CLK_LOCAL_MEM_FENCE); /* the values may be overwritten */
-        load_rows(keys, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        load_rows(keys, COLS, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         scores s = multiply(queries, keys);
-        if (m < COLS) mask_columns(&s, m);
+        if (CAUSAL)
+            hide_keys(&s, &seen, first, i0, j0);
+        else if (m < COLS)
+            mask_columns(&s, m);
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; ++i)
 #pragma unroll
@@ -188,58 +194,67 @@ INLINED void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(con
     __local float4 *const keys = t->held[0], *const values = t->held[1];
     __local float4 *const queries = t->streamed[0], *const douts = t->streamed[1];
     __local float4 *const weight = t->weight, *const dscore = t->dscore;
-    const int tiles = (lk + ROWS - 1) / ROWS, part = group % parts, item = group / parts;
-    const int j0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
+    const int tiles = (lk + ROWS - 1) / ROWS, part = group % parts, item = group / parts, k_heads = heads / SHARING;
+    const int j0 = item % tiles * ROWS, k_head = item / tiles % k_heads, b = item / tiles / k_heads;
     const int in_tile = min(ROWS, lk - j0), n = clamp(LENGTH(k_lengths, b, lk) - j0, 0, in_tile);
     const int start = part * part_queries, length = n > 0 ? min(LENGTH(q_lengths, b, lq), start + part_queries) : 0;
 
     sums sum_k = zero_sums(), sum_v = zero_sums();
-    load_held(keys, ROWS, KV_AT(k, b, j0, h), kv_row, n, softmax_scale * LOG2E);
-    load_held(values, ROWS, KV_AT(v, b, j0, h), kv_row, n, 1.0f);
+    load_held(keys, ROWS, KV_AT(k, b, j0, k_head), kv_row, n, softmax_scale * LOG2E);
+    load_held(values, ROWS, KV_AT(v, b, j0, k_head), kv_row, n, 1.0f);
 
-    for (int i0 = start; i0 < length; i0 += COLS) {
-        const int m = min(COLS, length - i0);
-        barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
-        load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
-        if (!TURNS) load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const scores s = multiply(keys, queries);
+    const int first_query = CAUSAL ? max(start, j0) : start;
+    const int end = WINDOW > 0 ? min(length, j0 + n + WINDOW - 1) : length;
+    for (int h = k_head * SHARING; h < (k_head + 1) * SHARING; ++h)
+        for (int i0 = first_query; i0 < end; i0 += COLS) {
+            const int m = min(COLS, end - i0);
+            if (CAUSAL && !is_seen(j0, n, sight_of(STARTS(b), i0, m, 0))) continue;
+            barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
+            load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+            if (!TURNS) load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const scores s = multiply(keys, queries);
 #if TURNS
-        barrier(CLK_LOCAL_MEM_FENCE); /* the queries may be overwritten */
-        load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
-        barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE); /* the queries may be overwritten */
+            load_douts(t, HAS(y) ? Y_AT(y, b, i0, h) : 0, Y_AT(dy, b, i0, h), heads * DH, m);
+            barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        const scores ds = multiply(values, douts);
+            const scores ds = multiply(values, douts);
 #pragma unroll
-        for (int j = 0; j < OWN_COLS; ++j) {
-            const int c = own_column(j);
-            const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : INFINITY; /* weight 0 */
-            float d = HAS(y) ? delta_of_column(t, c) : 0.0f;
-            if (!HAS(y) && c < m) d = LSE_AT(delta, b, i0, h)[c];
+            for (int j = 0; j < OWN_COLS; ++j) {
+                const int c = own_column(j);
+                const float log_sum = c < m ? LSE_AT(lse, b, i0, h)[c] * LOG2E : INFINITY; /* weight 0 */
+                const int first = c < m ? FIRST_KEY(b, i0 + c) : 0;
+                float d = HAS(y) ? delta_of_column(t, c) : 0.0f;
+                if (!HAS(y) && c < m) d = LSE_AT(delta, b, i0, h)[c];
 #pragma unroll
-            for (int i = 0; i < OWN_ROWS; ++i) {
-                const float p = WEIGHT_OF(s.at[i][j] - log_sum);
-                store_weight(weight, i, j, p);
-                store_weight(dscore, i, j, p * (ds.at[i][j] - d));
+                for (int i = 0; i < OWN_ROWS; ++i) {
+                    const int key = j0 + own_row(i);
+                    const bool hidden = CAUSAL && (key < first || key > i0 + c);
+                    const float p = hidden ? 0.0f : WEIGHT_OF(s.at[i][j] - log_sum);
+                    store_weight(weight, i, j, p);
+                    store_weight(dscore, i, j, p * (ds.at[i][j] - d));
+                }
             }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sum_v = add_weighted(sum_v, weight, douts);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            sum_v = add_weighted(sum_v, weight, douts);
 #if TURNS
-        barrier(CLK_LOCAL_MEM_FENCE); /* the gradients of y may be overwritten */
-        load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
-        barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE); /* the gradients of y may be overwritten */
+            load_rows(queries, COLS, Q_AT(q, b, i0, h), q_row, m, 1.0f);
+            barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        sum_k = add_weighted(sum_k, dscore, queries);
-    }
+            sum_k = add_weighted(sum_k, dscore, queries);
+        }
     clear_rows(&sum_k, n), clear_rows(&sum_v, n);
     if (parts > 1) {
         store_share(sum_k, SHARE_K(group), softmax_scale);
         store_share(sum_v, SHARE_V(group), 1.0f);
         return;
     }
-    store_sums(sum_k, KV_AT(dk, b, j0, h), HAS(accum_k) ? KV_AT(accum_k, b, j0, h) : 0, kv_row, in_tile, softmax_scale);
-    store_sums(sum_v, KV_AT(dv, b, j0, h), HAS(accum_v) ? KV_AT(accum_v, b, j0, h) : 0, kv_row, in_tile, 1.0f);
+    store_sums(sum_k, KV_AT(dk, b, j0, k_head), HAS(accum_k) ? KV_AT(accum_k, b, j0, k_head) : 0, kv_row, in_tile,
+               softmax_scale);
+    store_sums(sum_v, KV_AT(dv, b, j0, k_head), HAS(accum_v) ? KV_AT(accum_v, b, j0, k_head) : 0, kv_row, in_tile,
+               1.0f);
 }
 
 MANY_REGISTERS __attribute__((reqd_work_group_size(THREADS, 1, 1))) __kernel void
@@ -286,10 +301,10 @@ attention_gpu_gradients(INPUTS, TENSOR(const T, accum), TENSOR(const T, accum_k)
 __kernel void attention_gpu_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                      TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                      const int lk, const int parts) {
-    const int tiles = (lk + ROWS - 1) / ROWS, width = heads * DH;
+    const int tiles = (lk + ROWS - 1) / ROWS, k_heads = heads / SHARING, width = k_heads * DH;
     for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
         const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
-        const int first = ((b * heads + h) * tiles + j / ROWS) * parts, in_share = j % ROWS * DH + d;
+        const int first = ((b * k_heads + h) * tiles + j / ROWS) * parts, in_share = j % ROWS * DH + d;
         float sum_k = 0.0f, sum_v = 0.0f;
         if (HAS(accum_k)) sum_k = LOAD(KV_AT(accum_k, b, j, h), d), sum_v = LOAD(KV_AT(accum_v, b, j, h), d);
         for (int part = 0; part < parts; ++part) {

@@ -32,20 +32,26 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), length = LENGTH(k_lengths, b, lk);
     const int n = length > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile) : 0, keys = n > 0 ? length : 0;
+    const sight seen = sight_of(STARTS(b), i0, n, keys);
+    int first[OWN_ROWS];
+    find_first_keys(first, STARTS(b), i0, n);
 
     online_softmax softmax = softmax_begin();
     load_held(queries, ROWS, Q_AT(q, b, i0, h), q_row, n, softmax_scale * LOG2E);
 
-    for (int j0 = 0; j0 < keys; j0 += COLS) {
-        const int m = min(COLS, keys - j0);
+    for (int j0 = seen.begin; j0 < seen.end; j0 += COLS) {
+        const int m = min(COLS, seen.end - j0);
         barrier(CLK_LOCAL_MEM_FENCE); /* the previous tile may be overwritten */
-        load_rows(streamed, COLS, KV_AT(k, b, j0, h), kv_row, m, 1.0f);
+        load_rows(streamed, COLS, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         scores s = multiply(queries, streamed);
-        if (m < COLS) mask_columns(&s, m);
+        if (CAUSAL)
+            hide_keys(&s, &seen, first, i0, j0);
+        else if (m < COLS)
+            mask_columns(&s, m);
         share_maxima(&s, shared);
         barrier(CLK_LOCAL_MEM_FENCE); /* the keys may be overwritten */
-        load_rows(streamed, COLS, KV_AT(v, b, j0, h), kv_row, m, 1.0f);
+        load_rows(streamed, COLS, KV_AT(v, b, j0, h / SHARING), kv_row, m, 1.0f);
         softmax_weights(&softmax, &s, shared, weight);
         barrier(CLK_LOCAL_MEM_FENCE);
         softmax.out = add_weighted(softmax.out, weight, streamed);

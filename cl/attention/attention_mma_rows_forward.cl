@@ -79,7 +79,9 @@ static inline void finish_rows(rows_c *out, const softmax_rows *softmax, __globa
     for (int block = 0; block < ROW_BLOCKS; ++block) {
         UNROLLED
         for (int row = 0; row < SUM_ROWS; ++row) {
-            const float sum = matrix_row_sum(softmax->sum[block][row], scratch), by = 1.0f / sum;
+            const float sum = matrix_row_sum(softmax->sum[block][row], scratch);
+            const bool none = CAUSAL && sum == 0.0f; /* padding sees no key */
+            const float by = none ? 0.0f : 1.0f / sum;
             const int r = OWN_ROW(block, 2 * row);
             UNROLLED
             for (int f = 0; f < FRAGMENTS; ++f) {
@@ -87,7 +89,8 @@ static inline void finish_rows(rows_c *out, const softmax_rows *softmax, __globa
                 for (int i = 0; i < C_COUNT; ++i)
                     if (SUM_ROW(i) == row) out->at[block][f].x[i] *= by;
             }
-            if (C_COLUMN(0) == 0 && r < in_tile) lse[r] = r < n ? (softmax->bias[block][row] + log2(sum)) * LN2 : 0.0f;
+            if (C_COLUMN(0) == 0 && r < in_tile)
+                lse[r] = r < n && !none ? (softmax->bias[block][row] + log2(sum)) * LN2 : 0.0f;
         }
     }
 }
@@ -107,8 +110,11 @@ attention_mma_rows_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const 
     const int i0 = item % tiles * ROWS, h = item / tiles % heads, b = item / tiles / heads;
     const int in_tile = min(ROWS, lq - i0), length = LENGTH(k_lengths, b, lk);
     const int n = length > 0 ? clamp(LENGTH(q_lengths, b, lq) - i0, 0, in_tile) : 0, last = n > 0 ? length : 0;
-    const float scale = softmax_scale * LOG2E;
-    __global const T *next_keys = KV_AT(k, b, 0, h), *next_values = KV_AT(v, b, 0, h);
+    const float scale = softmax_scale * LOG2E, no_score = CAUSAL ? -1e30f : -INFINITY;
+    const sight seen = sight_of(STARTS(b), i0, n, last);
+    const first_keys first = find_first_keys(STARTS(b), i0, n);
+    __global const T *next_keys = KV_AT(k, b, seen.begin, h / SHARING);
+    __global const T *next_values = KV_AT(v, b, seen.begin, h / SHARING);
 
     rows_a queries;
     rows_c out;
@@ -120,18 +126,23 @@ attention_mma_rows_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const 
     for (int block = 0; block < ROW_BLOCKS; ++block) {
         UNROLLED
         for (int row = 0; row < SUM_ROWS; ++row)
-            softmax.top[block][row] = softmax.bias[block][row] = -INFINITY, softmax.sum[block][row] = 0.0f;
+            softmax.top[block][row] = no_score, softmax.bias[block][row] = no_score * scale,
+            softmax.sum[block][row] = 0.0f;
     }
 
-    tile_send(&transit, keys, next_keys, kv_row, last);
-    for (int left = last; left > 0; left -= COLS) {
+    tile_send(&transit, keys, next_keys, kv_row, seen.end - seen.begin);
+    for (int left = seen.end - seen.begin; left > 0; left -= COLS) {
+        const int j0 = seen.end - left;
         tile_receive(&transit, keys);
         barrier(CLK_LOCAL_MEM_FENCE); /* the keys are complete; the previous values may be overwritten */
         tile_send(&transit, values, next_values, kv_row, left);
         scores s;
         UNROLLED
         for (int f = 0; f < COL_FRAGMENTS; ++f) multiply_rows(s.at[f], &queries, keys + f * 16 * STRIDE, scratch);
-        if (left < COLS) {
+        if (CAUSAL && (j0 < seen.all_begin || j0 + COLS > seen.all_end)) {
+            UNROLLED
+            for (int f = 0; f < COL_FRAGMENTS; ++f) hide_keys(s.at[f], &first, i0, j0 + f * 16);
+        } else if (left < COLS) {
             UNROLLED
             for (int f = 0; f < COL_FRAGMENTS; ++f) mask_columns(s.at[f], f * 16, left);
         }

@@ -7,7 +7,7 @@
 __kernel void attention_mma_sum_keys(TENSOR(const float, shares), TENSOR(const T, accum_k), TENSOR(const T, accum_v),
                                      TENSOR(T, dk), TENSOR(T, dv), const int kv_row, const int batch, const int heads,
                                      const int lk, const int parts) {
-    const int width = heads * DH;
+    const int width = heads / SHARING * DH;
     for (int at = get_global_id(0); at < batch * lk * width; at += get_global_size(0)) {
         const int e = at % width, h = e / DH, d = e % DH, j = at / width % lk, b = at / width / lk;
         float sum_k = 0.0f, sum_v = 0.0f;

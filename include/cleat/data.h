@@ -2,6 +2,7 @@
 #ifndef CLEAT_DATA_H
 #define CLEAT_DATA_H
 
+#include "cleat/causal_texts.h"
 #include "cleat/dataset.h"
 #include "cleat/images.h"
 #include "cleat/loader.h"

@@ -152,6 +152,17 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
  * NaN. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
 
+/* Causal attention with grouped queries (Ainslie et al. 2023), packed sequences and a sliding window, computed block
+ * by block like cleat_attention; keys that no query of a block sees cost nothing. q T [B, L, H D/H]: H = heads heads;
+ * kv T [B, L, 2 K D/H]: K = kv_heads heads of keys, then K of values; or NULL, and q is all of them side by side
+ * [B, L, (H + 2 K) D/H]. Query head h has key head h / (H / K). Query l sees the keys max(starts[b, l], l - window + 1)
+ * to l. starts i32 [B, L], or NULL for 0: if one is after l (padding), output row l is 0 and passes no gradient; its
+ * rows of q and kv may be read and must be finite. window 0: all earlier keys. scale: the factor of the scores, 0 for
+ * 1 / sqrt(D/H). D/H <= 256, on matrix units and in tiles of GPUs 128 -> T [B, L, D]. The range of the scores is as in
+ * cleat_attention. */
+CLEAT_API cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv,
+                                               cleat_tensor *starts, int heads, int kv_heads, int window, float scale);
+
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
  * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The
  * range of the scores is as in cleat_attention. */
@@ -227,11 +238,12 @@ CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *lo
                                             cleat_tensor *sample_weight, float label_smoothing);
 
 /* The cross entropy of logits x weight^T, which are never stored whole: parts of rows_at_once rows (0: of about 32 MiB)
- * are computed one after the other, and again in backward. x T [..., D], weight f32 [C, D]; labels, sample_weight and
- * label_smoothing as in cleat_cross_entropy -> f32 [1]. */
+ * are computed one after the other, each followed by its gradient. x T [..., D], weight f32 [C, D]; labels,
+ * sample_weight and label_smoothing as in cleat_cross_entropy -> f32 [1]. *each (may be NULL): f32 [rows], the losses of
+ * the rows without their weights. */
 CLEAT_API cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                                    cleat_tensor *labels, cleat_tensor *sample_weight,
-                                                   float label_smoothing, int64_t rows_at_once);
+                                                   float label_smoothing, int64_t rows_at_once, cleat_tensor **each);
 
 /* Mean squared error: sum over rows of sample_weight[row] * mean over D of (x - target)^2. x T [..., D],
  * target f32 [..., D], sample_weight f32 of `rows` elements -> f32 [1], summed in a fixed order. */

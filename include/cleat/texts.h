@@ -28,7 +28,11 @@ extern "C" {
  * Tag ids: O = 0; entity type t (from 0) has B-type = 1 + 2 t and I-type = 2 + 2 t. Words are encoded one at
  * a time (cleat_tokenizer_encode_word). A word without tokens (only control characters) is omitted, as in
  * transformers, and its prediction is O; with a vocabulary trained by cleat it becomes [UNK]. */
-typedef enum cleat_text_task { CLEAT_TEXT_CLASSES, CLEAT_TEXT_TAGS } cleat_text_task;
+typedef enum cleat_text_task {
+    CLEAT_TEXT_CLASSES,
+    CLEAT_TEXT_TAGS,
+    CLEAT_TEXT_CAUSAL /* of cleat_causal_open only */
+} cleat_text_task;
 enum { CLEAT_TEXT_NO_LABEL = -1, CLEAT_TEXT_MAX_LABELS = 4096 };
 
 /* Handling of a text that is empty or consists of blanks. */

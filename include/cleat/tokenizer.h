@@ -2,7 +2,7 @@
  *
  * A tokenizer.json is a pipeline of parts, which are applied as the file defines: normalizer, pre_tokenizer,
  * model (WordPiece, BPE or Unigram), post_processor (templates of special tokens) and added tokens. The ids
- * are those of Hugging Face's tokenizers 0.23. The decoder, truncation and padding of the file are not used.
+ * are those of Hugging Face's tokenizers 0.23. The truncation and padding of the file are not used.
  * utf8proc and PCRE2 classify characters; those newer than Unicode 16 may be split differently.
  *
  * A vocab.txt alone, or a trained vocabulary, is encoded by these rules, which are those of Hugging Face's old
@@ -55,8 +55,10 @@ typedef struct cleat_token {
 
 /* Loads a tokenizer. `path` is one of
  *   a folder: its tokenizer.json, else its vocab.txt, else its vocab.json and merges.txt (RoBERTa), else its
- *     sentencepiece.bpe.model (XLM-RoBERTa) or spm.model (DeBERTa-v2 and v3)
+ *     sentencepiece.bpe.model (XLM-RoBERTa), spm.model (DeBERTa-v2 and v3) or tokenizer.model (Llama 2, Mistral,
+ *     Gemma; a blank precedes each part of a text between special tokens, as in their published tokenizer.json)
  *   a .json file: a tokenizer.json, or a vocab.json with the merges.txt beside it; one of these .model files
+ *   a .gguf file: the tokenizer in its metadata
  *   any other file: a vocab.txt of BERT, which is UTF-8, one piece per line (LF or CRLF), id = line number from 0;
  *     continuation pieces start with "##". Beside a tokenizer.json, tokenizer_config.json or config.json it
  *     belongs to a published checkpoint and follows the rules of today's BertTokenizer, otherwise the rules
@@ -70,6 +72,29 @@ typedef struct cleat_token {
  * than theirs. */
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
+
+/* The tokenizer of a language model as the metadata of GGUF files describe it (the members tokenizer.ggml.*); arrays
+ * and texts are borrowed. -1: the file does not say. */
+typedef struct cleat_tokenizer_metadata {
+    bool is_sentencepiece;         /* `model` is "llama": SentencePiece's BPE; false: "gpt2", byte-level BPE */
+    const char *pre;               /* how a byte-level tokenizer splits texts: "llama-bpe", "qwen2"; NULL: default */
+    const char *chat_template;     /* kept in tokenizer_config.json; NULL: none */
+    const cleat_text_view *pieces; /* [count] tokens, each zero-terminated */
+    const float *scores;           /* [count] of SentencePiece: higher ones are joined first; NULL: all equal */
+    const int32_t *types; /* [count] 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; NULL: normal */
+    size_t count;
+    const cleat_text_view *merges; /* [n_merges] "a b", zero-terminated, of a byte-level tokenizer */
+    size_t n_merges;
+    int32_t bos, eos, unk, pad; /* ids */
+    int add_bos, add_eos;       /* to a text: 1, 0 or -1 */
+    int add_space_prefix;       /* SentencePiece: a text begins with a blank: 1, 0 or -1, which means 1 */
+} cleat_tokenizer_metadata;
+
+/* Makes the tokenizer; it is that of an equivalent tokenizer.json, which cleat_tokenizer_save writes. `place` is the
+ * prefix of messages. The caller owns *tokenizer. CLEAT_ERR_FORMAT: ids out of range, tokens that are not text, merges
+ * of unknown tokens; CLEAT_ERR_NOT_SUPPORTED: another `pre`; the message lists the known ones. */
+CLEAT_API cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
+                                                     cleat_tokenizer **tokenizer, cleat_error *error);
 
 typedef struct cleat_tokenizer_training {
     /* Maximum vocabulary size, including the five special pieces; the result is smaller if the corpus has
@@ -148,6 +173,31 @@ CLEAT_API cleat_status cleat_tokenizer_frame(const cleat_tokenizer *tokenizer, c
  * receives the offset of the first invalid byte. */
 CLEAT_API bool cleat_text_check(const char *text, size_t size, size_t *bad_byte);
 
+/* --- decoding ------------------------------------------------------------------------------------------------- */
+
+/* Writes the text of ids [count] by the decoder of tokenizer.json (that of BERT for a vocab.txt), as Hugging Face's
+ * tokenizers do: UTF-8, with U+FFFD for bytes that are not; ids without a token are left out. *size receives
+ * the number of bytes; if it exceeds `capacity`, only the first `capacity` are written (capacity 0 and text NULL:
+ * count only). There is no zero at the end. `skip_special` leaves special tokens out. CLEAT_ERR_NOT_SUPPORTED: a
+ * decoder of an unknown type, which the message names. */
+CLEAT_API cleat_status cleat_tokenizer_decode(const cleat_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                              bool skip_special, char *text, size_t capacity, size_t *size,
+                                              cleat_error *error);
+
+/* The text of ids that come one after the other, for one thread. The texts together are that of
+ * cleat_tokenizer_decode; each has whole characters only. The caller owns *stream; the tokenizer must outlive it.
+ * CLEAT_ERR_NOT_SUPPORTED as above. */
+typedef struct cleat_token_stream cleat_token_stream;
+CLEAT_API cleat_status cleat_token_stream_create(const cleat_tokenizer *tokenizer, bool skip_special,
+                                                 cleat_token_stream **stream, cleat_error *error);
+/* Appends a token. *text, borrowed until the next call, receives what can no longer change; often nothing, if a
+ * character consists of several tokens. */
+CLEAT_API cleat_status cleat_token_stream_add(cleat_token_stream *stream, int32_t id, cleat_text_view *text,
+                                              cleat_error *error);
+/* Gives the rest of the text. The next token begins another one. */
+CLEAT_API cleat_status cleat_token_stream_end(cleat_token_stream *stream, cleat_text_view *text, cleat_error *error);
+CLEAT_API void cleat_token_stream_destroy(cleat_token_stream *stream); /* accepts NULL */
+
 /* --- queries -------------------------------------------------------------------------------------------------- */
 
 /* Highest id + 1, and whether characters are lower-cased before encoding. */
@@ -156,7 +206,7 @@ CLEAT_API bool cleat_tokenizer_lowercase(const cleat_tokenizer *tokenizer);
 /* True if a file (tokenizer.json or its older forms) defines how texts are split; false for BERT's vocab.txt
  * alone. */
 CLEAT_API bool cleat_tokenizer_is_published(const cleat_tokenizer *tokenizer);
-/* Id of a piece ("##ing"); -1 if the vocabulary does not contain it. */
+/* Id of a piece ("##ing") or of an added token ("<|im_start|>"); -1 if the vocabulary does not contain it. */
 CLEAT_API int32_t cleat_tokenizer_id(const cleat_tokenizer *tokenizer, const char *piece);
 /* Piece of an id, zero-terminated, borrowed; NULL if the id is out of range. */
 CLEAT_API const char *cleat_tokenizer_piece(const cleat_tokenizer *tokenizer, int32_t id);
@@ -171,6 +221,14 @@ CLEAT_API int32_t cleat_tokenizer_unk(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_cls(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer);
+/* Ids of the tokens that begin and end a text of a language model: bos_token and eos_token of tokenizer_config.json,
+ * else of special_tokens_map.json; else the first token of the template, and the first of <|end_of_text|>,
+ * <|endoftext|>, <eos>, </s> that exists; -1: none. cleat_tokenizer_frame adds bos only if the template has it:
+ * cleat_tokenizer_leading is then 1. */
+CLEAT_API int32_t cleat_tokenizer_bos(const cleat_tokenizer *tokenizer);
+CLEAT_API int32_t cleat_tokenizer_eos(const cleat_tokenizer *tokenizer);
+/* Whether a token is special: it is not text, and decoding may leave it out. False if the id does not exist. */
+CLEAT_API bool cleat_tokenizer_is_special(const cleat_tokenizer *tokenizer, int32_t id);
 
 /* Hash of everything that determines the encoding, as 32 hexadecimal digits and a zero: the tokenizer.json,
  * or the pieces, their order and lower-casing; and the version of utf8proc, whose tables distinguish letters from

@@ -15,6 +15,12 @@ typedef enum cleat_weights_format {
                             state */
     CLEAT_WEIGHTS_PEFT,  /* adapter_model.safetensors and adapter_config.json: the adapters of a LoRA training and the
                             head, for PeftModel.from_pretrained of peft; HF and TIMM merge adapters */
+    CLEAT_WEIGHTS_GGUF_F32, /* model.gguf for llama.cpp: a causal language model and its tokenizer, with merged adapters;
+                               F32 and the following: the type of its matrices */
+    CLEAT_WEIGHTS_GGUF_F16,
+    CLEAT_WEIGHTS_GGUF_BF16,
+    CLEAT_WEIGHTS_GGUF_Q8_0,
+    CLEAT_WEIGHTS_GGUF_LORA, /* adapter.gguf: the adapters of a LoRA training for llama-cli --lora */
 } cleat_weights_format;
 
 typedef struct cleat_weights_export_report {

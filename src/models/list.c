@@ -6,6 +6,7 @@
     FAMILY(cleat_text_classifier)                                                                                      \
     FAMILY(cleat_text_tagger)                                                                                          \
     FAMILY(cleat_text_pretrain)                                                                                        \
+    FAMILY(cleat_causal_lm)                                                                                            \
     FAMILY(cleat_series_lstm)                                                                                          \
     FAMILY(cleat_series_transformer)                                                                                   \
     FAMILY(cleat_series_dense)                                                                                         \

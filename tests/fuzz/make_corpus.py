@@ -104,6 +104,20 @@ def texts():
         whole = json.loads(file.read_text())
         put("tokenizer_json", file.stem, json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
     put("sentencepiece", "bpe", (TESTS / "tokenizer/tokenizers/sentencepiece.bpe.model").read_bytes())
+    put("sentencepiece", "llama2", (TESTS / "tokenizer/tokenizers/tokenizer.model").read_bytes())
+    marks = ["\2<unk>", "\3<s>", "\3</s>", "\4  ", "\6<0xE4>", "\6<0xB8>", "\1\u2581", "\1t", "\1h", "\1th", "\1\u2581th"]
+    put("metadata", "marks", b"\x1f\x01\x02\x00\xff" + "\0".join(marks).encode())
+    letters = ["\3<s>", "\1a", "\1b", "\1ab", "\4<t>", "\1a b"]
+    put("metadata", "letters", b"\x0c\x00\xff\xff\xff" + "\0".join(letters).encode())
+    rows = ['{"prompt": "a", "completion": "b"}', '{"text": "ab ab"}', '{"messages": [{"role": "system", "content": "b"}, {"role": '
+            '"user", "content": " a"}, {"role": "assistant", "content": "<think>\\na</think>b", "weight": 1}]}']
+    for i in range(13):  # each template, by the size
+        put("chats", f"three_{i}", "\n".join(rows) + "\n" + " " * 7 * i)
+    put("prompts", "two", "prompt,completion\na,b\n\"a\na\",ab\n")
+    put("documents", "two", "ab a\nb\n\n a b\n")
+    programs = json.loads((TESTS / "data/chats/templates.json").read_text())
+    for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
+        put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 
@@ -118,7 +132,38 @@ def tensors(arrays, metadata=None):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def gguf(architecture, tensors, alignment=32):
+    """A file of version 3. tensors: name, extents, type of ggml, bytes."""
+    def text(words):
+        return struct.pack("<Q", len(words)) + words.encode()
+
+    sizes = ["context_length", "embedding_length", "block_count", "feed_forward_length", "attention.head_count"]
+    members = [text("general.architecture") + struct.pack("<I", 8) + text(architecture)]
+    members += [text(f"{architecture}.{key}") + struct.pack("<II", 4, size) for key, size in zip(sizes, [16, 32, 1, 32, 2])]
+    members += [text(f"{architecture}.attention.layer_norm_{key}") + struct.pack("<If", 6, 1e-5) for key in ("epsilon", "rms_epsilon")]
+    words = ["<unk>", "<0x41>", "a", "b", "ab"]
+    members += [text("tokenizer.ggml.model") + struct.pack("<I", 8) + text("gpt2" if architecture == "gpt2" else "llama"),
+                text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(words)) + b"".join(map(text, words)),
+                text("tokenizer.ggml.scores") + struct.pack("<IIQ5f", 9, 6, len(words), 0, 0, -1, -2, -3),
+                text("tokenizer.ggml.token_type") + struct.pack("<IIQ5i", 9, 5, len(words), 2, 6, 1, 1, 1),
+                text("tokenizer.ggml.merges") + struct.pack("<IIQ", 9, 8, 1) + text("a b"),
+                text("general.alignment") + struct.pack("<II", 4, alignment)]
+    infos, data = [], b""
+    for name, extents, kind, values in tensors:
+        infos.append(text(name) + struct.pack(f"<I{len(extents)}QIQ", len(extents), *extents, kind, len(data)))
+        data += values + bytes(-len(values) % alignment)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(members)) + b"".join(members) + b"".join(infos)
+    return head + bytes(-len(head) % alignment) + data
+
+
 def runs():
+    blocks = [("token_embd.weight", [32, 4], 8, bytes(4 * 34)), ("blk.0.attn_q.weight", [32, 8], 3, bytes(8 * 20)),
+              ("blk.0.attn_q.bias", [8], 0, bytes(32)), ("output_norm.weight", [32], 1, bytes(64))]
+    put("gguf", "llama", gguf("llama", blocks + [("rope_freqs.weight", [8], 0, struct.pack("<8f", *[1] * 8))]))
+    put("gguf", "gemma3", gguf("gemma3", [("token_embd.weight", [256, 4], 12, bytes(4 * 144)),
+                                          ("blk.0.ffn_up.weight", [256, 2], 14, bytes(2 * 210)), blocks[3]], 64))
+    put("gguf", "gpt2", gguf("gpt2", [blocks[0], ("blk.0.attn_qkv.weight", [32, 6], 6, bytes(6 * 22)),
+                                      ("blk.0.attn_qkv.bias", [6], 30, bytes(12))]))
     for name in ["rna_small", "text_tag", "image_finetune", "series_lstm"]:
         lines = (SOURCE / "profiles" / f"{name}.ini").read_text().splitlines()
         put("profile", name, "\n".join(line for line in lines if line and line[0] not in "#;") + "\n")

@@ -4,6 +4,7 @@
 #include "card/file.h"
 #include "checkpoint/state.h"
 #include "cleat/profile.h"
+#include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
@@ -56,17 +57,10 @@ static void adopt(const cleat_model_class *family, cleat_weights *opened) {
     cleat_profile_destroy(made);
 }
 
-/* config.json, then the file of tensors. One family, selected by the input, reads each of the fuzzer's
- * inputs; all families read those of the corpus. */
-static void weights(const uint8_t *bytes, size_t size) {
-    const uint8_t *part = bytes;
-    const size_t whole = size;
-    cleat_weights *opened = NULL;
+/* Adopts the sizes and reads the end of each tensor. One family, selected by the input's size, adopts those of the
+ * fuzzer's inputs; all families those of the corpus. Closes the weights. */
+static void use_weights(cleat_weights *opened, size_t whole) {
     size_t families = 0;
-    const size_t length = fuzz_part(&bytes, &size, &part);
-    fuzz_file("config.json", part, length);
-    fuzz_file("model.safetensors", bytes, size);
-    if (cleat_weights_open(fuzz_folder(), &opened, NULL)) return;
     while (cleat_model_classes[families]) ++families;
     for (size_t i = 0; i < families; ++i)
         if (!fuzz_is_quick || i == whole % families) adopt(cleat_model_classes[i], opened);
@@ -77,6 +71,34 @@ static void weights(const uint8_t *bytes, size_t size) {
         (void)!cleat_weights_read_part(opened, tensor, elements - count, count, values, NULL);
     }
     cleat_weights_close(opened);
+}
+
+/* config.json, then the file of tensors. */
+static void weights(const uint8_t *bytes, size_t size) {
+    const uint8_t *part = bytes;
+    const size_t whole = size;
+    cleat_weights *opened = NULL;
+    const size_t length = fuzz_part(&bytes, &size, &part);
+    fuzz_file("config.json", part, length);
+    fuzz_file("model.safetensors", bytes, size);
+    if (!cleat_weights_open(fuzz_folder(), &opened, NULL)) use_weights(opened, whole);
+}
+
+/* The tokenizer in the metadata, then the tensors. */
+static void gguf(const uint8_t *bytes, size_t size) {
+    cleat_weights *opened = NULL;
+    cleat_tokenizer *tokenizer = NULL;
+    float sum = 0;
+    const char *path = fuzz_file("model.gguf", bytes, size);
+    if (!cleat_tokenizer_load(path, false, &tokenizer, NULL)) cleat_tokenizer_destroy(tokenizer);
+    if (cleat_weights_open(path, &opened, NULL)) return;
+    const cleat_gguf *file = cleat_weights_gguf(opened);
+    for (size_t i = 0; i < cleat_gguf_members(file); ++i) {
+        const cleat_gguf_member *member = cleat_gguf_member_at(file, i);
+        for (size_t k = 0; k < member->count; ++k)
+            sum += member->texts ? (float)strlen(member->texts[k].data) : (float)cleat_gguf_number(member, k);
+    }
+    use_weights(opened, sum == 1 ? 0 : size);
 }
 
 /* The input is the inner JSON; the text around it and its hash are valid. */
@@ -127,6 +149,7 @@ const fuzz_target fuzz_run_targets[] = {
     {"card", card},
     {"safetensors", safetensors},
     {"weights", weights},
+    {"gguf", gguf},
     {"state", state},
     {"tuned", tuned},
     {"rates", rates},

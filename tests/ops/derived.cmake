@@ -5,7 +5,8 @@
 set(matrix_unit CLEAT_MATRIX_UNIT=emulated CLEAT_TEST_SHAPE=gpu CLEAT_TEST_VARIANT=mma)
 foreach(case linear.1:f16 linear.5:f16 linear.5:bf16 linear.9:f16 linear.10:bf16=15 linear.13:f16 epilogue.1:f16 epilogue.4:bf16 epilogue.5:f16
              attention.0:bf16 attention.1:f16 attention.1:bf16 attention.2:f16 attention.5:bf16 cross_attention.1:f16
-             cross_attention.2:bf16 lstm.2:f16 lstm.3:bf16 conv.0:bf16 conv.1:f16 conv.2:bf16 conv.3:bf16 conv.4:f16=12 conv.5:f16 conv.6:bf16
+             cross_attention.2:bf16 causal_attention.2:f16 causal_attention.3:bf16
+             lstm.2:f16 lstm.3:bf16 conv.0:bf16 conv.1:f16 conv.2:bf16 conv.3:bf16 conv.4:f16=12 conv.5:f16 conv.6:bf16
              linear_blocks.3:f16 linear_blocks.3:bf16:emulated_dot linear_blocks.2:f16:emulated_intel16
              linear.1:f16:emulated_dot linear.5:bf16:emulated_dot attention.1:f16:emulated_dot attention.5:bf16:emulated_dot
              cross_attention.1:f16:emulated_dot conv.1:f16:emulated_dot

@@ -101,13 +101,23 @@ static const op_test test = {.op = "cross_entropy",
 
 enum { IN_X, IN_WEIGHT, IN_LABELS, IN_SAMPLE_WEIGHT };
 
-static void build_linear(op_case *c) {
+static cleat_tensor *linear_loss(op_case *c, cleat_tensor **each) {
     const int64_t *d = c->dims, shape[] = {d[0], d[1]}, weight[] = {d[2], d[1]};
     cleat_tensor *x = op_input(c, "x", c->storage, 2, shape, -1, 1);
     cleat_tensor *w = op_input(c, "weight", c->storage, 2, weight, -1, 1);
     cleat_tensor *labels = op_constant(c, "labels", CLEAT_I32, 1, shape, -1, (double)d[2]);
     cleat_tensor *sample_weight = op_constant(c, "scale", CLEAT_F32, 1, shape, 0.2, 1);
-    op_output(c, cleat_linear_cross_entropy(c->graph, x, w, labels, sample_weight, 0.1f, d[3]));
+    return cleat_linear_cross_entropy(c->graph, x, w, labels, sample_weight, 0.1f, d[3], each);
+}
+
+static void build_linear(op_case *c) {
+    op_output(c, linear_loss(c, NULL));
+}
+
+static void build_each(op_case *c) {
+    cleat_tensor *each = NULL;
+    linear_loss(c, &each);
+    op_output(c, each);
 }
 
 /* The logits of a row; returns the logarithm of the sum of their exponentials. */
@@ -126,14 +136,22 @@ static double share(double label, int64_t column, int64_t classes) {
     return (label == (double)column ? 1 - e : 0) + e / (double)classes;
 }
 
-static void linear_reference(const op_case *c, const double *const *in, double *const *out) {
+static void each_reference(const op_case *c, const double *const *in, double *const *out) {
     double logits[2048];
-    out[0][0] = 0;
     for (int64_t row = 0; row < c->dims[0]; ++row) {
         const double label = in[IN_LABELS][row], all = logits_of(c, in, row, logits);
+        out[0][row] = 0;
         for (int64_t i = 0; i < c->dims[2] && label >= 0 && label < (double)c->dims[2]; ++i)
-            out[0][0] += in[IN_SAMPLE_WEIGHT][row] * share(label, i, c->dims[2]) * (all - logits[i]);
+            out[0][row] += share(label, i, c->dims[2]) * (all - logits[i]);
     }
+}
+
+static void linear_reference(const op_case *c, const double *const *in, double *const *out) {
+    double losses[96], *const each[] = {losses};
+    each_reference(c, in, each);
+    out[0][0] = 0;
+    for (int64_t row = 0; row < c->dims[0]; ++row)
+        if (losses[row] != 0) out[0][0] += in[IN_SAMPLE_WEIGHT][row] * losses[row]; /* 0: no label */
 }
 
 static void linear_gradient(const op_case *c, const double *const *in, const double *const *dout, double *const *din) {
@@ -176,6 +194,16 @@ static const op_test linear_test = {.op = "cross_entropy",
                                     .tolerance = linear_tolerance,
                                     .samples = 4};
 
+static const op_test each_test = {.op = "cross_entropy",
+                                  .title = "cross_entropy of a linear layer, row by row",
+                                  .rows = linear_rows,
+                                  .row_count = sizeof linear_rows / sizeof linear_rows[0],
+                                  .build = build_each,
+                                  .reference = each_reference,
+                                  .tolerance = linear_tolerance,
+                                  .no_backward = true,
+                                  .samples = 4};
+
 /* Bytes of the plan of a loss over 512 tokens and 8192 classes, whose logits take 16 MiB. */
 static int64_t planned(int64_t rows_at_once) {
     const int64_t shape[] = {512, 32}, weight[] = {8192, 32};
@@ -185,7 +213,7 @@ static int64_t planned(int64_t rows_at_once) {
     cleat_tensor *loss = cleat_linear_cross_entropy(
         graph, x, cleat_param(graph, "weight", 2, weight, (cleat_init){.kind = CLEAT_INIT_ZERO}),
         cleat_input(graph, "labels", CLEAT_I32, 1, shape), cleat_input(graph, "scale", CLEAT_F32, 1, shape), 0,
-        rows_at_once);
+        rows_at_once, NULL);
     cleat_backward(graph, loss, NULL);
     cleat_retain(graph, cleat_gradient(graph, x));
     op_rig rig;
@@ -296,8 +324,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const op_test tests[] = {test, linear_test};
+    const op_test tests[] = {test, linear_test, each_test};
     const struct CMUnitTest extra[] = {cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(logits_are_not_stored)};
-    return op_main(tests, 2, extra, 3);
+    return op_main(tests, 3, extra, 3);
 }

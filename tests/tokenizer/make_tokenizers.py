@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Writes the small tokenizers of tests/tokenizer/tokenizers: NAME.json by Hugging Face's tokenizers, NAME.ids with
-that library's result for each text, one line of JSON each. Run it in a virtual environment with tokenizers 0.23."""
+that library's result for each text, one line of JSON each, NAME.texts with its texts of ids, also of random ones. Run
+it in a virtual environment with tokenizers 0.23 and sentencepiece 0.2."""
 import base64
 import json
 import pathlib
+import random
 import struct
+import sys
+import tempfile
 
-from tokenizers import (AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers)
+import sentencepiece as spm
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers)
 
 FOLDER = pathlib.Path(__file__).parent / "tokenizers"
 CORPUS = ["the quick brown fox jumps over the lazy dog", "unhappy people are unhappily happy", "it's what we'll do, don't we?",
@@ -128,12 +133,80 @@ def sentencepiece():
     return t
 
 
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def llama3():
+    """The form of Llama 3: merges are ignored for whole words, a first token in the template."""
+    t = Tokenizer(models.BPE(ignore_merges=True))
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA3), "isolated"),
+                                               pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=320, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    t.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>")])
+    t.add_tokens([AddedToken("<tag>", normalized=False)])
+    bos = t.token_to_id("<|begin_of_text|>")
+    t.post_processor = processors.TemplateProcessing(single="<|begin_of_text|> $A", pair="<|begin_of_text|> $A $B:1", special_tokens=[("<|begin_of_text|>", bos)])
+    return t
+
+
+def llama2():
+    """The form of Llama 2: tokenizer.model, a BPE model of SentencePiece with pieces of bytes, and its published form."""
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = pathlib.Path(folder) / "corpus.txt"
+        corpus.write_text("\n".join(CORPUS))
+        spm.SentencePieceTrainer.train(input=str(corpus), model_prefix=folder + "/m", model_type="bpe", vocab_size=360, byte_fallback=True,
+                                       normalization_rule_name="identity", remove_extra_whitespaces=False, split_digits=True,
+                                       allow_whitespace_only_pieces=True, user_defined_symbols=["<tag>", "\u2581\u2581"], minloglevel=2)
+        data = (pathlib.Path(folder) / "m.model").read_bytes()
+    (FOLDER / "tokenizer.model").write_bytes(data)
+    model = spm.SentencePieceProcessor(model_proto=data)
+    size = model.get_piece_size()
+    plain = [i for i in range(size) if not (model.is_unknown(i) or model.is_control(i) or model.is_byte(i) or i in (3, 4))]
+    names, merges = {model.id_to_piece(i) for i in plain}, []
+    for i in sorted(plain, key=lambda i: (-model.get_score(i), i)):
+        piece = model.id_to_piece(i)
+        merges += [(piece[:k], piece[k:]) for k in range(1, len(piece)) if piece[:k] in names and piece[k:] in names]
+    pieces = {(model.id_to_piece(i) if i != 4 else "  "): i for i in range(size)}
+    t = Tokenizer(models.BPE(pieces, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ("<unk>", "<s>", "</s>")])
+    t.add_tokens([AddedToken(name, normalized=False) for name in ("<tag>", "  ")])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B:1", special_tokens=[("<s>", 1)])
+    return t
+
+
+def write_texts(t, path):
+    """Texts of the ids of TEXTS, of random ids, and of texts that lack some of their tokens."""
+    draw, size, lists = random.Random(1), t.get_vocab_size(), [t.encode(text).ids for text in TEXTS]
+    special = [i for i, token in t.get_added_tokens_decoder().items()]
+    for _ in range(25):
+        lists.append([draw.choice([draw.randrange(size + 3), draw.randrange(min(270, size)), draw.choice(special)]) for _ in range(draw.randrange(1, 12))])
+        ids = t.encode("the \U0001f600\u4e2d e\u0301\U0001f468\u200d fox", add_special_tokens=False).ids
+        lists.append([i for i in ids if draw.random() < 0.8])
+    with open(path, "w") as out:
+        for ids in lists:
+            text, skipped = t.decode(ids, skip_special_tokens=False), t.decode(ids, skip_special_tokens=True)
+            out.write(json.dumps({"ids": ids, "text": text, "skipped": skipped}) + "\n")
+
+
 def main():
-    for make in (wordpiece, byte_bpe, unigram, fallback_bpe, sentencepiece):
-        text = make().to_str()
-        if make is not sentencepiece:  # the file of this one is the model
-            (FOLDER / (make.__name__ + ".json")).write_text(text + "\n")
+    """Names on the command line choose; training on a tie has not always the same result. The rest gets NAME.texts only."""
+    models_of = {sentencepiece: "sentencepiece.bpe.model", llama2: "tokenizer.model"}
+    for make in (wordpiece, byte_bpe, unigram, fallback_bpe, sentencepiece, llama3, llama2):
+        chosen = len(sys.argv) < 2 or make.__name__ in sys.argv[1:]
+        if not chosen and make in models_of:
+            continue
+        path = FOLDER / (make.__name__ + ".json")
+        text = make().to_str() if chosen else path.read_text()
         t = Tokenizer.from_str(text)
+        if make is not sentencepiece:
+            write_texts(t, FOLDER / (make.__name__ + ".texts"))
+        if not chosen:
+            continue
+        if make not in models_of:
+            path.write_text(text + "\n")
         with open(FOLDER / (make.__name__ + ".ids"), "w") as out:
             for i, first in enumerate(TEXTS):
                 for second in (None, TEXTS[(i + 7) % len(TEXTS)]):

@@ -121,6 +121,8 @@ static void ids_are_those_of_hugging_face(void **state) {
     expect_file(FOLDER("unigram.json"), false, FOLDER("unigram.ids"));
     expect_file(FOLDER("fallback_bpe.json"), false, FOLDER("fallback_bpe.ids"));
     expect_file(FOLDER("sentencepiece.bpe.model"), false, FOLDER("sentencepiece.ids"));
+    expect_file(FOLDER("llama3.json"), false, FOLDER("llama3.ids"));
+    expect_file(FOLDER("tokenizer.model"), false, FOLDER("llama2.ids"));
 }
 
 static void shared_tokenizers_give_the_same_ids(void **state) {
@@ -271,6 +273,9 @@ static void pieces_are_shown_as_text(void **state) {
     expect_text(bytes, "<mask>", "<mask>");
     expect_text(spaces, "\u2581the", " the");
     expect_text(pieces, "##e", "##e");
+    cleat_tokenizer *model = load(FOLDER("tokenizer.model"), false);
+    expect_text(model, "\u2581the", " the"); /* by the decoder */
+    cleat_tokenizer_destroy(model);
     expect_text(pieces, "[MASK]", "[MASK]");
     assert_true(cleat_tokenizer_piece_text(bytes, cleat_tokenizer_id(bytes, "\u0120the"), text, sizeof text));
     assert_int_equal(strlen(text), 2);

@@ -124,6 +124,17 @@ static void members_in_vain_are_named(void **state) {
          "\"tokenizer_class\":\"DebertaV2Tokenizer\",\"unk_id\":1,\"vocab_type\":\"spm\",\"truncation_side\":"
          "\"right\"}",
          NULL},
+        {"llama3.json", /* Llama 3, Llama 2, Qwen 2.5 */
+         "{\"add_bos_token\":true,\"add_eos_token\":false,\"bos_token\":{\"content\":\"<s>\"},\"legacy\":false,"
+         "\"spaces_between_special_tokens\":false,\"tokenizer_class\":\"LlamaTokenizer\","
+         "\"use_default_system_prompt\":false}",
+         NULL},
+        {"byte_bpe.json",
+         "{\"additional_special_tokens\":[],\"bos_token\":null,\"chat_template\":\"x\",\"split_special_tokens\":"
+         "false,\"tokenizer_class\":\"Qwen2Tokenizer\",\"unk_token\":null}",
+         NULL},
+        {"llama3.json", "{\"add_bos_token\":false}", "add_bos_token of tokenizer_config.json is not used"},
+        {"llama3.json", "{\"add_eos_token\":true}", "add_eos_token of tokenizer_config.json is not used"},
         {"byte_bpe.json", "{\"add_prefix_space\":true,\"tokenizer_class\":\"RobertaTokenizer\"}", "add_prefix_space"},
         {"byte_bpe.json", "{\"add_prefix_space\":true,\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", NULL},
         {"unigram.json", "{\"do_lower_case\":true,\"tokenizer_class\":\"DebertaV2Tokenizer\"}", "do_lower_case"},

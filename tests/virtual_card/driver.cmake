@@ -156,7 +156,7 @@ card_test(virtual_card.a100.conv_tf32_once quick a100 "${strict};CLEAT_TEST_ROW=
 
 # Slow: every op on the T4 and on AMD's cards; there not those whose tests take more than half a minute (they passed on 2026-11-23). A row of f32
 # runs plain or chained by turns, as rows of half types do; PoCL runs both in the same shape.
-set(too_long_on_amd attention conv disentangled_attention epilogue linear)
+set(too_long_on_amd attention causal_attention conv disentangled_attention epilogue linear)
 list(REMOVE_ITEM kernel_ops definitions) # compares host code, by kernels of CPUs
 foreach(op ${kernel_ops})
   card_test(virtual_card.t4.${op} slow t4 "${strict};CLEAT_TEST_TURNS=1" ops_${op})
@@ -166,8 +166,8 @@ foreach(op ${kernel_ops})
     endforeach()
   endif()
 endforeach()
-foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:conv a100:lstm
-        mi210:linear mi210:attention mi210:conv rx7900xt:linear rx7900xt:attention rx6800xt:linear rx6800xt:attention rx6800xt:conv)
+foreach(case v100:linear v100:attention v100:cross_attention v100:conv a100:linear a100:attention a100:cross_attention a100:causal_attention a100:conv
+        a100:lstm mi210:linear mi210:attention mi210:causal_attention mi210:conv rx7900xt:linear rx7900xt:attention rx6800xt:linear rx6800xt:attention rx6800xt:conv)
   string(REPLACE ":" ";" case ${case})
   list(GET case 0 card)
   list(GET case 1 op)

@@ -34,6 +34,10 @@ typedef struct job {
     cleat_error failure;
 } job;
 
+static bool has_marks(const cleat_encode_setup *setup) {
+    return setup->word_starts || setup->first_spans;
+}
+
 /* Ensures room for `more` tokens. */
 static cleat_status reserve(block *b, bool word_starts, size_t more, cleat_error *error) {
     if (b->size + more <= b->capacity) return CLEAT_OK;
@@ -69,16 +73,29 @@ static cleat_status get_tokens(const cleat_encode_setup *setup, cleat_text_view 
     return encode(tokenizer, text.data, text.size, *tokens, *count, count, error);
 }
 
+/* A token without bytes is in the span that its place is in. */
+static void mark_spans(const cleat_encode_setup *setup, size_t index, const cleat_token *tokens, size_t count,
+                       uint8_t *marks) {
+    const cleat_byte_span *span = setup->spans + setup->first_spans[index],
+                          *last = setup->spans + setup->first_spans[index + 1];
+    for (size_t i = 0; i < count; ++i) {
+        const size_t begin = tokens[i].begin, end = tokens[i].end > begin ? tokens[i].end : begin + 1;
+        while (span < last && span->end <= begin) ++span;
+        marks[i] = span < last && span->begin < end;
+    }
+}
+
 static cleat_status encode_text(const cleat_encode_setup *setup, size_t index, block *b, cleat_error *error) {
     cleat_token few[TOKENS_AT_ONCE], *tokens;
     size_t count = 0;
     cleat_status status = get_tokens(setup, setup->texts[index], few, &tokens, &count, error);
-    if (!status) status = reserve(b, setup->word_starts, count, error);
+    if (!status) status = reserve(b, has_marks(setup), count, error);
     if (!status) {
         for (size_t i = 0; i < count; ++i) {
             b->ids[b->size + i] = tokens[i].id;
-            if (b->starts) b->starts[b->size + i] = i == 0 || tokens[i].word != tokens[i - 1].word;
+            if (setup->word_starts) b->starts[b->size + i] = i == 0 || tokens[i].word != tokens[i - 1].word;
         }
+        if (setup->first_spans && count) mark_spans(setup, index, tokens, count, b->starts + b->size);
         b->size += count;
         b->counts[index % TEXTS_A_BLOCK] = (uint32_t)count;
     }
@@ -183,8 +200,8 @@ static cleat_status join(const job *j, cleat_encoded_texts *encoded, cleat_error
     cleat_encoded_texts made = {.n = n};
     made.offsets = cleat_alloc(n + 1, sizeof *made.offsets);
     made.ids = cleat_alloc(total, sizeof *made.ids);
-    if (j->setup->word_starts) made.starts = cleat_alloc(total, sizeof *made.starts);
-    if (!made.offsets || !made.ids || (j->setup->word_starts && !made.starts)) {
+    if (has_marks(j->setup)) made.starts = cleat_alloc(total, sizeof *made.starts);
+    if (!made.offsets || !made.ids || (has_marks(j->setup) && !made.starts)) {
         cleat_encoded_texts_free(&made);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tokens of %zu texts", total, n);
     }

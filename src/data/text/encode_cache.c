@@ -38,6 +38,14 @@ static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
         cleat_hash_text(setup->texts[i].size ? setup->texts[i].data : "", setup->texts[i].size, chain + HASH);
         cleat_hash_text(chain, sizeof chain, key);
     }
+    if (!setup->first_spans) return;
+    memcpy(chain, key, HASH);
+    cleat_hash_text(setup->first_spans, (setup->n + 1) * sizeof *setup->first_spans, chain + HASH);
+    cleat_hash_text(chain, sizeof chain, key);
+    memcpy(chain, key, HASH);
+    cleat_hash_text(setup->first_spans[setup->n] ? (const void *)setup->spans : "",
+                    setup->first_spans[setup->n] * sizeof *setup->spans, chain + HASH);
+    cleat_hash_text(chain, sizeof chain, key);
 }
 
 cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, cleat_error *error) {

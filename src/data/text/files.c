@@ -27,13 +27,23 @@ static bool takes_lines(const cleat_text_options *options) {
     return options->task == CLEAT_TEXT_CLASSES && !options->labelled;
 }
 
+/* Of a causal language model: conversations, tables, or plain texts. */
+static bool is_causal(const char *name) {
+    static const char *const endings[] = {".jsonl", ".ndjson", ".json", ".txt", ".text"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
+        if (ends_in(name, endings[i])) return true;
+    return is_table(name);
+}
+
 /* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table,
  * "training.csv" is not. */
 static bool is_table_of(const char *name, const cleat_text_options *options, cleat_split split) {
     for (size_t i = 0; words[split][i]; ++i) {
         size_t length = strlen(words[split][i]);
         if (strncasecmp(name, words[split][i], length) == 0 && name[length] == '.' && !strchr(name + length + 1, '.') &&
-            (is_table(name) || (takes_lines(options) && options->plain && ends_in(name, ".txt"))))
+            (options->task == CLEAT_TEXT_CAUSAL
+                 ? is_causal(name)
+                 : is_table(name) || (takes_lines(options) && options->plain && ends_in(name, ".txt"))))
             return true;
     }
     return false;
@@ -101,8 +111,9 @@ static bool has_part(const cleat_text_files *files, cleat_split split) {
 
 static cleat_status find_in_folder(const char *folder, const cleat_text_options *options, cleat_text_files *files,
                                    cleat_error *error) {
-    static const char *const wanted[] = {
-        [CLEAT_TEXT_CLASSES] = "train.csv or train.tsv", [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
+    static const char *const wanted[] = {[CLEAT_TEXT_CLASSES] = "train.csv or train.tsv",
+                                         [CLEAT_TEXT_CAUSAL] = "train.jsonl, train.csv or train.txt",
+                                         [CLEAT_TEXT_TAGS] = "a CoNLL file with train in its name"};
     static const char lines[] = "train.csv, train.tsv or train.txt";
     bool fits = (options->labelled || options->plain) && !*cleat_text_option(options->fitted);
     for (int split = 0; split < CLEAT_SPLITS; ++split) {
@@ -130,6 +141,12 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
     if (cleat_folder_exists(path)) return find_in_folder(path, options, files, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
+    const bool causal = options->task == CLEAT_TEXT_CAUSAL;
+    if (causal && !options->labelled ? !cleat_text_may_be_lines(path) && !is_causal(path) : causal && !is_causal(path))
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: unsupported file for a language model; use JSON lines (.jsonl), a table (.csv, .tsv) or "
+                          "plain texts (.txt)",
+                          path);
     bool lines = takes_lines(options) && !is_table(path) && cleat_text_may_be_lines(path);
     if (takes_lines(options) && options->plain && !is_table(path) && !lines)
         return cleat_fail(
@@ -137,7 +154,7 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
             "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv (convert "
             "JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt)",
             path);
-    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : ends_in(path, ".csv"))
+    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : !causal && ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
                               ? "%s: unsupported file for text classification; use a table, .csv or .tsv (a workbook: "

@@ -36,7 +36,10 @@ cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added
 }
 
 void cleat_added_tokens_free(cleat_added_tokens *added) {
-    for (size_t i = 0; i < added->count; ++i) cleat_free(added->tokens[i].content);
+    for (size_t i = 0; i < added->count; ++i) {
+        cleat_free(added->tokens[i].content);
+        cleat_free(added->tokens[i].shown);
+    }
     cleat_free(added->tokens);
     cleat_name_table_free(&added->by_content);
     cleat_trie_free(&added->raw);

@@ -14,6 +14,7 @@ typedef struct cleat_added_token {
     bool single_word;    /* only without adjacent word characters */
     bool lstrip, rstrip; /* includes the white space before or after it */
     bool normalized;     /* searched for in the normalised text, in its normalised form */
+    char *shown;         /* in decoded text; NULL: the content; the list owns it */
 } cleat_added_token;
 
 typedef struct cleat_added_tokens {

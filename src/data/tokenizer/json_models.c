@@ -8,15 +8,6 @@
 /* In the order of cleat_subwords_kind. */
 static const char *const model_names[] = {"WordPiece", "BPE", "Unigram", NULL};
 
-static cleat_status copy_string(const cJSON *section, const char *name, const char *absent, char **copy,
-                                cleat_error *error) {
-    const char *text = absent;
-    cleat_status status = cleat_member_string(section, name, absent, &text, error);
-    if (status) return status;
-    *copy = cleat_strdup(text);
-    return *copy ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", name);
-}
-
 /* {"piece": id, ...} */
 static cleat_status read_vocab(const cJSON *section, cleat_subwords *model, cleat_error *error) {
     const cJSON *vocab = cleat_json_member(section, "vocab"), *piece;
@@ -48,7 +39,7 @@ static cleat_status read_wordpiece(const cJSON *section, cleat_subwords *model, 
     int64_t characters = 0;
     cleat_status status = read_vocab(section, model, error);
     if (!status) status = read_unk(section, "[UNK]", model, error);
-    if (!status) status = copy_string(section, "continuing_subword_prefix", "##", &model->prefix, error);
+    if (!status) status = cleat_member_copy(section, "continuing_subword_prefix", "##", &model->prefix, error);
     if (!status)
         status = cleat_member_count(section, "max_input_chars_per_word", 100, INT64_C(1) << 53, &characters, error);
     model->max_characters = (size_t)characters;
@@ -74,8 +65,8 @@ static cleat_status read_bpe(const cJSON *section, cleat_subwords *model, cleat_
     const cJSON *dropout = cleat_json_member(section, "dropout"), *merge;
     cleat_status status = read_vocab(section, model, error);
     if (!status) status = read_unk(section, NULL, model, error);
-    if (!status) status = copy_string(section, "continuing_subword_prefix", "", &model->prefix, error);
-    if (!status) status = copy_string(section, "end_of_word_suffix", "", &model->suffix, error);
+    if (!status) status = cleat_member_copy(section, "continuing_subword_prefix", "", &model->prefix, error);
+    if (!status) status = cleat_member_copy(section, "end_of_word_suffix", "", &model->suffix, error);
     if (!status) status = cleat_member_bool(section, "fuse_unk", false, &model->fuse_unk, error);
     if (!status) status = cleat_member_bool(section, "byte_fallback", false, &model->byte_fallback, error);
     if (!status) status = cleat_member_bool(section, "ignore_merges", false, &model->ignore_merges, error);

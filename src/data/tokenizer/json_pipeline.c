@@ -70,7 +70,7 @@ static cleat_status search_text(const cleat_pipeline *p, const cleat_added_token
     return status;
 }
 
-static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_trie *trie, cleat_error *error) {
+static cleat_status build_trie(cleat_pipeline *p, bool normalised, cleat_trie *trie, cleat_error *error) {
     size_t n = 0, count = p->added.count;
     cleat_status status = CLEAT_OK;
     cleat_trie_key *keys = cleat_alloc(count, sizeof *keys);
@@ -84,7 +84,9 @@ static cleat_status build_trie(const cleat_pipeline *p, bool normalised, cleat_t
         ++n;
     }
     if (!status) status = cleat_trie_build(trie, keys, n, error);
-    for (size_t i = 0; i < n && texts; ++i) cleat_free(texts[i]);
+    for (size_t i = 0, k = 0; i < count && k < n && texts && normalised; ++i) /* as in the reference */
+        if (p->added.tokens[i].normalized) p->added.tokens[i].shown = texts[k++];
+    for (size_t i = 0; i < n && texts && !normalised; ++i) cleat_free(texts[i]);
     cleat_free(texts);
     cleat_free(keys);
     return status;
@@ -149,6 +151,8 @@ static cleat_status read_sections(const cJSON *root, cleat_pipeline *p, cleat_er
     if (status) return cleat_fail_in(error, status, "model");
     status = cleat_read_templates(cleat_json_member(root, "post_processor"), p, error);
     if (status) return cleat_fail_in(error, status, "post_processor");
+    status = cleat_read_decoders(cleat_json_member(root, "decoder"), p, error);
+    if (status) return cleat_fail_in(error, status, "decoder");
     status = read_added(cleat_json_member(root, "added_tokens"), p, error);
     if (!status) status = build_trie(p, false, &p->added.raw, error);
     if (!status) status = build_trie(p, true, &p->added.normalised, error);

@@ -1,6 +1,7 @@
 /* Members of JSON objects with checked types. */
 #include "tokenizer/json_read.h"
 
+#include "core/memory.h"
 #include "core/string.h"
 
 #include <string.h>
@@ -18,6 +19,16 @@ cleat_status cleat_member_string(const cJSON *object, const char *name, const ch
     if (member && !cJSON_IsString(member)) return cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' must be a string", name);
     *value = member ? member->valuestring : absent;
     return CLEAT_OK;
+}
+
+cleat_status cleat_member_copy(const cJSON *object, const char *name, const char *absent, char **copy,
+                               cleat_error *error) {
+    const char *text = absent;
+    cleat_status status = cleat_member_string(object, name, absent, &text, error);
+    if (!status && !text) status = cleat_fail(error, CLEAT_ERR_FORMAT, "'%s' is missing", name);
+    if (status) return status;
+    *copy = cleat_strdup(text);
+    return *copy ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", name);
 }
 
 cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,

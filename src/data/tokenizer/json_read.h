@@ -10,6 +10,9 @@
 cleat_status cleat_member_bool(const cJSON *object, const char *name, bool absent, bool *value, cleat_error *error);
 cleat_status cleat_member_string(const cJSON *object, const char *name, const char *absent, const char **value,
                                  cleat_error *error);
+/* The same, as a copy that the caller frees; `absent` may be NULL: CLEAT_ERR_FORMAT if there is none. */
+cleat_status cleat_member_copy(const cJSON *object, const char *name, const char *absent, char **copy,
+                               cleat_error *error);
 /* A whole number of 0 to `limit`. */
 cleat_status cleat_member_count(const cJSON *object, const char *name, int64_t absent, int64_t limit, int64_t *value,
                                 cleat_error *error);
@@ -23,6 +26,8 @@ cleat_status cleat_read_normalisers(const cJSON *section, cleat_pipeline *pipeli
 cleat_status cleat_read_splitters(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error);
 cleat_status cleat_read_subwords(const cJSON *section, cleat_subwords *model, cleat_error *error);
 cleat_status cleat_read_templates(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error);
+/* A decoder that cleat does not know sets decoder_fault. */
+cleat_status cleat_read_decoders(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error);
 /* {"String": text} or {"Regex": expression}. */
 cleat_status cleat_read_pattern(const cJSON *object, cleat_pattern *pattern, cleat_error *error);
 

@@ -1,4 +1,4 @@
-/* The sections "normalizer", "pre_tokenizer" and "post_processor" of tokenizer.json. */
+/* The sections "normalizer", "pre_tokenizer", "post_processor" and "decoder" of tokenizer.json. */
 #include "tokenizer/json_read.h"
 
 #include "core/memory.h"
@@ -22,14 +22,6 @@ static const char *const normaliser_names[] = {"BertNormalizer", "Strip",   "Str
                                                "Replace",        "Prepend", "ByteLevel",    "Sequence", NULL};
 enum { NORMALISER_SEQUENCE = CLEAT_NORMALISE_BYTES + 1 };
 
-static cleat_status read_content(const cJSON *object, const char *name, cleat_normaliser *n, cleat_error *error) {
-    const char *content = "";
-    cleat_status status = cleat_member_string(object, name, "", &content, error);
-    if (status) return status;
-    n->content = cleat_strdup(content);
-    return n->content ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a normalizer");
-}
-
 static cleat_status read_bert(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "clean_text", true, &n->clean, error);
     if (!status) status = cleat_member_bool(object, "handle_chinese_chars", true, &n->ideographs, error);
@@ -51,9 +43,9 @@ static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cl
         return status ? status : cleat_charsmap_read(map, &n->map, error);
     case CLEAT_NORMALISE_REPLACE:
         status = cleat_read_pattern(object, &n->pattern, error);
-        return status ? status : read_content(object, "content", n, error);
+        return status ? status : cleat_member_copy(object, "content", "", &n->content, error);
     case CLEAT_NORMALISE_PREPEND:
-        return read_content(object, "prepend", n, error);
+        return cleat_member_copy(object, "prepend", "", &n->content, error);
     default:
         return CLEAT_OK;
     }
@@ -322,4 +314,68 @@ cleat_status cleat_read_templates(const cJSON *section, cleat_pipeline *pipeline
     if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_FIRST, -1, 0, error);
     if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_SECOND, -1, 1, error);
     return !status && section ? read_processor(section, 0, pipeline, error) : status;
+}
+
+/* In the order of cleat_decoder_kind. */
+static const char *const decoder_names[] = {"ByteLevel", "Metaspace", "ByteFallback", "Fuse", "Strip",
+                                            "Replace",   "WordPiece", "Sequence",     NULL};
+enum { DECODER_SEQUENCE = CLEAT_DECODE_WORDPIECE + 1 };
+
+static cleat_status read_decoder(const cJSON *object, cleat_decoder *d, cleat_error *error) {
+    cleat_splitter space = {0};
+    cleat_status status = CLEAT_OK;
+    int64_t counts[2] = {0};
+    switch (d->kind) {
+    case CLEAT_DECODE_METASPACE:
+        status = read_metaspace(object, &space, error);
+        d->first = space.prepend != CLEAT_PREPEND_NEVER;
+        return status ? status : cleat_member_copy(NULL, "replacement", space.replacement, &d->content, error);
+    case CLEAT_DECODE_STRIP:
+        status = cleat_member_count(object, "start", 0, INT32_MAX, &counts[0], error);
+        if (!status) status = cleat_member_count(object, "stop", 0, INT32_MAX, &counts[1], error);
+        d->start = (size_t)counts[0];
+        d->stop = (size_t)counts[1];
+        return status ? status : cleat_member_copy(object, "content", NULL, &d->content, error);
+    case CLEAT_DECODE_REPLACE:
+        status = cleat_read_pattern(object, &d->pattern, error);
+        return status ? status : cleat_member_copy(object, "content", NULL, &d->content, error);
+    case CLEAT_DECODE_WORDPIECE:
+        status = cleat_member_bool(object, "cleanup", true, &d->cleanup, error);
+        return status ? status : cleat_member_copy(object, "prefix", "##", &d->content, error);
+    default:
+        return CLEAT_OK;
+    }
+}
+
+static cleat_status add_decoders(const cJSON *object, int depth, cleat_pipeline *p, cleat_error *error) {
+    int kind = -1;
+    const cJSON *part;
+    cleat_status status = read_kind(object, decoder_names, depth, &kind, error);
+    if (status) return status;
+    if (kind == DECODER_SEQUENCE) {
+        cJSON_ArrayForEach(part, cleat_json_member(object, "decoders")) {
+            if (!status) status = add_decoders(part, depth + 1, p, error);
+        }
+        return status;
+    }
+    status = cleat_grow(&p->decoders, p->n_decoders, &p->decoders_capacity, sizeof *p->decoders, error);
+    if (status) return status;
+    cleat_decoder *made = &p->decoders[p->n_decoders++];
+    made->kind = (cleat_decoder_kind)kind;
+    status = read_decoder(object, made, error);
+    return status ? cleat_fail_in(error, status, "%s", decoder_names[kind]) : CLEAT_OK;
+}
+
+cleat_status cleat_read_decoders(const cJSON *section, cleat_pipeline *p, cleat_error *error) {
+    cleat_error fault = {0};
+    if (!section) { /* the reference joins the pieces with blanks */
+        cleat_status status = cleat_grow(&p->decoders, 0, &p->decoders_capacity, sizeof *p->decoders, error);
+        if (!status) p->decoders[p->n_decoders++].kind = CLEAT_DECODE_BLANKS;
+        return status;
+    }
+    const cleat_status status = add_decoders(section, 0, p, &fault);
+    p->decoder_fault = status ? cleat_strdup(fault.text) : NULL;
+    if (status == CLEAT_ERR_MEMORY || (status && !p->decoder_fault))
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a decoder");
+    return CLEAT_OK;
 }

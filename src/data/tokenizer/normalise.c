@@ -162,6 +162,14 @@ int32_t cleat_byte_char(unsigned char byte) {
     return byte == 0xAD ? 0x143 : 0x100 + 33 + (byte - 0x7F);
 }
 
+int cleat_char_byte(int32_t character) {
+    const int32_t byte = character < 0x100    ? character
+                         : character <= 0x120 ? character - 0x100
+                         : character < 0x143  ? character - 0x121 + 0x7F
+                                              : 0xAD;
+    return byte >= 0 && cleat_byte_char((unsigned char)byte) == character ? byte : -1;
+}
+
 void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t size, cleat_aligned_text *to) {
     if (!cleat_aligned_text_reserve(to, 2 * size)) return;
     for (size_t i = from; i < from + size; ++i)

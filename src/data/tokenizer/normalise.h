@@ -38,6 +38,8 @@ void cleat_normaliser_free(cleat_normaliser *normaliser);
 
 /* The character that stands for a byte in GPT-2's byte-level vocabulary. */
 int32_t cleat_byte_char(unsigned char byte);
+/* The byte that a character stands for; -1: none. */
+int cleat_char_byte(int32_t character);
 /* Appends the characters that stand for the bytes of text from .. from + size - 1, one for each byte. */
 void cleat_add_byte_chars(const cleat_aligned_text *text, size_t from, size_t size, cleat_aligned_text *to);
 

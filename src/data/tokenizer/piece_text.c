@@ -18,13 +18,6 @@ static bool has_bytes(const cleat_pipeline *pipeline) {
     return find_splitter(pipeline, CLEAT_SPLIT_BYTE_LEVEL) != NULL;
 }
 
-/* The byte that a character stands for; -1: none. */
-static int byte_of(int32_t character) {
-    for (int byte = 0; byte < 256; ++byte)
-        if (cleat_byte_char((unsigned char)byte) == character) return byte;
-    return -1;
-}
-
 static bool is_printable(const char *text) {
     for (size_t i = 0; text[i]; ++i)
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7F) return false;
@@ -37,7 +30,7 @@ static bool decode_bytes(const char *piece, char *text, size_t size) {
     for (size_t left = strlen(piece), step; left > 0 && used + 1 < size; piece += step, left -= step) {
         int32_t character;
         step = cleat_utf8_decode(piece, left, &character);
-        const int byte = step ? byte_of(character) : -1;
+        const int byte = step ? cleat_char_byte(character) : -1;
         if (byte <= 0) return false;
         text[used++] = (char)byte;
     }
@@ -56,11 +49,21 @@ static void replace_spaces(const char *piece, const char *mark, char *text, size
     text[used] = 0;
 }
 
+/* The mark that stands for a blank; "": none. */
+static const char *mark_of(const cleat_pipeline *pipeline) {
+    const cleat_splitter *spaces = find_splitter(pipeline, CLEAT_SPLIT_METASPACE);
+    for (size_t i = 0; pipeline && !spaces && i < pipeline->n_decoders; ++i) {
+        const cleat_decoder *d = &pipeline->decoders[i];
+        if (d->kind == CLEAT_DECODE_REPLACE && d->pattern.literal && strcmp(d->content, " ") == 0)
+            return d->pattern.literal;
+    }
+    return spaces ? spaces->replacement : "";
+}
+
 bool cleat_tokenizer_piece_text(const cleat_tokenizer *tokenizer, int32_t id, char *text, size_t size) {
     const char *piece = cleat_tokenizer_piece(tokenizer, id);
-    const cleat_splitter *spaces = find_splitter(tokenizer->pipeline, CLEAT_SPLIT_METASPACE);
     if (!piece || size == 0) return false;
     if (has_bytes(tokenizer->pipeline) && strlen(piece) < size && decode_bytes(piece, text, size)) return true;
-    replace_spaces(piece, spaces ? spaces->replacement : "", text, size);
+    replace_spaces(piece, mark_of(tokenizer->pipeline), text, size);
     return true;
 }

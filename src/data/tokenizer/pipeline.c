@@ -227,6 +227,9 @@ void cleat_pipeline_destroy(cleat_pipeline *pipeline) {
     if (!pipeline) return;
     for (size_t i = 0; i < pipeline->n_normalisers; ++i) cleat_normaliser_free(&pipeline->normalisers[i]);
     for (size_t i = 0; i < pipeline->n_splitters; ++i) cleat_pattern_free(&pipeline->splitters[i].pattern);
+    for (size_t i = 0; i < pipeline->n_decoders; ++i) cleat_decoder_free(&pipeline->decoders[i]);
+    cleat_free(pipeline->decoders);
+    cleat_free(pipeline->decoder_fault);
     cleat_free(pipeline->normalisers);
     cleat_free(pipeline->splitters);
     cleat_subwords_free(&pipeline->model);

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_PIPELINE_H
 
 #include "tokenizer/added.h"
+#include "tokenizer/decode.h"
 #include "tokenizer/normalise.h"
 #include "tokenizer/split.h"
 #include "tokenizer/subwords.h"
@@ -16,7 +17,7 @@ typedef struct cleat_tokenizer_file {
     size_t size;
 } cleat_tokenizer_file;
 
-enum { CLEAT_TOKENIZER_FILES = 10 };
+enum { CLEAT_TOKENIZER_FILES = 12 };
 
 typedef struct cleat_pipeline {
     cleat_normaliser *normalisers;
@@ -26,8 +27,11 @@ typedef struct cleat_pipeline {
     cleat_subwords model;
     cleat_added_tokens added;
     cleat_template templates[2]; /* for one text, for two */
-    bool lowercase;              /* a normaliser lower-cases */
-    bool bert;                   /* words.h normalises and splits in one pass, by `rules` */
+    cleat_decoder *decoders;     /* see json_decoder.c */
+    size_t n_decoders, decoders_capacity;
+    char *decoder_fault; /* why there are no decoders; NULL: there are */
+    bool lowercase;      /* a normaliser lower-cases */
+    bool bert;           /* words.h normalises and splits in one pass, by `rules` */
     cleat_word_rules rules;
     size_t limit;       /* highest id + 1 */
     uint32_t *added_of; /* [limit] index of the added token of an id, + 1; 0: none */

@@ -11,10 +11,19 @@
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
-enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, MODEL };
-static const char *const file_names[CLEAT_TOKENIZER_FILES] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json",
-    "merges.txt",     "added_tokens.json",     "sentencepiece.bpe.model", "spm.model", "spiece.model"};
+enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, CHAT, MODEL };
+static const char *const file_names[CLEAT_TOKENIZER_FILES] = {"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "vocab.txt",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "added_tokens.json",
+                                                              "chat_template.jinja",
+                                                              "sentencepiece.bpe.model",
+                                                              "spm.model",
+                                                              "spiece.model",
+                                                              "tokenizer.model"};
 
 /* Reads those of the files that are in the folder. */
 static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, cleat_error *error) {
@@ -49,7 +58,10 @@ static int32_t find_special(const cleat_pipeline *p, const cJSON *const *configs
     return id >= 0 ? id : cleat_pipeline_id(p, second);
 }
 
-static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *files, int32_t *specials) {
+static void find_specials(cleat_tokenizer *made) {
+    const cleat_pipeline *p = made->pipeline;
+    const cleat_tokenizer_file *files = p->files;
+    int32_t *specials = made->specials;
     cJSON *config = files[CONFIG].data ? cJSON_Parse(files[CONFIG].data) : NULL;
     cJSON *map = files[SPECIALS_MAP].data ? cJSON_Parse(files[SPECIALS_MAP].data) : NULL;
     const cJSON *const configs[] = {config, map};
@@ -64,6 +76,10 @@ static void find_specials(const cleat_pipeline *p, const cleat_tokenizer_file *f
     specials[CLEAT_SPECIAL_SEP] = t->items[t->count - 1].kind == CLEAT_TEMPLATE_TOKEN
                                       ? t->items[t->count - 1].id
                                       : find_special(p, configs, "sep_token", "[SEP]", "</s>");
+    made->bos = find_special(p, configs, "bos_token", "", "");
+    if (made->bos < 0 && t->items[0].kind == CLEAT_TEMPLATE_TOKEN) made->bos = t->items[0].id;
+    made->eos = find_special(p, configs, "eos_token", "<|end_of_text|>", "<|endoftext|>");
+    if (made->eos < 0) made->eos = find_special(p, configs, "eos_token", "<eos>", "</s>");
     cJSON_Delete(config);
     cJSON_Delete(map);
 }
@@ -73,7 +89,7 @@ static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tok
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->pipeline = pipeline;
-    find_specials(pipeline, pipeline->files, made->specials);
+    find_specials(made);
     for (int pair = 0; pair < 2; ++pair) {
         made->templates[pair] = pipeline->templates[pair];
         pipeline->templates[pair] = (cleat_template){0};
@@ -163,7 +179,7 @@ static cleat_status write_json(const char *folder, const char *place, const char
     } else {
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no tokenizer in this folder; it must have a tokenizer.json, a vocab.txt, a vocab.json "
-                            "and a merges.txt, or a sentencepiece.bpe.model or spm.model",
+                            "and a merges.txt, or a sentencepiece.bpe.model, spm.model or tokenizer.model",
                             folder);
     }
     if (!status) files[TOKENIZER].size = json.size;
@@ -178,13 +194,15 @@ static cleat_status write_json(const char *folder, const char *place, const char
 /* Members that do not affect the ids of a text: those that are read here, then names, and options of
  * transformers' calls. */
 static const char known_members[] =
-    " add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token model_max_length pad_token sep_token "
-    "split_by_punct strip_accents tokenize_chinese_chars tokenizer_class unk_token "
-    "_commit_hash additional_special_tokens backend bos_token chat_template clean_up_tokenization_spaces device_map "
-    "eos_token errors extra_special_tokens from_slow full_tokenizer_file init_inputs is_local legacy local_files_only "
-    "max_len max_length merges_file model_input_names model_specific_special_tokens name_or_path pad_to_multiple_of "
-    "pad_token_type_id processor_class sp_model_kwargs special_tokens_map_file stride tokenizer_file "
-    "transformers_version trim_offsets truncation_strategy unk_id use_fast vocab_file vocab_type ";
+    " add_bos_token add_eos_token add_prefix_space added_tokens_decoder cls_token do_lower_case mask_token "
+    "model_max_length pad_token sep_token split_by_punct strip_accents tokenize_chinese_chars tokenizer_class "
+    "unk_token "
+    "_commit_hash additional_special_tokens backend bos_token chat_template clean_up_tokenization_spaces "
+    "device_map eos_token errors extra_special_tokens from_slow full_tokenizer_file init_inputs is_local legacy "
+    "local_files_only max_len max_length merges_file model_input_names model_specific_special_tokens "
+    "name_or_path pad_to_multiple_of pad_token_type_id processor_class sp_model_kwargs "
+    "spaces_between_special_tokens special_tokens_map_file stride tokenizer_file transformers_version "
+    "trim_offsets truncation_strategy unk_id use_default_system_prompt use_fast vocab_file vocab_type ";
 
 const cleat_json_rule cleat_tokenizer_rules[] = {
     {"truncation_side", "\"right\"", "cleat drops the end of a long text"},
@@ -287,7 +305,9 @@ static cleat_status follow_config(const cJSON *config, const char *class, bool w
 }
 
 /* Warns of settings of the configuration that are not used. */
-static void name_unread(const cleat_pipeline *p, const cJSON *config, const char *class, const char *place) {
+static void name_unread(const cleat_tokenizer *made, const cJSON *config, const char *class, const char *place) {
+    const cleat_pipeline *p = made->pipeline;
+    const cleat_template *t = &made->templates[0];
     char file[4200];
     bool punctuation = false, space = true;
     for (size_t i = 0; i < p->n_splitters; ++i) {
@@ -295,14 +315,17 @@ static void name_unread(const cleat_pipeline *p, const cJSON *config, const char
         if (p->splitters[i].kind == CLEAT_SPLIT_METASPACE) space = p->splitters[i].prepend == CLEAT_PREPEND_ALWAYS;
     }
     const struct {
-        const char *key, *classes;
+        const char *key, *classes; /* NULL: all */
         bool value;
     } rows[] = {{"do_lower_case", " debertav2 ", p->lowercase},
                 {"split_by_punct", " debertav2 ", punctuation},
-                {"add_prefix_space", " debertav2 xlmroberta ", space}};
+                {"add_prefix_space", " debertav2 xlmroberta ", space},
+                {"add_bos_token", NULL, cleat_tokenizer_leading(made) > 0},
+                {"add_eos_token", NULL, t->items[t->count - 1].kind == CLEAT_TEMPLATE_TOKEN}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const cJSON *said = cleat_json_member(config, rows[i].key);
-        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value && is_of(class, rows[i].classes))
+        if (cJSON_IsBool(said) && cJSON_IsTrue(said) != rows[i].value &&
+            (!rows[i].classes || is_of(class, rows[i].classes)))
             cleat_log(CLEAT_LOG_WARNING, "%s: %s of tokenizer_config.json is not used; tokenizer.json takes precedence",
                       place, rows[i].key);
     }
@@ -360,7 +383,7 @@ bool cleat_tokenizer_is_published_path(const char *path) {
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
     const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
-        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || (merges && i == MERGES);
+        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || i == CHAT || (merges && i == MERGES);
         if (companion || strcmp(name, file_names[i]) == 0) continue;
         cleat_free(files[i].data);
         files[i] = (cleat_tokenizer_file){.name = file_names[i]};
@@ -369,7 +392,7 @@ static void keep_older(const char *name, cleat_tokenizer_file *files) {
 
 static bool is_older(const char *name) {
     for (int i = VOCAB_TXT; i < CLEAT_TOKENIZER_FILES; ++i)
-        if (i != MERGES && i != ADDED && strcmp(name, file_names[i]) == 0) return true;
+        if (i != MERGES && i != ADDED && i != CHAT && strcmp(name, file_names[i]) == 0) return true;
     return false;
 }
 
@@ -394,11 +417,45 @@ static cleat_status read_beside(const char *path, char folder[4096], cleat_token
     return status;
 }
 
+/* Builds the tokenizer of the files, which it takes over. */
+static cleat_status build(cleat_tokenizer_file *files, const char *place, cleat_tokenizer **tokenizer,
+                          cleat_error *error) {
+    cleat_pipeline *pipeline = NULL;
+    cleat_status status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, place, &pipeline, error);
+    if (status) return status;
+    memcpy(pipeline->files, files, sizeof pipeline->files);
+    memset(files, 0, sizeof pipeline->files);
+    status = tokenizer_of(pipeline, tokenizer, error);
+    if (status) cleat_pipeline_destroy(pipeline);
+    return status;
+}
+
+cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
+                                           cleat_tokenizer **tokenizer, cleat_error *error) {
+    cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
+    cleat_string texts[2] = {{0}};
+    if (!metadata || !place || !tokenizer || (metadata->count && !metadata->pieces))
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT,
+                          "a tokenizer requires tokens, the name of their file, and a result");
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) files[i] = (cleat_tokenizer_file){.name = file_names[i]};
+    cleat_status status = cleat_language_json(metadata, &texts[TOKENIZER], error);
+    if (!status) status = cleat_language_config(metadata, &texts[CONFIG], error);
+    if (status) status = cleat_fail_in(error, status, "%s", place);
+    for (int i = 0; i < 2; ++i) {
+        files[i].size = texts[i].size;
+        if (!status) status = cleat_string_detach(&texts[i], &files[i].data, error);
+        cleat_string_free(&texts[i]);
+    }
+    if (!status) status = build(files, place, tokenizer, error);
+    for (int i = 0; i < 2; ++i) cleat_free(files[i].data);
+    return status;
+}
+
 cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error) {
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES] = {{0}};
     char beside[4096], class[64] = "";
-    cleat_pipeline *pipeline = NULL;
+    cleat_tokenizer *made = NULL;
     bool whole = cleat_folder_exists(path);
     cleat_status status = whole ? read_files(path, files, error) : read_beside(path, beside, files, error);
     const char *folder = whole ? path : beside;
@@ -411,16 +468,13 @@ cleat_status cleat_tokenizer_open_published(const char *path, bool lowercase, cl
     if (written && !status) status = write_json(folder, path, class, lowercase, files, error);
     if (written && !*class) snprintf(class, sizeof class, files[VOCAB_TXT].data ? "bert" : "roberta");
     if (!status) status = follow_config(config, class, written, path, &files[TOKENIZER], error);
-    if (!status) status = cleat_pipeline_parse(files[TOKENIZER].data, files[TOKENIZER].size, path, &pipeline, error);
+    if (!status) status = build(files, path, &made, error);
     if (!status) {
-        check_added(pipeline, config, &files[ADDED], path);
-        name_unread(pipeline, config, class, path);
-        memcpy(pipeline->files, files, sizeof files);
-        status = tokenizer_of(pipeline, tokenizer, error);
-        if (status) cleat_pipeline_destroy(pipeline);
-    } else {
-        for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
+        check_added(made->pipeline, config, &made->pipeline->files[ADDED], path);
+        name_unread(made, config, class, path);
+        *tokenizer = made;
     }
+    for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) cleat_free(files[i].data);
     cJSON_Delete(config);
     return status;
 }

@@ -1,5 +1,5 @@
 /* Writes the tokenizer.json equivalent to a model file of SentencePiece, as transformers converts those of
- * XLM-RoBERTa and of DeBERTa-v2 and v3. */
+ * XLM-RoBERTa and of DeBERTa-v2 and v3; and of Llama 2, Mistral and Gemma, whose models are BPE. */
 #include "tokenizer/json_read.h"
 #include "tokenizer/tokenizer.h"
 
@@ -13,7 +13,7 @@
 typedef Cleat__Sentencepiece__Model spm_model;
 typedef Cleat__Sentencepiece__Model__Piece spm_piece;
 
-enum { PIECE_CONTROL = 3, PIECE_USER = 4, MODEL_UNIGRAM = 1 };
+enum { PIECE_CONTROL = 3, PIECE_USER = 4, MODEL_UNIGRAM = 1, MODEL_BPE = 2 };
 
 static int32_t find_piece(const spm_model *model, const char *name) {
     for (size_t i = 0; i < model->n_pieces; ++i)
@@ -93,10 +93,10 @@ static void write_deberta(const spm_model *model, bool lowercase, bool punctuati
 }
 
 static cleat_status check_model(const spm_model *model, const char *place, cleat_error *error) {
-    if (model->trainer && model->trainer->model_type != MODEL_UNIGRAM)
+    if (model->trainer && model->trainer->model_type != MODEL_UNIGRAM && model->trainer->model_type != MODEL_BPE)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: not a Unigram model (type %d); save the tokenizer as tokenizer.json", place,
-                          (int)model->trainer->model_type);
+                          "%s: neither a Unigram nor a BPE model (type %d); save the tokenizer as tokenizer.json",
+                          place, (int)model->trainer->model_type);
     if (!model->n_pieces || model->n_pieces > CLEAT_MAX_PIECE_ID - 2 ||
         (model->trainer && (model->trainer->unk_id < 0 || (size_t)model->trainer->unk_id >= model->n_pieces)))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -109,11 +109,58 @@ static cleat_status check_model(const spm_model *model, const char *place, cleat
     return CLEAT_OK;
 }
 
+/* The models of language models, as the tokenizer.json that was published with them. */
+static cleat_status write_bpe(const spm_model *model, const cJSON *config, const char *place, cleat_string *json,
+                              cleat_error *error) {
+    const Cleat__Sentencepiece__Model__Normalizer *n = model->normalizer;
+    const Cleat__Sentencepiece__Model__Trainer *t = model->trainer;
+    bool bos = true, eos = false;
+    cleat_status status = cleat_member_bool(config, "add_bos_token", true, &bos, error);
+    if (!status) status = cleat_member_bool(config, "add_eos_token", false, &eos, error);
+    if (status) return status;
+    if (!n || n->precompiled_charsmap.len || n->remove_extra_whitespaces || !n->escape_whitespaces)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: a BPE model that changes characters or blanks of texts; save the tokenizer as "
+                          "tokenizer.json",
+                          place);
+    cleat_text_view *pieces = cleat_alloc(model->n_pieces, sizeof *pieces);
+    float *scores = cleat_alloc(model->n_pieces, sizeof *scores);
+    int32_t *types = cleat_alloc(model->n_pieces, sizeof *types);
+    if (!pieces || !scores || !types) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
+    for (size_t i = 0; i < model->n_pieces && !status; ++i) {
+        pieces[i] = (cleat_text_view){model->pieces[i]->piece, strlen(model->pieces[i]->piece)};
+        scores[i] = model->pieces[i]->score;
+        types[i] = model->pieces[i]->type;
+    }
+    const cleat_tokenizer_metadata metadata = {.is_sentencepiece = true,
+                                               .pieces = pieces,
+                                               .scores = scores,
+                                               .types = types,
+                                               .count = model->n_pieces,
+                                               .bos = t->bos_id,
+                                               .eos = t->eos_id,
+                                               .unk = t->unk_id,
+                                               .pad = t->pad_id,
+                                               .add_bos = bos,
+                                               .add_eos = eos,
+                                               .add_space_prefix = n->add_dummy_prefix};
+    if (!status) status = cleat_language_json(&metadata, json, error);
+    cleat_free(pieces);
+    cleat_free(scores);
+    cleat_free(types);
+    return status ? cleat_fail_in(error, status, "%s", place) : CLEAT_OK;
+}
+
 static cleat_status write_model(const spm_model *model, const cJSON *config, const char *class, const char *place,
                                 cleat_string *json, cleat_error *error) {
     bool lowercase = false, punctuation = false;
-    const bool deberta = find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
     cleat_status status = check_model(model, place, error);
+    const bool deberta = !status && find_piece(model, "[CLS]") >= 0 && find_piece(model, "[SEP]") >= 0;
+    if (!status && model->trainer && model->trainer->model_type == MODEL_BPE) {
+        status = cleat_tokenizer_expect(class, " llama codellama gemma mistral ",
+                                        "a BPE model is that of a LlamaTokenizer", error);
+        return status ? status : write_bpe(model, config, place, json, error);
+    }
     if (!status) status = cleat_member_bool(config, "do_lower_case", false, &lowercase, error);
     if (!status) status = cleat_member_bool(config, "split_by_punct", false, &punctuation, error);
     if (!status)
@@ -139,7 +186,10 @@ cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cl
                                       const char *class, const char *place, cleat_string *json, cleat_error *error) {
     spm_model *model = cleat__sentencepiece__model__unpack(NULL, file->size, (const uint8_t *)file->data);
     if (!model)
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: not a model of SentencePiece; the file is damaged", place);
+        return cleat_fail(error, CLEAT_ERR_FORMAT,
+                          "%s: not a model of SentencePiece: the file is damaged, or one of tiktoken, for which a "
+                          "tokenizer.json is needed",
+                          place);
     cJSON *root = config->data ? cJSON_ParseWithLength(config->data, config->size) : NULL;
     cleat_status status = write_model(model, root, class, place, json, error);
     cJSON_Delete(root);

@@ -30,6 +30,7 @@ cleat_status cleat_tokenizer_create(cleat_vocabulary *vocabulary, bool lowercase
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->rules.lowercase = lowercase;
+    made->bos = made->eos = -1;
     for (int i = 0; i < CLEAT_SPECIALS; ++i) {
         const char *name = cleat_special_token_name((cleat_special_token)i);
         int32_t id = cleat_vocabulary_find(vocabulary, name, strlen(name));
@@ -122,6 +123,7 @@ cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokeni
     if (!path || !tokenizer)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a tokenizer requires the path of a folder, a tokenizer.json or a vocab.txt");
+    if (strcmp(cleat_name_ending(path), ".gguf") == 0) return cleat_tokenizer_open_gguf(path, tokenizer, error);
     return cleat_tokenizer_is_published_path(path) ? cleat_tokenizer_open_published(path, lowercase, tokenizer, error)
                                                    : cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error);
 }
@@ -259,6 +261,14 @@ int32_t cleat_tokenizer_sep(const cleat_tokenizer *tokenizer) {
 
 int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer) {
     return tokenizer->specials[CLEAT_SPECIAL_MASK];
+}
+
+int32_t cleat_tokenizer_bos(const cleat_tokenizer *tokenizer) {
+    return tokenizer->bos;
+}
+
+int32_t cleat_tokenizer_eos(const cleat_tokenizer *tokenizer) {
+    return tokenizer->eos;
 }
 
 void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]) {

@@ -3,6 +3,7 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/tokenizer.h"
+#include "core/gguf.h"
 #include "core/string.h"
 #include "core/vocabulary.h"
 #include "tokenizer/pipeline.h"
@@ -15,6 +16,7 @@ struct cleat_tokenizer {
     cleat_word_rules rules;
     cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
     int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none; a vocab.txt may lack only [MASK] */
+    int32_t bos, eos;                 /* ids; -1: none */
     cleat_template templates[2];      /* for one text, for two */
 };
 
@@ -28,6 +30,10 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 /* Reads a vocab.txt and encodes by the rules of words.h, regardless of other files in the folder. */
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
+
+/* By gguf.c: the tokenizer in the metadata of a GGUF file. */
+cleat_status cleat_tokenizer_of_gguf(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error);
+cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error);
 
 /* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside
  * the files of a published checkpoint. */
@@ -64,6 +70,9 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
  * (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
                                       const char *class, const char *place, cleat_string *json, cleat_error *error);
+/* By published_json.c: from metadata; the tokenizer_config.json with the names of special tokens. */
+cleat_status cleat_language_json(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);
+cleat_status cleat_language_config(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);
 /* From the texts of RoBERTa's vocab.json and merges.txt. */
 cleat_status cleat_byte_bpe_json(const char *vocab, const char *merges, const char *place, cleat_string *json,
                                  cleat_error *error);

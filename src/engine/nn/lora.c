@@ -27,6 +27,7 @@ typedef struct stacked_layer {
 static const stacked_layer stacked[] = {
     {"qkv", {3, 7, {"query", "key", "value"}}},
     {"kv", {2, 3, {"key", "value"}}},
+    {"gate_up", {2, 3, {"gate", "up"}}},
     {"q", {1, 1, {"query"}}},
     {"k", {1, 1, {"key"}}},
     {"v", {1, 1, {"value"}}},

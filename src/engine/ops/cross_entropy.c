@@ -1,6 +1,6 @@
 /* Cross entropy of rows with class labels. */
 #include "cleat/ops.h"
-#include "graph/recompute.h"
+#include "graph/defer.h"
 #include "ops/lib/define.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
@@ -19,6 +19,7 @@ typedef struct entropy_attr {
     float smoothing;
     int32_t first;
     int32_t is_part; /* 1: there are more labels than rows */
+    int32_t keeps;   /* 1: the losses of the rows are an output */
 } entropy_attr;
 
 static const entropy_attr *attr_of(const cleat_node *node) {
@@ -39,7 +40,7 @@ static cleat_status expect_rows(const cleat_node *node, int i, const char *what,
                             CLEAT_DESCRIBED(got), cleat_dtype_name(dtype), (long long)end);
 }
 
-/* out = {loss f32 [1], statistics f32 [2, rows]} */
+/* out = {loss f32 [1], statistics f32 [2, rows], and if `keeps` the loss of each row f32 [rows]} */
 static cleat_status infer(cleat_node *node, cleat_error *error) {
     const cleat_tensor *x = node->in[X];
     float smoothing = smoothing_of(node);
@@ -49,7 +50,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     if (!status) status = expect_rows(node, LABELS, "labels", CLEAT_I32, error);
     if (!status) status = expect_rows(node, SAMPLE_WEIGHT, "scale", CLEAT_F32, error);
     int64_t statistics[] = {2, cleat_rows(x)};
-    return status ? status : cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error);
+    if (!status) status = cleat_set_output(node, 1, CLEAT_F32, 2, statistics, error);
+    if (!status && attr_of(node)->keeps) status = cleat_set_output(node, 2, CLEAT_F32, 1, &statistics[1], error);
+    return status;
 }
 
 static cleat_cost cost_of(const cleat_node *node, double flops_per_element) {
@@ -83,7 +86,7 @@ static void end(cleat_binder *binder, const cleat_node *node) {
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
     begin(binder, node, "cross_entropy_rows");
-    cleat_launch_tensor(binder, node->out[1]);
+    CLEAT_LAUNCH_TENSORS(binder, node->out[1], node->out[2]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     end(binder, node);
     const bool one_launch = cleat_has_counters(binder->facts, 1);
@@ -110,11 +113,12 @@ static double define_statistics(const cleat_node *node, cleat_host_values *value
     return top;
 }
 
-static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row,
+/* Adds the loss of a row, times `weight`. */
+static void define_row_loss(const cleat_node *node, cleat_host_values *values, int64_t row, double weight,
                             cleat_expected_value *loss) {
     const int64_t width = cleat_width(node->in[X]), label_row = attr_of(node)->first + row,
                   label = values->in[LABELS].i[label_row];
-    const double smoothing = (double)smoothing_of(node), weight = cleat_host_value(values, SAMPLE_WEIGHT, label_row);
+    const double smoothing = (double)smoothing_of(node);
     double sum, distances = 0, sizes = 0;
     if (label < 0 || label >= width) return;
     const double top = define_statistics(node, values, row, &sum);
@@ -131,8 +135,10 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     const int64_t rows = cleat_rows(node->in[X]);
     cleat_expected_value loss = {.value = 0};
     double sum;
-    for (int64_t row = 0; output == 0 && row < rows; ++row) define_row_loss(node, values, row, &loss);
-    if (output == 0) return loss;
+    for (int64_t row = 0; output == 0 && row < rows; ++row)
+        define_row_loss(node, values, row, cleat_host_value(values, SAMPLE_WEIGHT, attr_of(node)->first + row), &loss);
+    if (output == 2) define_row_loss(node, values, element, 1, &loss);
+    if (output != 1) return loss;
     const double top = define_statistics(node, values, element % rows, &sum);
     if (element < rows) return (cleat_expected_value){.value = top, .size = fabs(top)};
     return (cleat_expected_value){.value = 1 / sum, .size = (1 + fabs(top)) / sum};
@@ -176,32 +182,37 @@ static const cleat_op cross_entropy = {.name = "cross_entropy",
                                        .variants = variants,
                                        .define = define};
 
-static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels, cleat_tensor *sample_weight,
-                          entropy_attr attr) {
+static cleat_node *emit(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels, cleat_tensor *sample_weight,
+                        entropy_attr attr) {
     cleat_tensor *in[FORWARD_IN] = {logits, labels, sample_weight};
-    return cleat_first_output(cleat_emit(graph, &cross_entropy, &attr, sizeof attr, in, FORWARD_IN));
+    return cleat_emit(graph, &cross_entropy, &attr, sizeof attr, in, FORWARD_IN);
 }
 
 cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *logits, cleat_tensor *labels,
                                   cleat_tensor *sample_weight, float label_smoothing) {
-    return emit(graph, logits, labels, sample_weight, (entropy_attr){.smoothing = label_smoothing});
+    return cleat_first_output(emit(graph, logits, labels, sample_weight, (entropy_attr){.smoothing = label_smoothing}));
 }
 
 cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                          cleat_tensor *labels, cleat_tensor *sample_weight, float label_smoothing,
-                                         int64_t rows_at_once) {
+                                         int64_t rows_at_once, cleat_tensor **each) {
     enum { PART_ELEMENTS = 1 << 23, MIN_ROWS = 64 };
     if (!x || !weight) return NULL;
     const int64_t rows = cleat_rows(x), most = PART_ELEMENTS / weight->shape[0];
     const int64_t part = rows_at_once > 0 ? rows_at_once : most > MIN_ROWS ? most : MIN_ROWS;
     cleat_tensor *flat = cleat_reshape(graph, x, 2, (const int64_t[]){rows, cleat_width(x)}), *loss = NULL;
+    cleat_tensor *losses = NULL;
     for (int64_t first = 0; first < rows; first += part) {
         const int64_t stop = rows - first < part ? rows : first + part;
-        cleat_tensor *some = part < rows ? cleat_slice(graph, flat, 0, first, stop) : flat;
-        cleat_tensor *logits = cleat_recompute_tensor(cleat_linear(graph, some, weight, NULL, NULL));
-        const entropy_attr attr = {label_smoothing, (int32_t)first, part < rows};
-        cleat_tensor *own = emit(graph, logits, labels, sample_weight, attr);
-        loss = loss ? cleat_add(graph, loss, own) : own;
+        cleat_tensor *some = part < rows ? cleat_defer(cleat_slice(graph, flat, 0, first, stop)) : flat;
+        cleat_tensor *logits = cleat_defer(cleat_linear(graph, some, weight, NULL, NULL));
+        const entropy_attr attr = {label_smoothing, (int32_t)first, part < rows, each != NULL};
+        cleat_node *node = emit(graph, logits, labels, sample_weight, attr);
+        if (!node) return NULL;
+        node->deferred = true;
+        loss = loss ? cleat_add(graph, loss, node->out[0]) : node->out[0];
+        losses = losses ? cleat_concat(graph, (cleat_tensor *[]){losses, node->out[2]}, 2) : node->out[2];
     }
+    if (each) *each = losses;
     return loss;
 }

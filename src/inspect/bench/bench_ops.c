@@ -64,6 +64,13 @@ static cleat_tensor *build_attention(cleat_graph *graph, const op_row *row) {
     return cleat_attention(graph, make_x(graph, row, 3, shape), NULL, (int)row->size[2]);
 }
 
+/* size: batch, length, heads, head width, heads of keys, window */
+static cleat_tensor *build_causal_attention(cleat_graph *graph, const op_row *row) {
+    const int64_t *size = row->size, shape[] = {size[0], size[1], (size[2] + 2 * size[4]) * size[3]};
+    cleat_tensor *qkv = make_x(graph, row, 3, shape);
+    return cleat_causal_attention(graph, qkv, NULL, NULL, (int)size[2], (int)size[4], (int)size[5], 0);
+}
+
 /* size: batch, length, heads, head width; buckets for distances as in DeBERTa-v3 */
 static cleat_tensor *build_disentangled_attention(cleat_graph *graph, const op_row *row) {
     const cleat_disentangled_spec spec = {.heads = (int)row->size[2], .buckets = 256, .max_relative_positions = 512};
@@ -168,6 +175,7 @@ static cleat_tensor *build_adamw(cleat_graph *graph, const op_row *row) {
 static const op_subject product = {"y = x w^T as m x n x k: x [m, k], w [n, k]", build_product};
 static const op_subject conv = {"convolution of four images, a layer of ResNet-18 at 224 x 224", build_conv};
 static const op_subject attention = {"self-attention of batch 2, 8 heads", build_attention};
+static const op_subject causal = {"causal self-attention of batch 2, 8 heads", build_causal_attention};
 static const op_subject disentangled = {"disentangled self-attention of batch 2, 256 buckets",
                                         build_disentangled_attention};
 static const op_subject cross_attention = {"cross-attention of many rows to few, one head of width 32",
@@ -219,6 +227,7 @@ static const op_row rows[] = {
     {"conv_stem_dw", "", &conv, DW, {4, 224, 3, 64, 7, 2}},
     BOTH_AND_FORWARD("attention_L512_d32", "", "", attention, 2, 512, 8, 32),
     BOTH_AND_FORWARD("attention_L512_d64", "", "", attention, 2, 512, 8, 64),
+    BOTH_AND_FORWARD("causal_attention_L512_d64", "", "", causal, 2, 512, 8, 64, 8),
     BOTH_AND_FORWARD("attention_L1200_d32", "attn_d32", "", attention, 2, 1200, 8, 32),
     BOTH_AND_FORWARD("attention_L1200_d64", "attn_d64", "", attention, 2, 1200, 8, 64),
     BOTH_AND_FORWARD("disentangled_L512_d64", "", "", disentangled, 2, 512, 8, 64),

@@ -50,6 +50,52 @@ void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node)
     cleat_onnx_set(t, node, 0, attend(b, scores, heads_of(b, parts[2], heads, width / heads, false), mask, width));
 }
 
+/* bool [L, L], or [B, 1, 1, L, L] with starts: whether query i sees key j. */
+static const char *mask_of_pairs(cleat_onnx_translator *t, const cleat_node *node, int64_t window, int starts) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const char *keys = cleat_onnx_positions(t, cleat_onnx_dim_of(t, node->in[0], 1)); /* [L] */
+    const char *queries = OP(b, "Unsqueeze", keys, cleat_onnx_int(b, 1));
+    const char *mask = OP(b, "LessOrEqual", keys, queries);
+    if (window > 0)
+        mask = OP(b, "And", mask, OP(b, "Less", OP(b, "Sub", queries, keys), cleat_onnx_whole(b, (int32_t)window)));
+    if (!cleat_onnx_has(node, starts)) return mask;
+    const char *first = OP(b, "Unsqueeze", cleat_onnx_in(t, node, starts), INTS(b, 1, 2, 4)); /* [B, 1, 1, L, 1] */
+    return OP(b, "And", mask, OP(b, "LessOrEqual", first, keys));
+}
+
+/* Heads of queries are in groups [K, H / K] that share a key head. */
+void cleat_onnx_emit_causal_attention(cleat_onnx_translator *t, const cleat_node *node) {
+    enum { Q, KV, STARTS };
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int64_t heads = (int64_t)cleat_onnx_attribute_of(t, node, "heads", 0);
+    const int64_t kv_heads = (int64_t)cleat_onnx_attribute_of(t, node, "kv_heads", 0);
+    const int64_t window = (int64_t)cleat_onnx_attribute_of(t, node, "window", 0);
+    double scale = cleat_onnx_attribute_of(t, node, "scale", 0);
+    if (heads < 1 || kv_heads < 1) return;
+    const int64_t head = cleat_width(node->out[0]) / heads, in_group = heads / kv_heads;
+    if (scale == 0) scale = 1 / sqrt((double)head);
+    const char *qkv = cleat_onnx_in(t, node, Q);
+    if (cleat_onnx_has(node, KV))
+        qkv = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), qkv, cleat_onnx_in(t, node, KV));
+    qkv = OP(b, "Reshape", qkv, INTS(b, 0, 0, heads + 2 * kv_heads, head));
+    const char *parts[3], *in[] = {qkv, INTS(b, heads, kv_heads, kv_heads)};
+    const cleat_onnx_attribute axis = CLEAT_ONNX_I("axis", 2);
+    cleat_onnx_emit(
+        b, &(cleat_onnx_node){.type = "Split", .in = in, .n_in = 2, .attributes = &axis, .n_attributes = 1, .n_out = 3},
+        parts);
+    const char *q = OP(b, "Reshape", parts[0], INTS(b, 0, 0, kv_heads, in_group, head));
+    q = OP(b, "Mul", TRANSPOSE(b, q, 0, 2, 3, 1, 4), cleat_onnx_number(b, (float)scale)); /* [B, K, H / K, L, D/H] */
+    const char *k = OP(b, "Unsqueeze", TRANSPOSE(b, parts[1], 0, 2, 3, 1), cleat_onnx_int(b, 2));
+    const char *v = OP(b, "Unsqueeze", TRANSPOSE(b, parts[2], 0, 2, 1, 3), cleat_onnx_int(b, 2));
+    const char *mask = mask_of_pairs(t, node, window, STARTS);
+    const char *scores = OP(b, "Where", mask, OP(b, "MatMul", q, k), cleat_onnx_number(b, -FLT_MAX));
+    const char *weights = OP_WITH(b, "Softmax", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), scores);
+    if (cleat_onnx_has(node, STARTS)) /* padding sees no key at all */
+        weights = OP(b, "Where", mask, weights, cleat_onnx_number(b, 0));
+    const char *y = TRANSPOSE(b, OP(b, "MatMul", weights, v), 0, 3, 1, 2, 4); /* [B, L, K, H / K, D/H] */
+    cleat_onnx_set(t, node, 0, OP(b, "Reshape", y, INTS(b, 0, 0, heads * head)));
+}
+
 /* Row of the position tensors for a distance between query and key. Beyond buckets / 2, PyTorch computes the
  * bucket in f32, and so does this function. */
 static int64_t row_of(const cleat_disentangled_attr *attr, int64_t span, int64_t distance) {

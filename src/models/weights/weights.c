@@ -5,6 +5,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/name_table.h"
+#include "weights/gguf_network.h"
 #include "json/member.h"
 
 #include <cjson/cJSON.h>
@@ -18,12 +19,13 @@ static const char weights_name[] = "model.safetensors", index_name[] = "model.sa
 
 typedef struct entry {
     const cleat_st_tensor *tensor;
-    size_t shard;
+    size_t shard; /* or the tensor's number in the GGUF file */
 } entry;
 
 struct cleat_weights {
     char path[LONGEST_PATH], folder[LONGEST_PATH];
     cJSON *config;
+    cleat_gguf_network gguf; /* instead of shards */
     cleat_safetensors **shards;
     size_t shard_count, shard_capacity;
     entry *entries; /* [count] all tensors, sorted by name */
@@ -181,6 +183,10 @@ static cleat_status refuse_pickled(const char *path, cleat_error *error) {
                       path, path);
 }
 
+static bool is_gguf(const char *name) {
+    return strcmp(cleat_name_ending(name), ".gguf") == 0;
+}
+
 static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *error) {
     cleat_listing listing = {0};
     char path[LONGEST_PATH];
@@ -189,8 +195,11 @@ static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *err
         status = cleat_path_join(weights->folder, listing.names[0], path, sizeof path, error);
         if (!status) status = refuse_pickled(path, error);
     } else if (!status) {
-        status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s", weights->folder, weights_name,
-                            index_name);
+        status = cleat_listing_read(weights->folder, is_gguf, &listing, error);
+        const char *hint = listing.count ? "; name its file of weights: " : "";
+        if (!status)
+            status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s%s%.200s", weights->folder,
+                                weights_name, index_name, hint, listing.count ? listing.names[0] : "");
     }
     cleat_listing_free(&listing);
     return status;
@@ -207,6 +216,18 @@ static cleat_status open_folder(cleat_weights *weights, cleat_error *error) {
     status = cleat_path_join(weights->folder, index_name, path, sizeof path, error);
     if (status) return status;
     return cleat_file_exists(path) ? open_index(weights, path, error) : refuse_folder(weights, error);
+}
+
+/* A GGUF file has what a folder has; its own path stands for the folder, since files beside it are not its own. */
+static cleat_status open_gguf(cleat_weights *weights, cleat_error *error) {
+    snprintf(weights->folder, sizeof weights->folder, "%s", weights->path);
+    cleat_status status = cleat_gguf_network_open(weights->path, &weights->gguf, error);
+    for (size_t i = 0; !status && i < cleat_gguf_count(weights->gguf.file); ++i) {
+        if (strcmp(weights->gguf.tensors[i].name, "rope_freqs.weight") == 0) continue; /* rope_scaling of the config */
+        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, sizeof *weights->entries, error);
+        if (!status) weights->entries[weights->count++] = (entry){.tensor = &weights->gguf.tensors[i], .shard = i};
+    }
+    return status ? status : sort_entries(weights, error);
 }
 
 static cleat_status open_file(cleat_weights *weights, const char *name, cleat_error *error) {
@@ -238,7 +259,9 @@ static bool is_hub_name(const char *path) {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     const size_t first = strspn(path, characters), second = path[first] ? strspn(path + first + 1, characters) : 0;
     const char *ending = cleat_name_ending(path);
-    if (!first || path[0] == '.' || strcmp(ending, ".safetensors") == 0 || strcmp(ending, ".json") == 0) return false;
+    if (!first || path[0] == '.' || strcmp(ending, ".safetensors") == 0 || strcmp(ending, ".json") == 0 ||
+        is_gguf(path))
+        return false;
     return !path[first] || (path[first] == '/' && second && !path[first + 1 + second]);
 }
 
@@ -265,6 +288,8 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
         snprintf(made->folder, sizeof made->folder, "%s", path);
         status = cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_folder(made, error);
+    } else if (cleat_file_exists(path) && is_gguf(path)) {
+        status = open_gguf(made, error);
     } else if (cleat_file_exists(path)) {
         const char *name = split(path, made->folder);
         status = strcmp(cleat_name_ending(name), ".json") == 0
@@ -304,6 +329,7 @@ void cleat_weights_close(cleat_weights *weights) {
     cleat_free(weights->shards);
     cleat_free(weights->entries);
     cJSON_Delete(weights->config);
+    cleat_gguf_network_close(&weights->gguf);
     cleat_free(weights);
 }
 
@@ -350,20 +376,53 @@ const char *cleat_weights_metadata(const cleat_weights *weights, const char *key
     return weights->shard_count ? cleat_safetensors_metadata(weights->shards[0], key) : NULL;
 }
 
+const cleat_gguf *cleat_weights_gguf(const cleat_weights *weights) {
+    return weights->gguf.file;
+}
+
+/* The bytes of a tensor as stored, and the name of its type. */
+static size_t stored_as(const cleat_weights *weights, const entry *e, const char **type) {
+    const cleat_gguf_tensor *tensor = weights->gguf.file ? cleat_gguf_at(weights->gguf.file, e->shard) : NULL;
+    *type = tensor ? cleat_gguf_type_name(tensor->type) : cleat_st_dtype_name(e->tensor->dtype);
+    return tensor ? tensor->bytes : cleat_st_bytes(e->tensor);
+}
+
 int64_t cleat_weights_bytes(const cleat_weights *weights) {
+    const char *type;
     int64_t bytes = 0;
-    for (size_t i = 0; i < weights->count; ++i) bytes += (int64_t)cleat_st_bytes(weights->entries[i].tensor);
+    for (size_t i = 0; i < weights->count; ++i) bytes += (int64_t)stored_as(weights, &weights->entries[i], &type);
     return bytes;
 }
 
-cleat_st_dtype cleat_weights_dtype(const cleat_weights *weights) {
-    int64_t bytes[CLEAT_ST_DTYPES] = {0};
-    int most = CLEAT_ST_F32;
-    for (size_t i = 0; i < weights->count; ++i)
-        bytes[weights->entries[i].tensor->dtype] += (int64_t)cleat_st_bytes(weights->entries[i].tensor);
-    for (int d = 0; d < CLEAT_ST_DTYPES; ++d)
-        if (bytes[d] > bytes[most]) most = d;
-    return (cleat_st_dtype)most;
+const char *cleat_weights_type(const cleat_weights *weights) {
+    struct {
+        const char *name;
+        size_t bytes;
+    } types[CLEAT_ST_DTYPES + CLEAT_GGUF_TYPES] = {{.name = "F32"}};
+    size_t count = 1, most = 0;
+    for (size_t i = 0; i < weights->count; ++i) {
+        const char *name;
+        const size_t bytes = stored_as(weights, &weights->entries[i], &name);
+        size_t k = 0;
+        while (k < count && strcmp(types[k].name, name) != 0) ++k;
+        count += k == count;
+        types[k].name = name;
+        types[k].bytes += bytes;
+        if (types[k].bytes > types[most].bytes) most = k;
+    }
+    return types[most].name;
+}
+
+bool cleat_weights_blocks(const cleat_weights *weights, const cleat_st_tensor *tensor, cleat_weight_blocks *blocks) {
+    const size_t i = weights->gguf.file ? find_entry(weights, tensor->name)->shard : 0;
+    const cleat_gguf_tensor *stored = weights->gguf.file ? cleat_gguf_at(weights->gguf.file, i) : NULL;
+    if (!stored || stored->rank != 2 || weights->gguf.views[i].change == CLEAT_GGUF_PLUS_ONE) return false;
+    *blocks = (cleat_weight_blocks){.type = stored->type,
+                                    .rows = stored->shape[0],
+                                    .columns = stored->shape[1],
+                                    .row_bytes = stored->bytes / (size_t)stored->shape[0],
+                                    .is_transposed = weights->gguf.views[i].change == CLEAT_GGUF_TRANSPOSED};
+    return true;
 }
 
 /* --- values --------------------------------------------------------------------------------------------------- */
@@ -400,7 +459,9 @@ static void convert(cleat_st_dtype dtype, const void *stored, size_t count, floa
 
 cleat_status cleat_weights_read_part(const cleat_weights *weights, const cleat_st_tensor *tensor, int64_t first,
                                      int64_t count, float *values, cleat_error *error) {
-    const cleat_safetensors *file = weights->shards[find_entry(weights, tensor->name)->shard];
+    const size_t number = find_entry(weights, tensor->name)->shard;
+    if (weights->gguf.file) return cleat_gguf_network_read(&weights->gguf, number, first, count, values, error);
+    const cleat_safetensors *file = weights->shards[number];
     if (tensor->dtype == CLEAT_ST_F32) return cleat_safetensors_read(file, tensor, first, count, values, error);
     double chunk[CHUNK / sizeof(double)]; /* aligned for every dtype */
     const int64_t room = (int64_t)(CHUNK / cleat_st_dtype_size(tensor->dtype));
@@ -418,13 +479,30 @@ cleat_status cleat_weights_read(const cleat_weights *weights, const cleat_st_ten
     return cleat_weights_read_part(weights, tensor, 0, cleat_st_elements(tensor), values, error);
 }
 
+cleat_status cleat_weights_read_blocks(const cleat_weights *weights, const cleat_st_tensor *tensor, int64_t row,
+                                       int64_t rows, void *bytes, cleat_error *error) {
+    const size_t i = find_entry(weights, tensor->name)->shard;
+    const cleat_gguf_tensor *stored = cleat_gguf_at(weights->gguf.file, i);
+    const size_t size = stored->bytes / (size_t)stored->shape[0];
+    const bool is_paired = weights->gguf.views[i].change == CLEAT_GGUF_PAIRED;
+    cleat_status status = CLEAT_OK;
+    if (!is_paired)
+        return cleat_gguf_read(weights->gguf.file, stored, (size_t)row * size, (size_t)rows * size, bytes, error);
+    for (int64_t k = 0; k < rows && !status; ++k) {
+        const int64_t at = cleat_gguf_paired_row(row + k, weights->gguf.views[i].width);
+        status = cleat_gguf_read(weights->gguf.file, stored, (size_t)at * size, size, (char *)bytes + (size_t)k * size,
+                                 error);
+    }
+    return status;
+}
+
 /* --- config.json ---------------------------------------------------------------------------------------------- */
 
 const cJSON *cleat_weights_config(const cleat_weights *weights) {
-    return weights->config;
+    return weights->gguf.config ? weights->gguf.config : weights->config;
 }
 
 const char *cleat_weights_config_text(const cleat_weights *weights, const char *key) {
-    const cJSON *item = cleat_json_member(weights->config, key);
+    const cJSON *item = cleat_json_member(cleat_weights_config(weights), key);
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }

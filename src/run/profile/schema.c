@@ -29,8 +29,8 @@ enum { DAY = 24 * 60 * 60 };
 const cleat_key cleat_run_keys[] = {
     {FIELD(model, type, type), CHOICE(NULL, NULL), SHAPES, .help = "Model type."},
     {FIELD(model, init, init), STRING(init, 0, ""),
-     .help =
-         "Weights to start from: a Hugging Face folder, a .safetensors file, or a run of cleat; empty: random ones."},
+     .help = "Weights to start from: a Hugging Face folder, a .safetensors or .gguf file, or a run of cleat; empty: "
+             "random ones."},
 
     {AT(train, epochs), INT(1, 1e6, "40"), COMPUTES, .help = "Epochs: passes over the training data."},
     {AT(train, batch_size), INT(1, MAX_SAMPLES, "auto"), OR_AUTO,

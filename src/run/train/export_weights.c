@@ -9,6 +9,8 @@
 #include "train/adapters.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
+#include "weights/gguf_network.h"
+#include "weights/gguf_write.h"
 #include "weights/write.h"
 
 #include <stdio.h>
@@ -89,6 +91,19 @@ static bool is_regression(const export *e) {
     return cleat_settings_problem(e->model->type, e->model->settings) == CLEAT_REGRESSION;
 }
 
+static bool is_gguf(cleat_weights_format format) {
+    return format >= CLEAT_WEIGHTS_GGUF_F32 && format <= CLEAT_WEIGHTS_GGUF_LORA;
+}
+
+/* Whether adapters come with parameters that are saved whole. */
+static bool saves_head(const export *e) {
+    const cleat_model_class *family = e->model->type;
+    for (size_t i = 0; i < cleat_safetensors_count(e->checkpoint->model); ++i)
+        if (family->layer_of(e->model, cleat_safetensors_at(e->checkpoint->model, i)->name) > family->layers(e->model))
+            return true;
+    return false;
+}
+
 /* The architecture of the network in the format; NULL, and an error, if it has none. */
 static const cleat_architecture *architecture_for(const export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_model_class *family = e->model->type;
@@ -98,10 +113,14 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                    "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",
                    e->checkpoint->folder, timm ? "timm" : "transformers");
+    else if (is_gguf(format) && !cleat_gguf_architecture_find(architecture->name, false))
+        cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                   "%s: GGUF files are for causal language models, not for networks of type '%s': use --format hf",
+                   e->checkpoint->folder, architecture->name);
     else if (architecture->timm != timm && format != CLEAT_WEIGHTS_PEFT)
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: networks of type '%s' are exported with --format %s",
                    e->checkpoint->folder, architecture->name, timm ? "hf" : "timm");
-    else if (architecture->tied && format == CLEAT_WEIGHTS_PEFT)
+    else if (architecture->tied && format == CLEAT_WEIGHTS_PEFT && saves_head(e))
         cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
             "%s: PEFT saves heads whole, and that of a masked language model has the table of word embeddings as "
@@ -117,21 +136,25 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
     return NULL;
 }
 
+static cleat_weights_content content_of(const export *e, const cleat_architecture *architecture) {
+    return (cleat_weights_content){.architecture = architecture,
+                                   .model = e->model,
+                                   .get = get,
+                                   .user = (void *)e->profile,
+                                   .labels = (const char *const *)e->labels.names,
+                                   .label_count = e->labels.count};
+}
+
 static cleat_status write_network(export *e, const cleat_architecture *architecture, const cleat_merged_tensors *merged,
                                   cleat_error *error) {
     values read = {.merged = merged};
     cleat_status status = cleat_labels_read(e->model->type->labels, e->checkpoint->folder, &e->labels, error);
     if (!status && is_regression(e)) status = cleat_targets_read(e->checkpoint->folder, &read.targets, error);
-    const cleat_weights_content content = {.architecture = architecture,
-                                           .model = e->model,
-                                           .tensors = merged->items,
-                                           .tensor_count = merged->count,
-                                           .read = read_values,
-                                           .values = &read,
-                                           .get = get,
-                                           .user = (void *)e->profile,
-                                           .labels = (const char *const *)e->labels.names,
-                                           .label_count = e->labels.count};
+    cleat_weights_content content = content_of(e, architecture);
+    content.tensors = merged->items;
+    content.tensor_count = merged->count;
+    content.read = read_values;
+    content.values = &read;
     if (!status) status = cleat_weights_write(&content, e->out, &e->report.tensors, error);
     cleat_targets_free(&read.targets);
     const bool completes = e->model->type->completes_config;
@@ -160,6 +183,40 @@ static cleat_status write_adapters(export *e, cleat_weights_format format, cleat
     cleat_status status =
         cleat_adapters_write(e->model, architecture, e->checkpoint->model, e->out, &e->report.tensors, error);
     return status ? status : add_files(e, architecture, true, error);
+}
+
+/* --- GGUF ----------------------------------------------------------------------------------------------------- */
+
+/* Removes what is in the folder, but not `kept`. */
+static cleat_status remove_others(const char *folder, const char *kept, cleat_error *error) {
+    cleat_listing listing = {0};
+    cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
+    for (size_t i = 0; i < listing.count && !status; ++i)
+        if (strcmp(listing.names[i], kept) != 0) status = cleat_remove_inside(folder, listing.names[i], error);
+    cleat_listing_free(&listing);
+    return status;
+}
+
+/* Writes the files of transformers or PEFT and converts them. */
+static cleat_status write_gguf(export *e, cleat_weights_format format, cleat_error *error) {
+    static const cleat_gguf_type types[] = {CLEAT_GGUF_TYPE_F32, CLEAT_GGUF_TYPE_F16, CLEAT_GGUF_TYPE_BF16,
+                                            CLEAT_GGUF_TYPE_Q8_0};
+    const bool is_adapter = format == CLEAT_WEIGHTS_GGUF_LORA;
+    const char *name = is_adapter ? "adapter.gguf" : "model.gguf";
+    char path[LONGEST_PATH];
+    cleat_status status = cleat_path_join(e->out, name, path, sizeof path, error);
+    if (!status && is_adapter) {
+        const cleat_weights_content content = content_of(e, architecture_for(e, format, error));
+        status = write_adapters(e, CLEAT_WEIGHTS_PEFT, error);
+        if (!status) status = cleat_weights_write_config(&content, e->out, error);
+        if (!status) status = cleat_gguf_write_adapters(e->out, path, &e->report.tensors, error);
+    } else if (!status) {
+        status = write_published(e, CLEAT_WEIGHTS_HF, error);
+        if (!status)
+            status = cleat_gguf_write(e->out, types[format - CLEAT_WEIGHTS_GGUF_F32], path, &e->report.tensors, error);
+    }
+    const cleat_status removed = remove_others(e->out, name, status ? NULL : error);
+    return status ? status : removed;
 }
 
 /* --- the export ----------------------------------------------------------------------------------------------- */
@@ -202,7 +259,9 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
     if (!status && format == CLEAT_WEIGHTS_CLEAT) {
         e.report.tensors = cleat_safetensors_count(e.checkpoint->model);
         status = copy_files(&e, error);
-    } else if (!status)
+    } else if (!status && is_gguf(format))
+        status = write_gguf(&e, format, error);
+    else if (!status)
         status = (format == CLEAT_WEIGHTS_PEFT ? write_adapters : write_published)(&e, format, error);
     if (!status) status = count_files(&e, error);
     if (!status && report) *report = e.report;

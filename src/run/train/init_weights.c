@@ -56,7 +56,7 @@ static void add_summary(const cleat_weights *weights, const cleat_weight_report 
     char bytes[CLEAT_BYTES_TEXT];
     cleat_string_add(text, "%s (%s, %s): %zu tensors loaded, %zu skipped, %zu of the network initialised\n",
                      cleat_weights_path(weights), cleat_bytes_text(cleat_weights_bytes(weights), bytes),
-                     cleat_st_dtype_name(cleat_weights_dtype(weights)), report->tensors[CLEAT_WEIGHT_TAKEN],
+                     cleat_weights_type(weights), report->tensors[CLEAT_WEIGHT_TAKEN],
                      report->tensors[CLEAT_WEIGHT_LEFT], report->tensors[CLEAT_WEIGHT_NEW]);
 }
 

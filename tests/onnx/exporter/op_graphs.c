@@ -82,6 +82,14 @@ static cleat_tensor *cross_attention(cleat_graph *graph, int64_t batch, int64_t 
     return cleat_cross_attention(graph, x, kv, 2);
 }
 
+/* Heads that share keys, a window and a factor; packed sequences and padding. */
+static cleat_tensor *causal_attention(cleat_graph *graph, int64_t batch, int64_t length) {
+    cleat_tensor *starts = cleat_input(graph, "starts", CLEAT_I32, 2, (const int64_t[]){batch, length});
+    cleat_tensor *x = cleat_causal_attention(graph, x_of(graph, batch, length, 48), NULL, NULL, 4, 1, 5, 0.25f);
+    x = cleat_linear(graph, x, matrix(graph, "weight", 40, 32), NULL, NULL);
+    return cleat_causal_attention(graph, x, NULL, starts, 6, 2, 0, 0);
+}
+
 static cleat_tensor *disentangled(cleat_graph *graph, int64_t batch, int64_t length, int buckets, int most,
                                   bool queries) {
     const cleat_disentangled_spec spec = {.heads = 2, .buckets = buckets, .max_relative_positions = most};
@@ -179,6 +187,7 @@ static const op_graph graphs[] = {
     {"waves", waves, 3001},
     {"self_attention", self_attention, 11},
     {"cross_attention", cross_attention, 11},
+    {"causal_attention", causal_attention, 11},
     {"disentangled_buckets", disentangled_buckets, 43},
     {"disentangled_distances", disentangled_distances, 19},
     {"pools", pools, 11},

@@ -1,6 +1,6 @@
-/* Multi-head self-attention and cross-attention and their gradients, without an L x S tensor. Kernels receive
- * queries, keys and values as base, row length and number of rows; self-attention passes the same tensor
- * three times. */
+/* Multi-head self-attention, causal attention and cross-attention and their gradients, without an L x S tensor.
+ * Kernels receive queries, keys and values as base, row length and number of rows; self-attention passes the
+ * same tensor three times. */
 #include "ops/attention/attention.h"
 #include "cleat/ops.h"
 #include "ops/lib/count.h"
@@ -8,15 +8,18 @@
 
 #include <math.h>
 
-enum { HEAD_MAX = 128, GPU_LOCAL_MEMORY = 32 * 1024 };
+enum { HEAD_MAX = 128, CAUSAL_HEAD_MAX = 256, GPU_LOCAL_MEMORY = 32 * 1024 };
 
 typedef struct attention_attr {
     int32_t heads;
+    int32_t kv_heads; /* causal attention; 0: each query sees all keys */
+    int32_t window;   /* 0: none */
+    float scale;      /* 0: 1 / sqrt(D / H) */
 } attention_attr;
 
-/* Inputs of both ops. Forward uses the first three and writes {y T [B, L, D], lse f32 [B, H, L]}; the
+/* Inputs of all ops. Forward uses the first three and writes {y T [B, L, D], lse f32 [B, H, L]}; the
  * gradient writes {dq, dkv}. In self-attention, Q holds queries, keys and values [B, L, 3D], and KV is
- * NULL. */
+ * NULL. In causal attention, LENGTHS holds the starts, and KV may be NULL. */
 enum { Q, KV, LENGTHS, Y, LSE, DY, ACCUM_Q, ACCUM_KV };
 
 typedef cleat_attention_operands operands;
@@ -24,16 +27,24 @@ typedef cleat_attention_problem problem;
 
 problem cleat_attention_problem_of(const cleat_node *node) {
     const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
-    int64_t heads = ((const attention_attr *)node->attr)->heads, width = kv ? q->shape[2] : q->shape[2] / 3;
+    const attention_attr *attr = (const attention_attr *)node->attr;
+    const bool causal = attr->kv_heads > 0;
+    const int64_t heads = attr->heads, kv_heads = causal ? attr->kv_heads : heads, parts = heads + 2 * kv_heads;
+    const int64_t head = heads > 0 ? q->shape[2] / (kv ? heads : parts) : 0;
     return (problem){.in = {q, kv},
                      .lengths = node->in[LENGTHS],
                      .self = !kv,
+                     .causal = causal,
                      .batch = q->shape[0],
                      .queries = q->shape[1],
                      .keys = kv ? kv->shape[1] : q->shape[1],
-                     .width = width,
+                     .width = heads * head,
+                     .kv_width = kv_heads * head,
                      .heads = heads,
-                     .head = heads > 0 ? width / heads : 0};
+                     .kv_heads = kv_heads,
+                     .head = head,
+                     .window = attr->window > 0 && attr->window < q->shape[1] ? attr->window : q->shape[1],
+                     .scale = attr->scale != 0 ? (double)attr->scale : 1 / sqrt((double)head)};
 }
 
 /* --- launches: shared parts --------------------------------------------------------------------------------- */
@@ -42,6 +53,10 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     problem p = cleat_attention_problem_of(node);
     cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
     cleat_launch_define(binder, "DH", p.head);
+    if (!p.causal) return;
+    cleat_launch_define(binder, "CAUSAL", 1);
+    cleat_launch_define(binder, "SHARING", p.heads / p.kv_heads);
+    if (p.window < p.keys) cleat_launch_define(binder, "WINDOW", p.window);
 }
 
 /* Adds keys, values. */
@@ -49,24 +64,24 @@ static void add_keys(cleat_binder *binder, const problem *p, operands x) {
     const cleat_tensor *tensor = p->self ? x.q : x.kv;
     int64_t first = p->self ? p->width : 0;
     cleat_launch_tensor_at(binder, tensor, first);
-    cleat_launch_tensor_at(binder, tensor, first + p->width);
+    cleat_launch_tensor_at(binder, tensor, first + p->kv_width);
 }
 
 /* Number of elements between consecutive rows of keys. */
 static int32_t key_row(const problem *p) {
-    return (int32_t)((p->self ? 3 : 2) * p->width);
+    return (int32_t)((p->self ? p->width : 0) + 2 * p->kv_width);
 }
 
-/* Adds the lengths of the queries and the lengths of the keys. */
+/* Adds the lengths of the queries (causal: the starts) and the lengths of the keys. */
 static void add_lengths(cleat_binder *binder, const problem *p) {
-    CLEAT_LAUNCH_TENSORS(binder, p->lengths, p->lengths);
+    CLEAT_LAUNCH_TENSORS(binder, p->lengths, p->causal ? NULL : p->lengths);
 }
 
 /* Adds q, k, v, q_row, kv_row, q_lengths, k_lengths. */
 static void add_operands(cleat_binder *binder, const problem *p) {
     cleat_launch_tensor(binder, p->in.q);
     add_keys(binder, p, p->in);
-    cleat_launch_i32(binder, "q_row", (int32_t)((p->self ? 3 : 1) * p->width));
+    cleat_launch_i32(binder, "q_row", (int32_t)(p->width + (p->self ? 2 * p->kv_width : 0)));
     cleat_launch_i32(binder, "kv_row", key_row(p));
     add_lengths(binder, p);
 }
@@ -82,7 +97,7 @@ void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lq", (int32_t)p->queries);
     cleat_launch_i32(binder, "lk", (int32_t)p->keys);
-    cleat_launch_f32(binder, "softmax_scale", (float)(1 / sqrt((double)p->head)));
+    cleat_launch_f32(binder, "softmax_scale", (float)p->scale);
 }
 
 /* --- CPU ------------------------------------------------------------------------------------------------------ */
@@ -114,9 +129,10 @@ static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
     return (cpu_build){.tile = vector >= 16 ? 8 : 4,
                        .pitch = pitch,
                        .forward_groups = pitch <= 64 ? 16 : 8,
-                       .backward_groups = pitch <= 32   ? 16
-                                          : pitch <= 64 ? 8
-                                                        : 4};
+                       .backward_groups = pitch <= 32    ? 16
+                                          : pitch <= 64  ? 8
+                                          : pitch <= 128 ? 4
+                                                         : 2};
 }
 
 /* All kernels of the file get the same options and so form one program. */
@@ -185,6 +201,11 @@ const char *cleat_attention_gpu_refuse(const cleat_node *node, const cleat_devic
     return NULL;
 }
 
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
+    if (cleat_attention_problem_of(node).head > HEAD_MAX) return "requires heads of at most 128 elements";
+    return cleat_attention_gpu_refuse(node, facts);
+}
+
 /* Build options of attention_gpu.clh. */
 typedef struct gpu_tile {
     int64_t rows;    /* queries in the forward kernel; queries or keys in the gradient kernels */
@@ -198,7 +219,9 @@ typedef struct gpu_tile {
 static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, bool forward) {
     const bool intel = facts->sub_group > 0, nvidia = facts->vendor == CLEAT_VENDOR_NVIDIA;
     const bool large = facts->work_group >= 128;
-    gpu_tile tile = {.rows = forward || p->head <= 64 ? 32 : 16, .unroll = intel ? 1 : nvidia ? 8 : 2};
+    /* PoCL 3.1 moves barriers into unrolled loads of a part of the work-items: heads of 72 and 80 went wrong. */
+    const int unroll = nvidia ? 8 : intel || facts->vendor == CLEAT_VENDOR_POCL ? 1 : 2;
+    gpu_tile tile = {.rows = forward || p->head <= 64 ? 32 : 16, .unroll = unroll};
     if (forward && p->head <= 64 && large && !intel) tile.rows = 64;
     tile.threads = large && (!nvidia || tile.rows == 64) ? 128 : 64;
     return tile;
@@ -238,7 +261,7 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 static const cleat_variant variants[] = {
     {.name = "cpu", .refuse = cleat_attention_cpu_refuse, .bind = bind_cpu},
     {.name = "mma", .refuse = cleat_attention_mma_refuse, .bind = cleat_attention_mma_bind},
-    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .bind = bind_gpu},
+    {.name = "gpu", .refuse = refuse_gpu, .bind = bind_gpu},
     {.name = "plain", .bind = bind_plain},
     {0},
 };
@@ -309,7 +332,7 @@ int64_t cleat_attention_delta_bytes(const cleat_node *node, const cleat_device_f
 
 cleat_attention_parts cleat_attention_parts_for(const problem *p, const cleat_device_facts *facts, int64_t rows) {
     enum { GROUPS_A_UNIT = 2, QUERIES_MIN = 128 };
-    int64_t tiles = p->batch * p->heads * ceil_div(p->keys, rows);
+    int64_t tiles = p->batch * p->kv_heads * ceil_div(p->keys, rows);
     int64_t idle = GROUPS_A_UNIT * (int64_t)facts->compute_units / tiles;
     int64_t wanted = min(idle, ceil_div(p->queries, QUERIES_MIN));
     int64_t queries = wanted > 1 ? round_up(ceil_div(p->queries, wanted), rows) : p->queries;
@@ -375,7 +398,7 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_launch_i32(binder, "heads", (int32_t)p->heads);
     cleat_launch_i32(binder, "lk", (int32_t)p->keys);
     cleat_launch_i32(binder, "parts", (int32_t)parts->count);
-    cleat_launch_items(binder, p->batch * p->keys * p->width);
+    cleat_launch_items(binder, p->batch * p->keys * p->kv_width);
 }
 
 static const char gpu_backward[] = "attention/attention_gpu_backward.cl";
@@ -452,7 +475,7 @@ static void bind_grad_plain(const cleat_node *node, cleat_binder *binder) {
         cleat_attention_begin_keys(binder, node, &p, "attention/attention.cl", "attention_plain_keys");
         cleat_launch_i32(binder, "batch", (int32_t)p.batch);
         cleat_attention_sizes(binder, &p);
-        cleat_launch_items(binder, p.batch * p.heads * p.keys);
+        cleat_launch_items(binder, p.batch * p.kv_heads * p.keys);
     }
 }
 
@@ -462,7 +485,7 @@ static const cleat_variant grad_variants[] = {
      .refuse = cleat_attention_mma_refuse,
      .workspace = cleat_attention_mma_grad_workspace,
      .bind = cleat_attention_mma_grad_bind},
-    {.name = "gpu", .refuse = cleat_attention_gpu_refuse, .workspace = workspace_gpu, .bind = bind_grad_gpu},
+    {.name = "gpu", .refuse = refuse_gpu, .workspace = workspace_gpu, .bind = bind_grad_gpu},
     {.name = "plain", .workspace = cleat_attention_delta_bytes, .bind = bind_grad_plain},
     {0},
 };
@@ -474,6 +497,7 @@ static cleat_cost cost_of(const cleat_node *node, int products) {
     problem p = cleat_attention_problem_of(node);
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
+    if (p.causal) pairs = (double)p.batch * (double)p.window * ((double)p.queries - ((double)p.window - 1) / 2);
     cost.work = CLEAT_WORK_PRODUCT;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
@@ -488,13 +512,20 @@ static const cleat_op attention_grad = {.name = "attention_grad",
                                         .variants = grad_variants,
                                         .define = cleat_attention_define_grad,
                                         .inplace_inputs = CLEAT_IN(ACCUM_Q)};
+static const cleat_op causal_attention_grad = {.name = "causal_attention_grad",
+                                               .cost = cost_grad,
+                                               .variants = grad_variants,
+                                               .define = cleat_attention_define_grad,
+                                               .inplace_inputs = CLEAT_IN(ACCUM_Q)};
 
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
     if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
     cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
                           [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    cleat_emit_grads_of(graph, node, &attention_grad, in, ACCUM_Q, targets, targets[1] ? 2 : 1);
+    const bool causal = cleat_attention_problem_of(node).causal;
+    cleat_emit_grads_of(graph, node, causal ? &causal_attention_grad : &attention_grad, in, ACCUM_Q, targets,
+                        targets[1] ? 2 : 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -542,14 +573,38 @@ static cleat_status check_size(const cleat_node *node, cleat_error *error) {
                             (long long)p.batch, (long long)longer, (long long)p.heads);
 }
 
+/* Fails unless q and kv, or qkv, can be split into heads of queries, keys and values. */
+static cleat_status check_causal(const cleat_node *node, cleat_error *error) {
+    const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
+    const attention_attr *attr = (const attention_attr *)node->attr;
+    const int64_t heads = attr->heads, kv_heads = attr->kv_heads, parts = heads + (kv ? 0 : 2 * kv_heads);
+    const char *what = kv ? "q" : "qkv";
+    if (heads < 1 || heads % kv_heads != 0)
+        return cleat_infer_fail(node, error, "%lld heads of queries and %lld of keys: not a multiple", (long long)heads,
+                                (long long)kv_heads);
+    if (attr->window < 0 || !(attr->scale >= 0 && isfinite(attr->scale)))
+        return cleat_infer_fail(node, error, "window is %d and scale %g: both must be finite, and 0 or more",
+                                (int)attr->window, (double)attr->scale);
+    if (!cleat_is_storage(q->dtype) || q->rank != 3 || q->shape[2] % parts != 0)
+        return cleat_infer_fail(node, error, "%s is %s, it must be [B, L, %lld D/H] of f32, f16 or bf16", what,
+                                CLEAT_DESCRIBED(q), (long long)parts);
+    if (q->shape[2] / parts < 1 || q->shape[2] / parts > CAUSAL_HEAD_MAX)
+        return cleat_infer_fail(node, error, "%s is %s: a head has %lld elements, 1 to %d are supported", what,
+                                CLEAT_DESCRIBED(q), (long long)(q->shape[2] / parts), CAUSAL_HEAD_MAX);
+    const int64_t kv_shape[] = {q->shape[0], q->shape[1], q->shape[2] / parts * 2 * kv_heads};
+    return kv ? cleat_expect(node, KV, "kv", q->dtype, 3, kv_shape, error) : CLEAT_OK;
+}
+
 static cleat_status infer(cleat_node *node, cleat_error *error) {
-    cleat_status status = check_queries(node, error);
-    if (!status) status = check_keys(node, error);
+    const bool causal = ((const attention_attr *)node->attr)->kv_heads > 0;
+    cleat_status status = causal ? check_causal(node, error) : check_queries(node, error);
+    if (!status && !causal) status = check_keys(node, error);
     if (!status) status = check_size(node, error);
     if (status) return status;
     problem p = cleat_attention_problem_of(node);
     const int64_t y_shape[] = {p.batch, p.queries, p.width}, lse_shape[] = {p.batch, p.heads, p.queries};
-    if (p.lengths) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
+    if (p.lengths && causal) status = cleat_expect(node, LENGTHS, "starts", CLEAT_I32, 2, y_shape, error);
+    if (p.lengths && !causal) status = cleat_expect(node, LENGTHS, "lengths", CLEAT_I32, 1, &p.batch, error);
     if (!status) status = cleat_set_output(node, 0, p.in.q->dtype, 3, y_shape, error);
     if (!status) status = cleat_set_output(node, 1, CLEAT_F32, 3, lse_shape, error);
     return status;
@@ -568,17 +623,43 @@ static const cleat_op attention = {.name = "attention",
                                    .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
                                    .attributes = attributes};
 
-static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths, int heads) {
+static const cleat_attribute causal_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
+                                                    CLEAT_ATTRIBUTE(attention_attr, kv_heads, CLEAT_ATTRIBUTE_I32),
+                                                    CLEAT_ATTRIBUTE(attention_attr, window, CLEAT_ATTRIBUTE_I32),
+                                                    CLEAT_ATTRIBUTE(attention_attr, scale, CLEAT_ATTRIBUTE_F32),
+                                                    {.name = NULL}};
+
+static const cleat_op causal_attention = {.name = "causal_attention",
+                                          .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
+                                          .infer = infer,
+                                          .backward = backward,
+                                          .cost = cost,
+                                          .variants = variants,
+                                          .define = cleat_attention_define,
+                                          .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
+                                          .attributes = causal_attributes};
+
+static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths,
+                          attention_attr attr) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};
-    attention_attr attr = {.heads = heads};
-    return cleat_first_output(cleat_emit(graph, &attention, &attr, sizeof attr, in, 3));
+    return cleat_first_output(
+        cleat_emit(graph, attr.kv_heads > 0 ? &causal_attention : &attention, &attr, sizeof attr, in, 3));
 }
 
 cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
-    return emit(graph, qkv, NULL, lengths, heads);
+    return emit(graph, qkv, NULL, lengths, (attention_attr){.heads = heads});
+}
+
+cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *starts,
+                                     int heads, int kv_heads, int window, float scale) {
+    const attention_attr attr = {.heads = heads, .kv_heads = kv_heads, .window = window, .scale = scale};
+    if (kv_heads < 1)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'causal_attention': %d heads of keys, at least 1 is needed",
+                         kv_heads);
+    return emit(graph, q, kv, starts, attr);
 }
 
 cleat_tensor *cleat_cross_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, int heads) {
     if (!kv) cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'attention': kv is NULL, but it is not optional");
-    return emit(graph, q, kv, NULL, heads);
+    return emit(graph, q, kv, NULL, (attention_attr){.heads = heads});
 }

@@ -11,13 +11,17 @@ typedef struct cleat_attention_operands {
     const cleat_tensor *q, *kv;
 } cleat_attention_operands;
 
-/* Parameters common to both ops. */
+/* Parameters common to the ops. */
 typedef struct cleat_attention_problem {
     cleat_attention_operands in;
-    const cleat_tensor *lengths;         /* i32 [B] or NULL */
+    const cleat_tensor *lengths;         /* i32 [B] or NULL; causal: the starts, i32 [B, L] or NULL */
     bool self;                           /* in.q also holds keys and values */
+    bool causal;                         /* query i sees keys from its start, within the window, to i */
     int64_t batch, queries, keys, width; /* B, L, S, D */
-    int64_t heads, head;                 /* H, D / H */
+    int64_t kv_width;                    /* of all heads of keys; D if not causal */
+    int64_t heads, kv_heads, head;       /* H, H of keys (H if not causal), D / H */
+    int64_t window;                      /* causal: keys that a query sees at most, up to L */
+    double scale;                        /* of the scores */
 } cleat_attention_problem;
 
 cleat_attention_problem cleat_attention_problem_of(const cleat_node *node);

@@ -10,6 +10,7 @@ typedef struct host_attention {
     int qkv, kv, lengths, y, lse, dy, accums;
     const cleat_disentangled_attr *relative;          /* NULL: no relative positions */
     int64_t batch, queries, keys, width, heads, size; /* B, L, S, D, H, D / H */
+    int64_t sharing, kv_width, window; /* heads of queries that share one of keys; window 0: not causal */
     double scale;
 } host_attention;
 
@@ -30,7 +31,10 @@ static host_attention attention_of(const cleat_node *node, cleat_host_values *va
                             .width = p.width,
                             .heads = p.heads,
                             .size = p.head,
-                            .scale = 1 / sqrt((double)p.head)};
+                            .sharing = p.heads / p.kv_heads,
+                            .kv_width = p.kv_width,
+                            .window = p.causal ? p.window : 0,
+                            .scale = p.scale};
 }
 
 static host_attention disentangled_of(const cleat_node *node, cleat_host_values *values) {
@@ -50,6 +54,8 @@ static host_attention disentangled_of(const cleat_node *node, cleat_host_values 
                             .width = p.width,
                             .heads = p.heads,
                             .size = p.head,
+                            .sharing = 1,
+                            .kv_width = p.width,
                             .scale = p.softmax_scale};
 }
 
@@ -60,6 +66,7 @@ typedef struct host_head {
 } host_head;
 
 static host_head head_of(const host_attention *a, int64_t b, int64_t h) {
+    if (a->window > 0) return (host_head){.a = a, .b = b, .h = h, .queries = a->queries, .keys = a->keys};
     return (host_head){.a = a,
                        .b = b,
                        .h = h,
@@ -67,11 +74,18 @@ static host_head head_of(const host_attention *a, int64_t b, int64_t h) {
                        .keys = cleat_define_length(a->values, a->lengths, b, a->keys)};
 }
 
+static bool sees(const host_head *head, int64_t i, int64_t j) {
+    const host_attention *a = head->a;
+    if (a->window == 0) return i < head->queries && j < head->keys;
+    const int32_t *starts = a->values->in[a->lengths].i;
+    return j <= i && j > i - a->window && !(starts && j < starts[head->b * a->queries + i]);
+}
+
 /* --- rows of a head: [D / H] ---------------------------------------------------------------------------------- */
 
 static const float *query(const host_head *head, int64_t i) {
     const host_attention *a = head->a;
-    const int64_t width = (a->kv < 0 ? 3 : 1) * a->width;
+    const int64_t width = a->width + (a->kv < 0 ? 2 * a->kv_width : 0);
     return a->values->in[a->qkv].f + (head->b * a->queries + i) * width + head->h * a->size;
 }
 
@@ -79,8 +93,9 @@ static const float *query(const host_head *head, int64_t i) {
 static const float *key(const host_head *head, int64_t j, int part) {
     const host_attention *a = head->a;
     const bool self = a->kv < 0;
-    const int64_t width = (self ? 3 : 2) * a->width, first = (self ? 1 + part : part) * a->width;
-    return a->values->in[self ? a->qkv : a->kv].f + (head->b * a->keys + j) * width + first + head->h * a->size;
+    const int64_t before = self ? a->width : 0, width = before + 2 * a->kv_width;
+    return a->values->in[self ? a->qkv : a->kv].f + (head->b * a->keys + j) * width + before + part * a->kv_width +
+           head->h / a->sharing * a->size;
 }
 
 /* Of y or dy. */
@@ -123,8 +138,8 @@ static cleat_expected_value score(const host_head *head, int64_t i, int64_t j) {
 /* Element d of y's row i, or (d = -1) its log-sum-exp. The error of a score is relative in its weight. */
 static cleat_expected_value define_row(const host_head *head, int64_t i, int64_t d) {
     double top = -INFINITY, steepest = 0, weights = 0, sum = 0, size = 0;
-    if (i >= head->queries || head->keys == 0) return (cleat_expected_value){.value = 0};
     for (int64_t j = 0; j < head->keys; ++j) {
+        if (!sees(head, i, j)) continue;
         const cleat_expected_value s = score(head, i, j);
         const double shrink = s.value > top ? exp(top - s.value) : 1;
         const double weight = s.value > top ? 1 : exp(s.value - top);
@@ -135,6 +150,7 @@ static cleat_expected_value define_row(const host_head *head, int64_t i, int64_t
         sum = sum * shrink + weight * value;
         size = size * shrink + weight * fabs(value);
     }
+    if (weights == 0) return (cleat_expected_value){.value = 0}; /* no keys */
     if (d < 0) return (cleat_expected_value){.value = top + log(weights), .size = 1 + fabs(top) + steepest};
     return (cleat_expected_value){
         .value = sum / weights, .size = size / weights * (1 + 2 * steepest), .rounded = size / weights};
@@ -191,7 +207,8 @@ static void add_product(cleat_expected_value *sum, cleat_expected_value term, do
 
 static void define_dq(const host_head *head, int64_t i, int64_t d, cleat_expected_value *sum) {
     const double scale = head->a->scale;
-    for (int64_t j = 0; i < head->queries && j < head->keys; ++j) {
+    for (int64_t j = 0; j < head->keys; ++j) {
+        if (!sees(head, i, j)) continue;
         const float *pos_key = position(head, CLEAT_DIS_POS_KEYS, i - j);
         cleat_expected_value weight;
         const cleat_expected_value ds = dscore(head, i, j, &weight);
@@ -203,7 +220,8 @@ static void define_dq(const host_head *head, int64_t i, int64_t d, cleat_expecte
 /* `part`: 0 the gradient of keys, 1 of values */
 static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cleat_expected_value *sum) {
     const double scale = head->a->scale;
-    for (int64_t i = 0; j < head->keys && i < head->queries; ++i) {
+    for (int64_t i = 0; i < head->queries; ++i) {
+        if (!sees(head, i, j)) continue;
         const float *pos_query = position(head, CLEAT_DIS_POS_QUERIES, i - j);
         cleat_expected_value weight;
         const cleat_expected_value ds = dscore(head, i, j, &weight);
@@ -218,14 +236,19 @@ static void define_dkv(const host_head *head, int64_t j, int64_t d, int part, cl
 
 static cleat_expected_value define_grad(const host_attention *a, int output, int64_t element) {
     cleat_expected_value sum = cleat_define_begin(a->values, a->accums + output, element);
-    const int64_t parts = output == 1 ? 2 : a->kv < 0 ? 3 : 1, rows = output == 1 ? a->keys : a->queries;
-    const int64_t at = element / (parts * a->width), column = element % a->width;
-    const int part = (int)(element % (parts * a->width) / a->width) + (output == 1); /* queries, keys, values */
-    const host_head head = head_of(a, at / rows, column / a->size);
-    if (part == 0)
+    const int64_t before = output == 1 ? 0 : a->width, kv_width = output == 0 && a->kv >= 0 ? 0 : a->kv_width;
+    const int64_t width = before + 2 * kv_width, rows = output == 1 ? a->keys : a->queries;
+    const int64_t at = element / width, b = at / rows, column = element % width;
+    if (column < before) {
+        const host_head head = head_of(a, b, column / a->size);
         define_dq(&head, at % rows, column % a->size, &sum);
-    else
-        define_dkv(&head, at % rows, column % a->size, part - 1, &sum);
+        return sum;
+    }
+    const int64_t in_part = (column - before) % kv_width, first = in_part / a->size * a->sharing;
+    for (int64_t h = first; h < first + a->sharing; ++h) {
+        const host_head head = head_of(a, b, h);
+        define_dkv(&head, at % rows, in_part % a->size, (int)((column - before) / kv_width), &sum);
+    }
     return sum;
 }
 

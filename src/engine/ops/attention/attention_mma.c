@@ -4,7 +4,7 @@
 #include "ops/lib/count.h"
 #include "ops/lib/tiles.h"
 
-enum { FRAGMENT = 16, VEC8 = 8 };
+enum { FRAGMENT = 16, VEC8 = 8, HEAD_MAX = 128 };
 
 typedef enum kernel_kind { FORWARD, DQ, DKV } kernel_kind;
 
@@ -85,7 +85,8 @@ static const row_tiles *row_tiles_of(const row_tiles_by_head *all, kernel_kind k
 static row_tiles choose_row_tiles(kernel_kind kind, const cleat_attention_problem *p, const cleat_device_facts *facts) {
     enum { GROUPS_A_UNIT = 2 };
     const row_tiles *large = row_tiles_of(&wide, kind, p);
-    int64_t lines = kind == DKV ? p->keys : p->queries, groups = p->batch * p->heads * ceil_div(lines, large->rows);
+    int64_t lines = kind == DKV ? p->keys : p->queries, heads = kind == DKV ? p->kv_heads : p->heads;
+    int64_t groups = p->batch * heads * ceil_div(lines, large->rows);
     bool full = lines > large->rows / 2 && groups >= GROUPS_A_UNIT * (int64_t)facts->compute_units;
     return full ? *large : *row_tiles_of(&narrow, kind, p);
 }
@@ -124,6 +125,9 @@ const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_devic
     cleat_attention_problem p = cleat_attention_problem_of(node);
     const char *why = cleat_matrix_refuse(facts, p.in.q->dtype);
     if (why) return why;
+    if (p.causal && !SUMS_ARE_OPERANDS((int)facts->matrix_unit))
+        return "the kernels for this matrix unit do not skip the keys that causal attention hides";
+    if (p.head > HEAD_MAX) return "requires heads of at most 128 elements";
     if (p.head % VEC8 != 0) return "requires a head size that is a multiple of 8";
     if (facts->sub_group > 0 && facts->sub_group != cleat_matrix_subgroup_size(facts->matrix_unit))
         return "the sub-groups of the matrix unit differ from those of the device";
@@ -190,7 +194,7 @@ void cleat_attention_mma_bind(const cleat_node *node, cleat_binder *binder) {
 int64_t cleat_attention_mma_grad_workspace(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_attention_problem p = cleat_attention_problem_of(node);
     cleat_attention_parts parts = cleat_attention_parts_for(&p, facts, rows_of(DKV, &p, facts));
-    int64_t shares = parts.count > 1 ? p.batch * parts.count * 2 * p.keys * p.width : 0;
+    int64_t shares = parts.count > 1 ? p.batch * parts.count * 2 * p.keys * p.kv_width : 0;
     return cleat_attention_delta_bytes(node, facts) + shares * (int64_t)sizeof(float);
 }
 

@@ -1,0 +1,306 @@
+/* Causal language models: each token is predicted from those before it. Loss: cross entropy, the mean over the learned
+ * tokens of a global batch, whose logits are never stored (cleat_linear_cross_entropy). */
+#include "models/causal_lm.h"
+
+#include "core/cpus.h"
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "models/published/llama.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const terms[] = {"cross_entropy"};
+
+/* Indices of the dataset's fields. */
+enum { TOKENS, LABELS, STARTS };
+
+const char *const cleat_causal_network_names[] = {[CLEAT_CAUSAL_LLAMA] = "llama",
+                                                  [CLEAT_CAUSAL_MISTRAL] = "mistral",
+                                                  [CLEAT_CAUSAL_QWEN2] = "qwen2",
+                                                  [CLEAT_CAUSAL_QWEN3] = "qwen3",
+                                                  [CLEAT_CAUSAL_NETWORKS] = NULL};
+const char *const cleat_rope_scaling_names[] = {
+    [CLEAT_ROPE_NONE] = "none", [CLEAT_ROPE_LINEAR] = "linear", [CLEAT_ROPE_LLAMA3] = "llama3", NULL};
+static const char *const train_on_names[] = {[CLEAT_ON_COMPLETIONS] = "completions", [CLEAT_ON_ALL] = "all", NULL};
+
+#define RECORD cleat_causal_settings
+#include "ini/rows.h"
+
+static const cleat_key keys[] = {
+    {FIELD(model, network, network), CHOICE(cleat_causal_network_names, "llama"), SHAPES,
+     .help = "Decoder: Llama's; mistral has a window; qwen2 biases of q, k, v; qwen3 norms of q and k."},
+    {FIELD(model, d_model, d_model), INT(8, 16384, "256"), SHAPES, .help = "Model width: features per position."},
+    {FIELD(model, heads, heads), INT(1, 256, "8"), SHAPES, .help = "Attention heads of the queries."},
+    {FIELD(model, kv_heads, kv_heads), INT(1, 256, "auto"), OR_AUTO, SHAPES,
+     .help = "Heads of keys and values, each shared by heads / kv_heads heads of queries; auto: heads."},
+    {FIELD(model, head_size, head_size), INT(2, 256, "auto"), OR_AUTO, SHAPES,
+     .help = "Elements of a head, an even number; auto: d_model / heads."},
+    LAYERS_ROW(layers),
+    {FIELD(model, d_ff, d_ff), INT(8, 65536, "1024"), SHAPES,
+     .help = "Width of the gated hidden layer of each feed-forward network."},
+    {FIELD(model, max_positions, max_positions), INT(2, 1e7, "2048"), COMPUTES,
+     .help = "Most tokens of a text that the network was trained for; data.max_length must not exceed it."},
+    {FIELD(model, embedding_rows, embedding_rows), INT(1, 1e7, "auto"), OR_AUTO, SHAPES,
+     .help = "Rows of the word embeddings, at least the vocabulary size; auto: the vocabulary size."},
+    {FIELD(model, tied, tied), BOOL("true"), SHAPES,
+     .help = "The output layer is the table of word embeddings; false: it has weights of its own."},
+    {FIELD(model, window, window), INT(1, 1e7, "none"), OR_NONE, COMPUTES,
+     .help = "Number of last tokens that a token sees, itself included (Mistral); none: all."},
+    {FIELD(model, norm_eps, norm_eps), FLOAT(0, 1, "1e-5"), COMPUTES, .help = "Added to the mean square in RMS norms."},
+    {FIELD(model, rope_base, rope_base), FLOAT(1.001, 1e9, "10000"), COMPUTES,
+     .help = "Base of the frequencies of rotary positions (rope_theta)."},
+    {FIELD(model, rope_scaling, rope_scaling), CHOICE(cleat_rope_scaling_names, "none"), COMPUTES,
+     .help = "Frequencies for longer texts: all divided by rope_factor (linear), or the slow ones (llama3)."},
+    {FIELD(model, rope_factor, rope_factor), FLOAT(1, 1e6, "1"), COMPUTES,
+     .help = "Divisor of the frequencies of rotary positions with a rope_scaling."},
+    {FIELD(model, rope_low, rope_low), FLOAT(0, 1e6, "1"), COMPUTES,
+     .help = "rope_scaling = llama3: fewer turns in rope_old_length are divided whole."},
+    {FIELD(model, rope_high, rope_high), FLOAT(0, 1e6, "4"), COMPUTES,
+     .help = "rope_scaling = llama3: more turns in rope_old_length are not divided."},
+    {FIELD(model, rope_old_length, rope_old_length), INT(1, 1e7, "8192"), COMPUTES,
+     .help = "rope_scaling = llama3: length in which turns are counted."},
+    PATH_ROW(common),
+    {FIELD(data, max_length, common.max_length), INT(2, 1e6, "512"), COMPUTES,
+     .help = "Tokens of a row. Longer plain texts are divided, longer conversations lose their end."},
+    VAL_FRACTION_ROW(data.val_fraction),
+    TEST_FRACTION_ROW(data.test_fraction),
+    FOLD_ROWS(data.fold),
+    BUCKETS_ROW(common),
+    LIMIT_ROW(common),
+    MIN_LENGTH_ROW(common),
+    {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Training file in data.path; empty: the file with train in its name."},
+    {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},
+    {AT(data, test_file), TEXT(0, 255, ""), COMPUTES,
+     .help = "Test file; empty: the file with test in its name, if any."},
+    {AT(data, prompt_column), TEXT(1, 127, "prompt"), COMPUTES,
+     .help = "Column, or member of JSON lines, with the prompts."},
+    {AT(data, completion_column), TEXT(1, 127, "completion"), COMPUTES,
+     .help = "Column, or member of JSON lines, with the completions of the prompts."},
+    {AT(data, text_column), TEXT(1, 127, "text"), COMPUTES,
+     .help = "Column, or member of JSON lines, with texts that are learned whole."},
+    {FIELD(data, train_on, data.train_on), CHOICE(train_on_names, "completions"), COMPUTES,
+     .help = "Learn answers and completions only, or all tokens; plain texts are always learned whole."},
+    {FIELD(data, pack, data.pack), BOOL("true"), COMPUTES,
+     .help = "Several samples share a row of max_length tokens, without seeing each other."},
+    {FIELD(data, template, data.chat_name), TEXT(1, 31, "auto"), COMPUTES,
+     .help = "Chat template: chatml, llama3, ..., none; auto: the tokenizer's own."},
+    {FIELD(data, system, data.system), TEXT(0, 4095, ""), COMPUTES,
+     .help = "System message of conversations without one; empty: that of the chat template."},
+    {FIELD(data, date, data.date), TEXT(0, 63, ""), COMPUTES,
+     .help = "Date in the system message of Llama 3.1 and later; empty: 26 Jul 2024, as in its template."},
+    {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,
+     .help = "Tokenizer: a folder of a published model, its tokenizer.json, or a GGUF file; model.init sets it."},
+    {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
+    {.name = NULL},
+};
+
+static const cleat_causal_settings *settings_of(const cleat_model *model) {
+    return model->settings;
+}
+
+static void defaults(void *settings) {
+    ((cleat_causal_settings *)settings)->data = cleat_causal_defaults();
+}
+
+static int64_t kv_heads_of(const cleat_causal_settings *s) {
+    return s->kv_heads == CLEAT_AUTO ? s->heads : s->kv_heads;
+}
+
+static int64_t head_of(const cleat_causal_settings *s) {
+    return s->head_size == CLEAT_AUTO ? s->d_model / s->heads : s->head_size;
+}
+
+static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
+    const cleat_causal_settings *s = settings;
+    const cleat_key_name heads = {"model", "heads"}, length = {"data", "max_length"};
+    if (s->heads % kv_heads_of(s) != 0)
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "kv_heads"}, heads,
+                                       "%lld heads of queries cannot share %lld heads of keys evenly",
+                                       (long long)s->heads, (long long)s->kv_heads);
+    if (s->head_size == CLEAT_AUTO && s->d_model % s->heads != 0)
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
+                                       "d_model must be a multiple of heads, unless model.head_size is given");
+    if (head_of(s) % 2 != 0 || head_of(s) < 2)
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
+                                       "a head has %lld elements, but rotary positions turn pairs of them",
+                                       (long long)head_of(s));
+    if (s->common.max_length > s->max_positions)
+        return cleat_record_contradict(record, error, length, (cleat_key_name){"model", "max_positions"},
+                                       "the network was trained for %lld tokens; set data.max_length to at most that",
+                                       (long long)s->max_positions);
+    return cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
+}
+
+static int64_t vocabulary_of(const cleat_model *model) {
+    const int64_t rows = settings_of(model)->embedding_rows;
+    if (model->sizes.vocabulary) return model->sizes.vocabulary;
+    return rows == CLEAT_AUTO ? 256 : rows;
+}
+
+static cleat_rotary_angles angles_of(const cleat_causal_settings *s) {
+    cleat_rotary_angles angles = {.width = head_of(s), .base = s->rope_base, .factor = 1};
+    if (s->rope_scaling != CLEAT_ROPE_NONE) angles.factor = s->rope_factor;
+    if (s->rope_scaling != CLEAT_ROPE_LLAMA3) return angles;
+    angles.old_length = s->rope_old_length;
+    angles.low_turns = (float)s->rope_low;
+    angles.high_turns = (float)s->rope_high;
+    return angles;
+}
+
+cleat_llama cleat_causal_shape(const cleat_model *model) {
+    const cleat_causal_settings *s = settings_of(model);
+    return (cleat_llama){.vocabulary = vocabulary_of(model),
+                         .d_model = s->d_model,
+                         .layers = s->layers,
+                         .d_ff = s->d_ff,
+                         .heads = s->heads,
+                         .kv_heads = kv_heads_of(s),
+                         .head = head_of(s),
+                         .window = s->window,
+                         .angles = angles_of(s),
+                         .norm_eps = (float)s->norm_eps,
+                         .gate = CLEAT_GATE_SILU,
+                         .qkv_bias = s->network == CLEAT_CAUSAL_QWEN2,
+                         .head_norms = s->network == CLEAT_CAUSAL_QWEN3,
+                         .tied = s->tied};
+}
+
+/* --- data ----------------------------------------------------------------------------------------------------- */
+
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+                              cleat_dataset **dataset, cleat_error *error) {
+    const int most = 16, cpus = cleat_cpus();
+    const int64_t rows = settings_of(model)->embedding_rows;
+    cleat_causal_options options = settings_of(model)->data;
+    cleat_dataset *opened = NULL;
+    options.max_length = settings_of(model)->common.max_length;
+    options.fitted = fitted ? fitted : "";
+    options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
+    options.predicted = mode == CLEAT_MODE_PREDICT;
+    cleat_status status = cleat_causal_open(path, &options, &opened, error);
+    if (status) return status;
+    const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_causal_tokenizer(opened));
+    if (rows != CLEAT_AUTO && tokens > rows) {
+        cleat_dataset_destroy(opened);
+        return cleat_fail(error, CLEAT_ERR_PROFILE,
+                          "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = "
+                          "%lld: the tokenizer and the network do not belong together",
+                          path, (long long)tokens, (long long)rows);
+    }
+    model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
+    *dataset = opened;
+    return CLEAT_OK;
+}
+
+static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
+    const int64_t row[1] = {-1};
+    made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
+    made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
+    made[STARTS] = cleat_synthetic_integers("starts", 1, 1, row);
+    return STARTS + 1;
+}
+
+/* --- graph ---------------------------------------------------------------------------------------------------- */
+
+/* sample_weight [B, L]: 1 / number of learned tokens of the global batch. */
+static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
+                          const cleat_global_batch *global_batch, float *values) {
+    const float weight = global_batch->items > 0 ? 1.0f / (float)global_batch->items : 0.0f;
+    (void)model;
+    for (int64_t i = 0; i < batch->batch * batch->length; ++i) values[i] = weight;
+}
+
+/* The output of an evaluation is the loss of each token f32 [B, L]; of a prediction the logits f32 [B, V] of the token
+ * behind a prompt. */
+static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
+                  cleat_model_graph *built) {
+    const int64_t row[2] = {batch, length};
+    const cleat_llama shape = cleat_causal_shape(model);
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
+    cleat_tensor *labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
+    cleat_tensor *starts = cleat_input(graph, "starts", CLEAT_I32, 2, row), *each = NULL;
+    cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, row);
+    cleat_tensor *x = cleat_nn_llama(graph, tokens, starts, &shape);
+    cleat_tensor *head = cleat_nn_llama_head(graph, &shape);
+    if (mode == CLEAT_MODE_PREDICT) {
+        cleat_tensor *last = cleat_select_marked(graph, x, labels, 1, NULL); /* [B, 1, D] */
+        cleat_model_output(graph, cleat_linear(graph, last, head, NULL, NULL), built);
+        return;
+    }
+    const bool trains = mode == CLEAT_MODE_TRAIN;
+    cleat_tensor *loss =
+        cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, trains ? NULL : &each);
+    if (!trains) cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
+    cleat_model_add_loss(graph, mode, &inputs, loss, built);
+}
+
+static int64_t layers(const cleat_model *model) {
+    return settings_of(model)->layers;
+}
+
+static int64_t layer_of(const cleat_model *model, const char *param) {
+    return cleat_nn_encoder_layer_of(param, layers(model));
+}
+
+/* --- metrics -------------------------------------------------------------------------------------------------- */
+
+static const cleat_metric_info metrics[] = {{"perplexity", false}, {NULL, false}};
+
+enum { COUNT, NEGATIVE_LOG, STATE };
+
+static size_t metric_state_size(const cleat_model *model) {
+    (void)model;
+    return STATE;
+}
+
+static cleat_status metric_update(const cleat_model *model, const cleat_host_batch *batch, const float *output,
+                                  double *metric_state, cleat_error *error) {
+    const int32_t *labels = batch->fields[LABELS];
+    (void)model, (void)error;
+    for (int64_t b = 0; b < batch->count; ++b) {
+        double sum = 0, count = 0;
+        for (int64_t i = b * batch->length; i < (b + 1) * batch->length; ++i) {
+            if (labels[i] < 0) continue;
+            sum += (double)output[i];
+            count += 1;
+        }
+        metric_state[COUNT] += count;
+        metric_state[NEGATIVE_LOG] += sum;
+        if (batch->badness) batch->badness[b] = sum / count;
+    }
+    return CLEAT_OK;
+}
+
+static void metric_compute(const cleat_model *model, const double *metric_state, cleat_metrics *found) {
+    (void)model;
+    cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
+}
+
+static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
+    return timm ? NULL : cleat_published_causal_of(settings_of(model)->network);
+}
+
+const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
+                                           .keys = keys,
+                                           .settings_size = sizeof(cleat_causal_settings),
+                                           .defaults = defaults,
+                                           .check = check,
+                                           .metrics = metrics,
+                                           .terms = terms,
+                                           .n_terms = 1,
+                                           .check_data = cleat_model_check_path,
+                                           .open_data = open_data,
+                                           .fields = fields,
+                                           .build = build,
+                                           .layer_of = layer_of,
+                                           .layers = layers,
+                                           .sample_weight = sample_weight,
+                                           .metric_state_size = metric_state_size,
+                                           .metric_update = metric_update,
+                                           .metric_compute = metric_compute,
+                                           .architectures = cleat_published_causal,
+                                           .architecture = architecture,
+                                           .init_profile = "chat"};

@@ -1,0 +1,37 @@
+/* Settings of causal language models, and the network that they describe. */
+#ifndef CLEAT_SRC_CAUSAL_LM_H
+#define CLEAT_SRC_CAUSAL_LM_H
+
+#include "cleat/causal_texts.h"
+#include "models/model.h"
+#include "nn/llama.h"
+
+typedef enum cleat_causal_network {
+    CLEAT_CAUSAL_LLAMA,
+    CLEAT_CAUSAL_MISTRAL,
+    CLEAT_CAUSAL_QWEN2,
+    CLEAT_CAUSAL_QWEN3,
+    CLEAT_CAUSAL_NETWORKS
+} cleat_causal_network;
+
+typedef enum cleat_rope_scaling { CLEAT_ROPE_NONE, CLEAT_ROPE_LINEAR, CLEAT_ROPE_LLAMA3 } cleat_rope_scaling;
+
+typedef struct cleat_causal_settings {
+    cleat_data_settings common;
+    int network; /* a cleat_causal_network */
+    int64_t d_model, heads, kv_heads, head_size, layers, d_ff, max_positions, embedding_rows, window;
+    double norm_eps, rope_base;
+    int rope_scaling; /* a cleat_rope_scaling */
+    double rope_factor, rope_low, rope_high;
+    int64_t rope_old_length;
+    int tied;
+    cleat_causal_options data;
+} cleat_causal_settings;
+
+/* By cleat_causal_network and cleat_rope_scaling; end with NULL. */
+extern const char *const cleat_causal_network_names[], *const cleat_rope_scaling_names[];
+
+/* The network of a model, CLEAT_AUTO resolved. */
+cleat_llama cleat_causal_shape(const cleat_model *model);
+
+#endif
