@@ -103,7 +103,8 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
                                         "vocab.json",
                                         "merges.txt",
                                         "sentencepiece.bpe.model",
-                                        "spm.model"};
+                                        "spm.model",
+                                        "chat_template.jinja"};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
         char path[LONGEST_PATH];

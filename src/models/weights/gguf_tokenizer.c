@@ -97,27 +97,42 @@ static cleat_status write_merges(const vocabulary *v, const cJSON *merges) {
     return failed ? cleat_fail(v->error, CLEAT_ERR_MEMORY, "%s: no memory for the merges", v->folder) : CLEAT_OK;
 }
 
-/* llama.cpp knows pre-tokenizers by names, and has their patterns in its source. */
+/* llama.cpp knows pre-tokenizers by names, and has their patterns in its source. All end with a byte-level step, which
+ * `words`: splits as GPT-2's; in front of it is one split, or none (NULL). */
+#define WORD "[^\\r\\n\\p{L}\\p{N}]?"
+#define WORDS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|" WORD "\\p{L}+|"
+#define BLANKS "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+static const struct {
+    const char *name, *split;
+    bool words;
+} pipelines[] = {
+    {"gpt-2", NULL, true},
+    {"smollm", "\\p{N}", true},
+    {"llama-bpe", WORDS "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" BLANKS, false},
+    {"qwen2", WORDS "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" BLANKS, false},
+    {"tekken", WORD UPPER "*" LOWER "+|" WORD UPPER "+" LOWER "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS, false},
+};
+
 static const char *name_pipeline(const cJSON *step) {
-#define BEFORE "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-#define AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
     const cJSON *steps = cleat_json_member(step, "pretokenizers"), *first = cJSON_GetArrayItem(steps, 0);
-    const cJSON *level = steps ? cJSON_GetArrayItem(steps, 1) : step;
+    const int count = steps ? cJSON_GetArraySize(steps) : 1;
+    const cJSON *level = steps ? cJSON_GetArrayItem(steps, count - 1) : step;
     const char *type = cleat_json_text(level, "type"), *kind = cleat_json_text(first, "type");
-    const char *pattern = cleat_json_text(cleat_json_member(first, "pattern"), "Regex");
-    const bool splits = !cJSON_IsFalse(cleat_json_member(level, "use_regex"));
-    if (!type || strcmp(type, "ByteLevel") != 0 || cJSON_IsTrue(cleat_json_member(level, "add_prefix_space")))
+    const char *split = cleat_json_text(cleat_json_member(first, "pattern"), "Regex");
+    const bool words = !cJSON_IsFalse(cleat_json_member(level, "use_regex"));
+    if (!type || strcmp(type, "ByteLevel") != 0 || cJSON_IsTrue(cleat_json_member(level, "add_prefix_space")) ||
+        count > 2)
         return NULL;
-    if (!steps && splits) return "gpt-2";
-    if (cJSON_GetArraySize(steps) != 2 || !kind) return NULL;
-    if (strcmp(kind, "Digits") == 0 && cJSON_IsTrue(cleat_json_member(first, "individual_digits")) && splits)
-        return "smollm";
-    if (splits) return NULL;
-    if (pattern && strcmp(pattern, BEFORE "\\p{N}{1,3}" AFTER) == 0) return "llama-bpe";
-    if (pattern && strcmp(pattern, BEFORE "\\p{N}" AFTER) == 0) return "qwen2";
+    if (count == 2 && kind && strcmp(kind, "Digits") == 0 &&
+        cJSON_IsTrue(cleat_json_member(first, "individual_digits")))
+        split = pipelines[1].split;
+    for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; ++i)
+        if (pipelines[i].words == words && (pipelines[i].split != NULL) == (count == 2) &&
+            (count == 1 || (split && strcmp(pipelines[i].split, split) == 0)))
+            return pipelines[i].name;
     return NULL;
-#undef BEFORE
-#undef AFTER
 }
 
 /* Whether `step` or a step in it has that type. */
