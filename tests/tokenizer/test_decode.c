@@ -151,6 +151,7 @@ static void each_decoder_does_its_step(void **state) {
         {"{\"type\":\"Strip\",\"content\":\"x\",\"start\":1,\"stop\":0}", {7, 7}, 2, "xx"},
         {"{\"type\":\"Strip\",\"content\":\"x\",\"start\":0,\"stop\":2}", {7, 0}, 2, "a"},
         {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"always\"}", {7, 7}, 2, "  "},
+        {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"first\"}", {7, 7}, 2, "  "},
         {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"never\"}", {7, 7}, 2, "    "},
         {"{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x|b\"},\"content\":\"yy\"}", {7, 1}, 2, "yyyy yy"},
         {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", {0, 8, 9, 0}, 4, "a .n't a"},
@@ -285,6 +286,28 @@ static void tokens_of_language_models_are_found(void **state) {
     cleat_tokenizer_destroy(tokenizer);
 }
 
+static void pieces_are_not_changed_by_other_replacements(void **state) {
+    char text[8];
+    (void)state;
+    cleat_tokenizer *tokenizer =
+        with_decoder("{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"y\"}");
+    assert_true(cleat_tokenizer_piece_text(tokenizer, 7, text, sizeof text));
+    assert_string_equal(text, "xx");
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+/* Gemma has </s> for text that is struck out. */
+static void the_end_of_a_text_is_guessed(void **state) {
+    FILE *file = fopen(json_path(), "w");
+    (void)state;
+    assert_non_null(file);
+    fputs("{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"</s>\":0,\"<eos>\":1}}}", file);
+    assert_int_equal(fclose(file), 0);
+    cleat_tokenizer *tokenizer = load(json_path());
+    assert_true(cleat_tokenizer_eos(tokenizer) == 1 && cleat_tokenizer_bos(tokenizer) == -1);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
 /* Special tokens of a normalised form remain special, which they do not in the reference. */
 static void normalised_special_tokens_are_left_out(void **state) {
     FILE *file = fopen(json_path(), "w");
@@ -360,6 +383,8 @@ int main(void) {
         cmocka_unit_test(characters_wait_for_their_last_byte),
         cmocka_unit_test(unknown_decoders_only_prevent_decoding),
         cmocka_unit_test(tokens_of_language_models_are_found),
+        cmocka_unit_test(pieces_are_not_changed_by_other_replacements),
+        cmocka_unit_test(the_end_of_a_text_is_guessed),
         cmocka_unit_test(normalised_special_tokens_are_left_out),
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(long_texts_take_a_moment),
