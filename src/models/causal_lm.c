@@ -48,7 +48,7 @@ static const cleat_key keys[] = {
     {FIELD(model, embedding_rows, embedding_rows), INT(1, 1e7, "auto"), OR_AUTO, SHAPES,
      .help = "Rows of the word embeddings, at least the vocabulary size; auto: the vocabulary size."},
     {FIELD(model, tied, tied), BOOL("true"), SHAPES,
-     .help = "The output layer is the table of word embeddings; false: it has weights of its own."},
+     .help = "The output layer is the table of word embeddings; false: it has separate weights."},
     {FIELD(model, window, window), INT(1, 1e7, "none"), OR_NONE, COMPUTES,
      .help = "Number of last tokens that a token sees, itself included (Mistral); none: all."},
     {FIELD(model, norm_eps, norm_eps), FLOAT(0, 1, "1e-5"), COMPUTES, .help = "Added to the mean square in RMS norms."},
@@ -234,8 +234,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         cleat_model_output(graph, cleat_linear(graph, last, head, NULL, NULL), built);
         return;
     }
-    cleat_tensor *loss = cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, &each);
-    cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
+    const bool trains = mode == CLEAT_MODE_TRAIN;
+    cleat_tensor *loss =
+        cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, trains ? NULL : &each);
+    if (!trains) cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 

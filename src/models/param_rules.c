@@ -90,6 +90,7 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     static const cleat_dtype blocks[] = {
         [CLEAT_FROZEN_AUTO] = CLEAT_F32, [CLEAT_FROZEN_Q8] = CLEAT_Q8, [CLEAT_FROZEN_NF4] = CLEAT_NF4};
     if (rule->frozen) rule->blocks = blocks[options->frozen_weights];
+    if (rule->blocks == CLEAT_NF4 && depth == 0) rule->blocks = CLEAT_Q8; /* as usual: 4 bits are few for embeddings */
 }
 
 /* The head is trained without adapters. */

@@ -98,13 +98,13 @@ cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts
 static cleat_status copy_files(const char *from, const char *to, cleat_error *error) {
     static const char *const names[] = {"tokenizer.json",
                                         "tokenizer_config.json",
-                                        "chat_template.jinja",
                                         "special_tokens_map.json",
                                         "vocab.txt",
                                         "vocab.json",
                                         "merges.txt",
                                         "sentencepiece.bpe.model",
-                                        "spm.model"};
+                                        "spm.model",
+                                        "chat_template.jinja"};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
         char path[LONGEST_PATH];

@@ -58,8 +58,8 @@ static cleat_tensor *attention(cleat_graph *graph, int64_t layer, cleat_tensor *
                                cleat_tensor *angles, const cleat_llama *shape) {
     const int64_t kv_width = shape->kv_heads * shape->head;
     const int heads = (int)shape->heads, kv_heads = (int)shape->kv_heads;
-    cleat_tensor *q = linear(graph, part_of(layer, "att.q").text, x, shape->heads * shape->head, INIT_STD,
-                             shape->qkv_bias, NULL);
+    cleat_tensor *q =
+        linear(graph, part_of(layer, "att.q").text, x, shape->heads * shape->head, INIT_STD, shape->qkv_bias, NULL);
     cleat_tensor *kv = linear(graph, part_of(layer, "att.kv").text, x, 2 * kv_width, INIT_STD, shape->qkv_bias, NULL);
     if (shape->head_norms) {
         cleat_tensor *halves[2];
