@@ -78,6 +78,9 @@ static double rate_of(const cleat_param_options *options, int64_t depth, int64_t
     return backbone * pow(decays(options) ? options->layer_decay : 1, (double)(layers + 1 - depth));
 }
 
+static const cleat_dtype frozen_types[] = {
+    [CLEAT_FROZEN_AUTO] = CLEAT_F32, [CLEAT_FROZEN_Q8] = CLEAT_Q8, [CLEAT_FROZEN_NF4] = CLEAT_NF4};
+
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
     const cleat_model *m = model;
     const cleat_param_options *options = &m->options.params;
@@ -87,9 +90,15 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->rate = (float)rate_of(options, depth, layers);
     if (depth > layers) return;
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
-    static const cleat_dtype blocks[] = {
-        [CLEAT_FROZEN_AUTO] = CLEAT_F32, [CLEAT_FROZEN_Q8] = CLEAT_Q8, [CLEAT_FROZEN_NF4] = CLEAT_NF4};
-    if (rule->frozen) rule->blocks = blocks[options->frozen_weights];
+    if (rule->frozen) rule->blocks = frozen_types[options->frozen_weights];
+}
+
+void cleat_model_generation_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
+    const cleat_model *m = model;
+    (void)rank;
+    rule->frozen = rule->streamed = true;
+    if (m->type->layer_of(m, param) <= layers_of(m) && !is_adapter(param))
+        rule->blocks = frozen_types[m->options.params.frozen_weights];
 }
 
 /* The head is trained without adapters. */
