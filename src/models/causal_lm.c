@@ -197,6 +197,7 @@ cleat_status cleat_causal_open_prompts(cleat_model *model, const char *path, con
     options.fitted = fitted ? fitted : "";
     options.workers = 1;
     options.predicted = true;
+    options.cache = false; /* prompts are short, and often typed */
     options.tokenizer = tokenizer;
     return open_with(model, path, &options, dataset, error);
 }

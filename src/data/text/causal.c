@@ -384,6 +384,7 @@ static void log_summary(const char *path, const causal_dataset *c) {
     const cleat_causal_summary *s = &c->summary;
     const long long most = (long long)c->max_length;
     const char *name = c->read.chat.name;
+    if (c->predicted && c->base.count == 1) return; /* a prompt that is typed, perhaps one of many */
     if (c->predicted)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu prompts, %zu tokens; chat template: %s", path, c->base.count, s->places,
                   name);
