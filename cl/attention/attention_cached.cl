@@ -1,8 +1,8 @@
 /* Attention of new queries to the keys and values of a cache, to which their own are appended first.
  *
- * q, y T [batch, length, heads, DH]; kv T [batch, length, 2, kv_heads, DH]: keys, then values; cache T [batch, capacity,
- * 2, kv_heads, DH]; positions i32 [batch, length]: the row of the cache of each query, which sees the keys up to its
- * own; below 0 or from `capacity` on: none, and its row of y is 0.
+ * q, y T [batch, length, heads, DH]; kv T [batch, length, 2, kv_heads, DH]: keys, then values; cache T [batch,
+ * capacity, 2, kv_heads, DH]; positions i32 [batch, length]: the row of the cache of each query, which sees the keys
+ * up to its own; below 0 or from `capacity` on: none, and its row of y is 0.
  *
  *   DH        elements of a head
  *   SHARING   heads of queries of a head of keys

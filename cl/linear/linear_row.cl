@@ -1,6 +1,6 @@
-/* The product of one row with a weight [N, K], which is read once, as memory delivers it: c[n] = accum[n] + bias[n] + sum
- * over k of a[k] B[n, k]. For generation, token by token. A group has `columns` columns n, a multiple of COLUMNS, and
- * adds up COLUMNS of them at once: a work-item of a CPU with vectors along k, a group of a GPU with WG / COLUMNS
+/* The product of one row with a weight [N, K], which is read once, as memory delivers it: c[n] = accum[n] + bias[n] +
+ * sum over k of a[k] B[n, k]. For generation, token by token. A group has `columns` columns n, a multiple of COLUMNS,
+ * and adds up COLUMNS of them at once: a work-item of a CPU with vectors along k, a group of a GPU with WG / COLUMNS
  * work-items for each. */
 #include "lib/common.clh"
 #include "lib/blocks.clh"

@@ -51,8 +51,8 @@ typedef struct cleat_answer {
 /* Called after each token, also if it adds no whole character. false: no further tokens and prompts. */
 typedef bool (*cleat_answer_callback)(void *user, const cleat_answer *answer);
 
-/* Opens a generator. `profile` must outlive it; model.type must be causal_lm. Nothing is loaded before the first call of
- * cleat_generate. CLEAT_ERR_ARGUMENT: options out of range. The caller owns *generator. */
+/* Opens a generator. `profile` must outlive it; model.type must be causal_lm. Nothing is loaded before the first call
+ * of cleat_generate. CLEAT_ERR_ARGUMENT: options out of range. The caller owns *generator. */
 CLEAT_API cleat_status cleat_generator_open(const cleat_profile *profile, const cleat_generate_options *options,
                                             cleat_generator **generator, cleat_error *error);
 CLEAT_API void cleat_generator_close(cleat_generator *generator); /* accepts NULL */

@@ -201,6 +201,7 @@ cleat_status cleat_causal_open_prompts(cleat_model *model, const char *path, con
     options.fitted = fitted ? fitted : "";
     options.workers = 1;
     options.predicted = true;
+    options.cache = false; /* prompts are short, and often typed */
     options.tokenizer = tokenizer;
     return open_with(model, path, &options, dataset, error);
 }
@@ -238,7 +239,7 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     for (int64_t i = 0; i < batch->batch * batch->length; ++i) values[i] = weight;
 }
 
-/* Places of the graph hold tokens of one text that follow each other; `last` marks the one whose successor is wanted. */
+/* Places of the graph hold consecutive tokens of one text; `last` marks the one whose successor is wanted. */
 static void build_generation(const cleat_model *model, cleat_graph *graph, const int64_t *row,
                              cleat_model_graph *built) {
     const cleat_llama shape = cleat_causal_shape(model);

@@ -108,15 +108,23 @@ static void writes_tags(void **state) {
 static void writes_found_tokens(void **state) {
     (void)state;
     const cleat_found_tokens found[] = {
-        {"a,1", 1, {" the", "\"", ",", "##x", "y"}, {0.5f, 0.25f, 0.125f, 0.0625f, 0}},
-        {"a,1", 2, {"only"}, {NAN}},
+        {.id = "a,1",
+         .mask = 1,
+         .tokens = {" the", "\"", ",", "##x", "y"},
+         .probabilities = {0.5f, 0.25f, 0.125f, 0.0625f, 0}},
+        {.id = "a,1", .mask = 2, .tokens = {"only"}, .probabilities = {NAN}},
     };
+    const cleat_found_tokens next = {.id = "7", .prompt = "so, what", .tokens = {" is"}, .probabilities = {0.5f}};
     cleat_error error = {0};
     assert_int_equal(cleat_text_write_found(path, found, 2, &error), CLEAT_OK);
     assert_written("id,mask,token_1,probability_1,token_2,probability_2,token_3,probability_3,token_4,probability_4,"
                    "token_5,probability_5\n"
                    "\"a,1\",1, the,0.500000,\"\"\"\",0.250000,\",\",0.125000,##x,0.062500,y,0.000000\n"
                    "\"a,1\",2,only,nan,,,,,,,,\n");
+    assert_int_equal(cleat_text_write_found(path, &next, 1, &error), CLEAT_OK);
+    assert_written("id,prompt,token_1,probability_1,token_2,probability_2,token_3,probability_3,token_4,probability_4,"
+                   "token_5,probability_5\n"
+                   "7,\"so, what\", is,0.500000,,,,,,,,\n");
 }
 
 static void refuses_what_is_wrong(void **state) {

@@ -8,10 +8,10 @@
 #include "core/string.h"
 #include "generate/sample.h"
 #include "models/causal_lm.h"
-#include "train/model_tensors.h"
 #include "tokenizer/tokenizer.h"
 #include "train/init_weights.h"
 #include "train/load_model.h"
+#include "train/model_tensors.h"
 #include "verify/program_check.h"
 
 #include <math.h>

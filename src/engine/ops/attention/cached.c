@@ -107,12 +107,12 @@ static void bind_items(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, p.batch * p.length * p.heads);
 }
 
-static const char *refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
+static const char *refuse_gpu(const cleat_node *node, const cleat_device_facts *facts) {
     (void)node;
     return facts->work_group < 64 ? "requires work-groups of at least 64 work-items" : NULL;
 }
 
-static void bind_groups(const cleat_node *node, cleat_binder *binder) {
+static void bind_gpu(const cleat_node *node, cleat_binder *binder) {
     const cached_problem p = problem_of(node);
     append(node, binder);
     begin(node, binder, "attention_cached_groups");
@@ -122,7 +122,7 @@ static void bind_groups(const cleat_node *node, cleat_binder *binder) {
 }
 
 static const cleat_variant variants[] = {
-    {.name = "groups", .refuse = refuse_groups, .bind = bind_groups}, {.name = "items", .bind = bind_items}, {0}};
+    {.name = "groups", .refuse = refuse_gpu, .bind = bind_gpu}, {.name = "items", .bind = bind_items}, {0}};
 
 /* --- definition ------------------------------------------------------------------------------------------------- */
 

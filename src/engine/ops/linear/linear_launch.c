@@ -398,7 +398,8 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
 /* Training keeps the kernels, and so the bits, that it had before this one. */
 static const char *refuse_row(const cleat_node *node, const cleat_device_facts *facts) {
     cleat_gemm p = cleat_linear_gemm(node);
-    if (!p.b || !p.b->rule.streamed || p.c->dtype != p.a->dtype) return "only for the weights of a graph that generates texts";
+    if (!p.b || !p.b->rule.streamed || p.c->dtype != p.a->dtype)
+        return "only for the weights of a graph that generates texts";
     if (p.m != 1 || p.trans_a || !p.trans_b || p.epilogue) return "only for one row without an activation";
     if (facts->work_group != 1 && facts->work_group < ROW_GROUP) return "requires work-groups of 64 work-items";
     return NULL;
