@@ -47,8 +47,8 @@ typedef struct cli_command {
     int (*run)(const struct cli_command *command, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_train, cli_eval, cli_predict, cli_export, cli_monitor, cli_report, cli_trace, cli_plan,
-    cli_config, cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor,
+extern const cli_command cli_train, cli_eval, cli_predict, cli_generate, cli_export, cli_monitor, cli_report, cli_trace,
+    cli_plan, cli_config, cli_find_batch, cli_find_workers, cli_tune, cli_bench, cli_verify, cli_devices, cli_doctor,
     cli_passport, cli_data, cli_completion, cli_man, cli_runs, cli_sweep;
 
 /* All commands, in the order of `cleat --help` (main.c). */

@@ -221,11 +221,10 @@ void cli_hint_option(const cli_command *command, const cli_option *options, cons
 void cli_hint_command(const char *word, char text[CLI_HINT]) {
     static const struct {
         const char *name, *meant;
-    } other_names[] = {
-        {"fit", "train"},       {"run", "train"},       {"resume", "train"},      {"evaluate", "eval"},
-        {"test", "eval"},       {"infer", "predict"},   {"inference", "predict"}, {"generate", "predict"},
-        {"check", "doctor"},    {"info", "doctor"},     {"list", "devices"},      {"watch", "monitor"},
-        {"benchmark", "bench"}, {"settings", "config"}, {"profiles", "config"},   {"show", "config"}};
+    } other_names[] = {{"fit", "train"},       {"run", "train"},       {"resume", "train"},      {"evaluate", "eval"},
+                       {"test", "eval"},       {"infer", "predict"},   {"inference", "predict"}, {"chat", "generate"},
+                       {"check", "doctor"},    {"info", "doctor"},     {"list", "devices"},      {"watch", "monitor"},
+                       {"benchmark", "bench"}, {"settings", "config"}, {"profiles", "config"},   {"show", "config"}};
     const char *names[64], *near = NULL;
     char path[CLEAT_PATH], quoted[HINT_WORD];
     size_t count;

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_train,   &cli_eval,   &cli_predict,  &cli_export,     &cli_monitor,      &cli_report, &cli_runs,  &cli_sweep,
-    &cli_trace,   &cli_plan,   &cli_config,   &cli_find_batch, &cli_find_workers, &cli_tune,   &cli_bench, &cli_verify,
-    &cli_devices, &cli_doctor, &cli_passport, &cli_data,       &cli_completion,   &cli_man};
+    &cli_train,  &cli_eval,    &cli_predict, &cli_generate, &cli_export,     &cli_monitor,      &cli_report, &cli_runs,
+    &cli_sweep,  &cli_trace,   &cli_plan,    &cli_config,   &cli_find_batch, &cli_find_workers, &cli_tune,   &cli_bench,
+    &cli_verify, &cli_devices, &cli_doctor,  &cli_passport, &cli_data,       &cli_completion,   &cli_man};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 const cli_command *const *cli_commands(size_t *count) {

@@ -21,6 +21,7 @@ typedef enum cleat_mode {
     CLEAT_MODE_TRAIN,    /* dropout, loss, gradients */
     CLEAT_MODE_EVALUATE, /* loss and output */
     CLEAT_MODE_PREDICT,  /* output only; needs no targets */
+    CLEAT_MODE_GENERATE, /* logits of the next token, with a cache of keys and values; causal_lm only */
 } cleat_mode;
 
 enum { CLEAT_LORA_LAYERS = 64 };
@@ -59,6 +60,7 @@ typedef struct cleat_model_options {
     /* Graphs of CLEAT_MODE_PREDICT keep dropout, with the input `rng` if its rate is not 0; only rna_transformer. */
     bool dropout_in_prediction;
     bool next_only;       /* CLEAT_MODE_PREDICT of a series: cleat_series_options.next_only */
+    int64_t context;      /* CLEAT_MODE_GENERATE: most tokens of a text */
     const char *drawings; /* folder for images with the outlines of predicted masks, borrowed; NULL: none */
 } cleat_model_options;
 

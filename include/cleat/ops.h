@@ -163,6 +163,15 @@ CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, c
 CLEAT_API cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv,
                                                cleat_tensor *starts, int heads, int kv_heads, int window, float scale);
 
+/* Causal attention of new tokens to a cache, for generation: row l of kv T [B, L, 2 K D/H] becomes row positions[b, l] of
+ * `cache`, a state (cleat_state) T [B, C, 2 K D/H] that keeps it for later runs, also of other graphs; then query l of q
+ * T [B, L, H D/H] sees the keys max(0, p - window + 1) to p = positions[b, l] of the cache. positions i32 [B, L]: all
+ * different in a sample, except that those below 0, or C and more (padding), change nothing and give a row of 0. Heads,
+ * window and scale as in cleat_causal_attention, D/H <= 256 -> T [B, L, D]; no gradient. */
+CLEAT_API cleat_tensor *cleat_cached_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv,
+                                               cleat_tensor *positions, cleat_tensor *cache, int heads, int kv_heads,
+                                               int window);
+
 /* Multi-head cross-attention, softmax(Q K^T / sqrt(D/H)) V, computed block by block like cleat_attention. q T
  * [B, L, D], kv T [B, S, 2D]: keys and values side by side, each [H, D/H]. D/H <= 128 -> T [B, L, D]. The
  * range of the scores is as in cleat_attention. */

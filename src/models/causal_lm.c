@@ -174,17 +174,12 @@ cleat_llama cleat_causal_shape(const cleat_model *model) {
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
-static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+/* Opens data, and takes the size of the vocabulary from them. */
+static cleat_status open_with(cleat_model *model, const char *path, const cleat_causal_options *options,
                               cleat_dataset **dataset, cleat_error *error) {
-    const int most = 16, cpus = cleat_cpus();
     const int64_t rows = settings_of(model)->embedding_rows;
-    cleat_causal_options options = settings_of(model)->data;
     cleat_dataset *opened = NULL;
-    options.max_length = settings_of(model)->common.max_length;
-    options.fitted = fitted ? fitted : "";
-    options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
-    options.predicted = mode == CLEAT_MODE_PREDICT;
-    cleat_status status = cleat_causal_open(path, &options, &opened, error);
+    cleat_status status = cleat_causal_open(path, options, &opened, error);
     if (status) return status;
     const int64_t tokens = (int64_t)cleat_tokenizer_size(cleat_causal_tokenizer(opened));
     if (rows != CLEAT_AUTO && tokens > rows) {
@@ -197,6 +192,32 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
     *dataset = opened;
     return CLEAT_OK;
+}
+
+cleat_status cleat_causal_open_prompts(cleat_model *model, const char *path, const char *fitted,
+                                       const cleat_tokenizer *tokenizer, cleat_dataset **dataset, cleat_error *error) {
+    cleat_causal_options options = settings_of(model)->data;
+    options.max_length = settings_of(model)->max_positions;
+    options.fitted = fitted ? fitted : "";
+    options.workers = 1;
+    options.predicted = true;
+    options.tokenizer = tokenizer;
+    return open_with(model, path, &options, dataset, error);
+}
+
+int64_t cleat_causal_positions(const cleat_model *model) {
+    return settings_of(model)->max_positions;
+}
+
+static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
+                              cleat_dataset **dataset, cleat_error *error) {
+    const int most = 16, cpus = cleat_cpus();
+    cleat_causal_options options = settings_of(model)->data;
+    options.max_length = settings_of(model)->common.max_length;
+    options.fitted = fitted ? fitted : "";
+    options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
+    options.predicted = mode == CLEAT_MODE_PREDICT;
+    return open_with(model, path, &options, dataset, error);
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
@@ -217,11 +238,27 @@ static void sample_weight(const cleat_model *model, const cleat_host_batch *batc
     for (int64_t i = 0; i < batch->batch * batch->length; ++i) values[i] = weight;
 }
 
+/* Places of the graph hold tokens of one text that follow each other; `last` marks the one whose successor is wanted. */
+static void build_generation(const cleat_model *model, cleat_graph *graph, const int64_t *row,
+                             cleat_model_graph *built) {
+    const cleat_llama shape = cleat_causal_shape(model);
+    cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
+    cleat_tensor *positions = cleat_input(graph, "positions", CLEAT_I32, 2, row);
+    cleat_tensor *last = cleat_input(graph, "last", CLEAT_I32, 2, row);
+    cleat_tensor *x = cleat_nn_llama_cached(graph, tokens, positions, model->options.context, &shape);
+    x = cleat_select_marked(graph, x, last, 1, NULL);
+    cleat_model_output(graph, cleat_linear(graph, x, cleat_nn_llama_head(graph, &shape), NULL, NULL), built);
+}
+
 /* The output of an evaluation is the loss of each token f32 [B, L]; of a prediction the logits f32 [B, V] of the token
  * behind a prompt. */
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const int64_t row[2] = {batch, length};
+    if (mode == CLEAT_MODE_GENERATE) {
+        build_generation(model, graph, row, built);
+        return;
+    }
     const cleat_llama shape = cleat_causal_shape(model);
     cleat_tensor *tokens = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     cleat_tensor *labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);

@@ -28,8 +28,17 @@ typedef struct cleat_causal_settings {
     cleat_causal_options data;
 } cleat_causal_settings;
 
+extern const cleat_model_class cleat_causal_lm;
+
 /* By cleat_causal_network and cleat_rope_scaling; end with NULL. */
 extern const char *const cleat_causal_network_names[], *const cleat_rope_scaling_names[];
+
+/* Opens prompts of up to max_positions tokens for generation. fitted: folder of a checkpoint, or NULL; tokenizer: that of
+ * another dataset of the model, which must outlive this one, or NULL. */
+cleat_status cleat_causal_open_prompts(cleat_model *model, const char *path, const char *fitted,
+                                       const cleat_tokenizer *tokenizer, cleat_dataset **dataset, cleat_error *error);
+/* model.max_positions: the most tokens of a text. */
+int64_t cleat_causal_positions(const cleat_model *model);
 
 /* The network of a model, CLEAT_AUTO resolved. */
 cleat_llama cleat_causal_shape(const cleat_model *model);

@@ -20,6 +20,10 @@ cleat_status cleat_model_check_rules(const cleat_model *model, cleat_error *erro
 /* For cleat_store_set_rules; `model` is a const cleat_model *. */
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule);
 
+/* The same for generation, where all parameters are frozen, and matrices of the blocks are stored as
+ * options.params.frozen_weights says. */
+void cleat_model_generation_rule(void *model, const char *param, int rank, cleat_param_rule *rule);
+
 /* The adapters of a graph of this mode; rank 0: none. It borrows from the model. */
 cleat_lora cleat_model_lora(const cleat_model *model, cleat_mode mode);
 

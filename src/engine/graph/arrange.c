@@ -132,7 +132,9 @@ cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error) {
     store->groups = cleat_alloc(store->count, sizeof *store->groups);
     if (!store->groups) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for groups of parameters");
     const int64_t trained = place_trained(store);
-    if (trained == 0) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "all parameters are frozen: nothing is trained");
+    const bool generates = store->count > 0 && store->params[0]->rule.streamed;
+    if (trained == 0 && !generates)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "all parameters are frozen: nothing is trained");
     const int64_t shared = trained + place_frozen(store, IN_BOTH, trained, trained);
     const int64_t single = shared + place_frozen(store, IN_F32, shared, 0);
     const int64_t half = place_frozen(store, IN_HALF, single, shared);

@@ -23,7 +23,7 @@ void cleat_store_set_rules(cleat_store *store, cleat_param_rule_fn choose, void 
  * those of one rule side by side, then the frozen ones. A frozen parameter has no f32 bytes if all nodes read
  * its half weight; one that no node reads in half precision has no half weight. One of which nodes read nothing but
  * the block weight, and whose rows are whole blocks, is stored in blocks only. Later parameters are refused.
- * CLEAT_ERR_ARGUMENT: all parameters are frozen. Does nothing without rules. */
+ * CLEAT_ERR_ARGUMENT: all parameters are frozen, but not for generation. Does nothing without rules. */
 cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error);
 
 /* Elements of all parameters that are not frozen, without gaps. */

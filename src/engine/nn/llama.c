@@ -53,9 +53,26 @@ static cleat_tensor *norm_heads(cleat_graph *graph, const char *prefix, cleat_te
     return cleat_reshape(graph, y, 3, x->shape);
 }
 
+/* Where the tokens stand: in rows of samples, or (positions is not NULL) behind those of a cache. */
+typedef struct places {
+    cleat_tensor *angles, *starts, *positions;
+    int64_t context; /* rows of the cache */
+} places;
+
+/* Attends to all tokens that are in the cache of the block. */
+static cleat_tensor *attend_cached(cleat_graph *graph, int64_t layer, cleat_tensor *q, cleat_tensor *kv,
+                                   const places *at, const cleat_llama *shape) {
+    if (!kv) return NULL;
+    const int64_t cache_shape[] = {kv->shape[0], at->context, kv->shape[2]};
+    cleat_tensor *cache =
+        cleat_state(graph, part_of(layer, "cache").text, cleat_autocast_storage(graph), 3, cache_shape);
+    return cleat_cached_attention(graph, q, kv, at->positions, cache, (int)shape->heads, (int)shape->kv_heads,
+                                  (int)shape->window);
+}
+
 /* x [B, L, D] after its norm -> [B, L, H D/H] */
-static cleat_tensor *attention(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *starts,
-                               cleat_tensor *angles, const cleat_llama *shape) {
+static cleat_tensor *attention(cleat_graph *graph, int64_t layer, cleat_tensor *x, const places *at,
+                               const cleat_llama *shape) {
     const int64_t kv_width = shape->kv_heads * shape->head;
     const int heads = (int)shape->heads, kv_heads = (int)shape->kv_heads;
     cleat_tensor *q =
@@ -69,16 +86,17 @@ static cleat_tensor *attention(cleat_graph *graph, int64_t layer, cleat_tensor *
         kv = cleat_concat(graph, halves, 2);
     }
     cleat_scope(graph, "%s/", part_of(layer, "att").text);
-    q = cleat_rotary(graph, q, angles, NULL, heads, heads, false);
-    kv = cleat_rotary(graph, kv, angles, NULL, 2 * kv_heads, kv_heads, false);
-    return cleat_causal_attention(graph, q, kv, starts, heads, kv_heads, (int)shape->window, 0);
+    q = cleat_rotary(graph, q, at->angles, at->positions, heads, heads, false);
+    kv = cleat_rotary(graph, kv, at->angles, at->positions, 2 * kv_heads, kv_heads, false);
+    if (at->positions) return attend_cached(graph, layer, q, kv, at, shape);
+    return cleat_causal_attention(graph, q, kv, at->starts, heads, kv_heads, (int)shape->window, 0);
 }
 
-static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, cleat_tensor *starts,
-                           cleat_tensor *angles, const cleat_llama *shape) {
+static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, const places *at,
+                           const cleat_llama *shape) {
     const float end_std = INIT_STD / sqrtf(2.0f * (float)shape->layers);
     cleat_tensor *y = norm(graph, part_of(layer, "n1").text, x, shape);
-    y = attention(graph, layer, y, starts, angles, shape);
+    y = attention(graph, layer, y, at, shape);
     x = linear(graph, part_of(layer, "att.out").text, y, shape->d_model, end_std, false, x);
     y = norm(graph, part_of(layer, "n2").text, x, shape);
     y = linear(graph, part_of(layer, "mlp.gate_up").text, y, 2 * shape->d_ff, INIT_STD, false, NULL);
@@ -91,17 +109,28 @@ static cleat_tensor *table(cleat_graph *graph, const char *name, const cleat_lla
     return cleat_param(graph, name, 2, table_shape, (cleat_init){CLEAT_INIT_NORMAL, INIT_STD});
 }
 
-cleat_tensor *cleat_nn_llama(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *starts, const cleat_llama *shape) {
-    if (!tokens) return NULL;
+static cleat_tensor *decoder(cleat_graph *graph, cleat_tensor *tokens, int64_t length, places *at,
+                             const cleat_llama *shape) {
     cleat_scope(graph, "%s/", "emb");
     cleat_tensor *x = cleat_embedding(graph, tokens, table(graph, "emb.weight", shape), cleat_autocast_storage(graph));
-    cleat_tensor *angles = cleat_rotary_table(graph, tokens->shape[1], &shape->angles);
+    at->angles = cleat_rotary_table(graph, length, &shape->angles);
     for (int64_t layer = 0; layer < shape->layers; ++layer) {
         cleat_segment(graph);
-        x = block(graph, layer, x, starts, angles, shape);
+        x = block(graph, layer, x, at, shape);
     }
     cleat_segment(graph);
     return norm(graph, "norm", x, shape);
+}
+
+cleat_tensor *cleat_nn_llama(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *starts, const cleat_llama *shape) {
+    places at = {.starts = starts};
+    return tokens ? decoder(graph, tokens, tokens->shape[1], &at, shape) : NULL;
+}
+
+cleat_tensor *cleat_nn_llama_cached(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *positions, int64_t context,
+                                    const cleat_llama *shape) {
+    places at = {.positions = positions, .context = context};
+    return tokens && positions ? decoder(graph, tokens, context, &at, shape) : NULL;
 }
 
 cleat_tensor *cleat_nn_llama_head(cleat_graph *graph, const cleat_llama *shape) {

@@ -23,6 +23,10 @@ typedef struct cleat_llama {
  * segment that may be recomputed. tokens i32 [B, L]; starts i32 [B, L] or NULL as in cleat_causal_attention; positions
  * count from the start of the row, since only their differences matter -> T [B, L, D] after the last norm. */
 cleat_tensor *cleat_nn_llama(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *starts, const cleat_llama *shape);
+/* The same for generation: token positions[b, l] (i32 [B, L]; below 0: padding) of each sequence sees those before it,
+ * which earlier runs have left in the states blocks.N.cache T [B, context, 2 K D/H] (cleat_cached_attention). */
+cleat_tensor *cleat_nn_llama_cached(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *positions, int64_t context,
+                                    const cleat_llama *shape);
 /* The output layer's weight f32 [V, D]: emb.weight, or head.weight. */
 cleat_tensor *cleat_nn_llama_head(cleat_graph *graph, const cleat_llama *shape);
 

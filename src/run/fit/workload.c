@@ -104,7 +104,9 @@ static cleat_status build_graphs(cleat_workload *work, const cleat_workload_spec
         if (purpose == CLEAT_FOR_TRAINING)
             status = build_graph(work, "train", CLEAT_MODE_TRAIN, b, spec->facts, &work->train[b], error);
         if (status) break;
-        if (purpose == CLEAT_FOR_PREDICTION)
+        if (purpose == CLEAT_FOR_GENERATION)
+            status = build_graph(work, "generate", CLEAT_MODE_GENERATE, b, spec->facts, &work->evaluate[b], error);
+        else if (purpose == CLEAT_FOR_PREDICTION)
             status = build_graph(work, "predict", CLEAT_MODE_PREDICT, b, spec->facts, &work->evaluate[b], error);
         else
             status = build_graph(work, "evaluate", CLEAT_MODE_EVALUATE, b, spec->facts, &work->evaluate[b], error);
@@ -113,7 +115,7 @@ static cleat_status build_graphs(cleat_workload *work, const cleat_workload_spec
     if (!status) status = cleat_store_arrange(work->store, error);
     if (!status && purpose == CLEAT_FOR_TRAINING) status = build_update(work, spec->host_norm, error);
     if (!status) status = build_refresh(work, error);
-    if (!status && purpose != CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
+    if (!status && purpose < CLEAT_FOR_PREDICTION) work->terms = work->evaluate[0].built.terms;
     return status;
 }
 
@@ -163,6 +165,8 @@ cleat_status cleat_workload_create(const cleat_workload_spec *spec, cleat_worklo
     made->n_buckets = n;
     for (size_t b = 0; b < n; ++b) made->buckets[b] = spec->buckets[b];
     cleat_status status = cleat_store_create(&made->store, error);
+    if (!status && spec->purpose == CLEAT_FOR_GENERATION)
+        cleat_store_set_rules(made->store, cleat_model_generation_rule, (void *)made->model);
     /* Evaluation and prediction train nothing, so they need no rules. */
     if (!status && spec->purpose == CLEAT_FOR_TRAINING && cleat_model_has_rules(made->model)) {
         cleat_store_set_rules(made->store, cleat_model_choose_rule, (void *)made->model);

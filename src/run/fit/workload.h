@@ -14,7 +14,7 @@ enum { CLEAT_RING = 64 };
 /* Instead of a number of segments: outputs of cheap ops alone (cleat_graph_recompute_cheap). */
 enum { CLEAT_RECOMPUTE_CHEAP = -1 };
 
-typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION } cleat_purpose;
+typedef enum cleat_purpose { CLEAT_FOR_TRAINING, CLEAT_FOR_EVALUATION, CLEAT_FOR_PREDICTION, CLEAT_FOR_GENERATION } cleat_purpose;
 
 /* A built graph, and the byte offsets of the inputs that the runtime itself fills, within the staging
  * buffer. */

@@ -62,7 +62,7 @@ static cleat_status check_tensors(const cleat_session *session, const cleat_chec
     return status;
 }
 
-static cleat_status load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
+cleat_status cleat_load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error) {
     const cleat_store *store = session->work->store;
     loading l = {.session = session, .checkpoint = checkpoint, .block = cleat_alloc(BLOCK, sizeof *l.block)};
     if (!l.block) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
@@ -149,7 +149,7 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     request.exactly = false; /* the sizes may be those of another device, where the model was trained */
     status = cleat_session_fit(made->device, &request, &made->session, error);
     if (!status) status = cleat_program_check_create(made->session, &made->check, error);
-    return status ? status : load_values(made->session, *saved, error);
+    return status ? status : cleat_load_values(made->session, *saved, error);
 }
 
 static cleat_status hash_samples(const cleat_loaded_model *loaded, char hash[33], cleat_error *error) {

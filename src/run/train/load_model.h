@@ -2,7 +2,7 @@
 #ifndef CLEAT_SRC_LOAD_MODEL_H
 #define CLEAT_SRC_LOAD_MODEL_H
 
-#include "checkpoint/format.h"
+#include "checkpoint/checkpoint.h"
 #include "cleat/train.h"
 #include "session/session.h"
 #include "train/data_parallel.h"
@@ -30,6 +30,8 @@ typedef struct cleat_loaded_model {
 cleat_status cleat_load_model(const cleat_profile *profile, const char *checkpoint, const char *data,
                               cleat_purpose purpose, cleat_ranks *ranks, cleat_loaded_model *loaded,
                               cleat_error *error);
+/* Writes the parameters and buffers of a checkpoint of the session's model to the device. */
+cleat_status cleat_load_values(cleat_session *session, const cleat_checkpoint *checkpoint, cleat_error *error);
 /* The numbers from `first` on, *samples [count], which the caller frees (cleat_free). */
 cleat_status cleat_list_samples(size_t first, size_t count, uint32_t **samples, cleat_error *error);
 void cleat_loaded_model_close(cleat_loaded_model *loaded);

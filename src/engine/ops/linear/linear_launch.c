@@ -11,6 +11,8 @@ enum {
     SPLIT_DEPTH_MIN = 512,   /* minimum depth of a part of a split k */
     NARROW_COLUMNS = 16,     /* up to this number of columns the narrow kernel is used */
     NARROW_ROWS = 32,        /* rows per work-item of the narrow kernel */
+    ROW_COLUMNS = 4,         /* of a product with one row: columns that are summed at once */
+    ROW_GROUP = 64,          /* work-items per group of its kernel, if not one */
     CLBLAST_EXTENT_MIN = 32, /* below it, padding costs more than CLBlast gains */
     CLBLAST_ROWS = 16384     /* rows of a batch per call: CLBlast copies them */
 };
@@ -391,6 +393,31 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
 }
 
+/* --- one row -------------------------------------------------------------------------------------------------- */
+
+/* Training keeps the kernels, and so the bits, that it had before this one. */
+static const char *refuse_row(const cleat_node *node, const cleat_device_facts *facts) {
+    cleat_gemm p = cleat_linear_gemm(node);
+    if (!p.b || !p.b->rule.streamed || p.c->dtype != p.a->dtype) return "only for the weights of a graph that generates texts";
+    if (p.m != 1 || p.trans_a || !p.trans_b || p.epilogue) return "only for one row without an activation";
+    if (facts->work_group != 1 && facts->work_group < ROW_GROUP) return "requires work-groups of 64 work-items";
+    return NULL;
+}
+
+static void bind_row(const cleat_node *node, cleat_binder *binder) {
+    const cleat_gemm p = cleat_linear_gemm(node);
+    const bool wide = binder->facts->work_group == 1;
+    const int64_t items = wide ? 4 * units_of(binder->facts) : ceil_div(p.n, ROW_COLUMNS);
+    const int64_t columns = round_up(ceil_div(p.n, items), ROW_COLUMNS);
+    cleat_linear_begin(binder, node, &p, "linear/linear_row.cl", "linear_row");
+    if (!wide) cleat_launch_work_group(binder, ROW_GROUP);
+    CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.c);
+    cleat_launch_i32(binder, "N", (int32_t)p.n);
+    cleat_launch_i32(binder, "K", (int32_t)p.k);
+    cleat_launch_i32(binder, "columns", (int32_t)columns);
+    cleat_launch_groups(binder, ceil_div(p.n, columns));
+}
+
 /* --- generic -------------------------------------------------------------------------------------------------- */
 
 static void bind_plain(const cleat_node *node, cleat_binder *binder) {
@@ -409,6 +436,7 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
 }
 
 const cleat_variant cleat_linear_variants[] = {
+    {.name = "row", .refuse = refuse_row, .bind = bind_row},
     {.name = "clblast", .refuse = refuse_clblast_first, .workspace = clblast_workspace, .bind = bind_clblast},
     CLEAT_VARIANT_ROW("mma", linear_mma),
     CLEAT_VARIANT_ROW("mma_large", linear_mma_large),

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""`cleat generate` against transformers' generate: random networks of each architecture, prompts shorter and longer than
+a chunk, and a window; greedy tokens are equal. Drawn texts repeat with their seed."""
+# ctest: device cost=40
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import (AutoModelForCausalLM, LlamaConfig, MistralConfig, PreTrainedTokenizerFast, Qwen2Config,
+                              Qwen3Config)
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+CLEAT = sys.argv[1]
+LONGEST, TOKENS = 200, 40
+SIZES = dict(vocab_size=257, hidden_size=48, intermediate_size=104, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=2, max_position_embeddings=LONGEST + TOKENS, eos_token_id=256, bos_token_id=None)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=64)
+CONFIGS = {
+    "llama": LlamaConfig(**SIZES, tie_word_embeddings=True),
+    "llama3": LlamaConfig(**SIZES, rope_parameters=LLAMA3),
+    "mistral": MistralConfig(**SIZES, sliding_window=20),
+    "qwen2": Qwen2Config(**SIZES, tie_word_embeddings=True),
+    "qwen3": Qwen3Config(**SIZES, head_dim=16),
+}
+PROMPTS = ["x", "hello there", "y" * 63, "the end of a chunk " * 3 + "1234567", "0123456789" * 6 + "01234",
+           "a longer prompt, of several chunks. " * 5 + "abcdefg"]
+
+
+def write_model(folder, config):
+    """A network whose logits differ clearly, with a tokenizer of bytes."""
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(config)
+    for name, value in model.named_parameters():
+        if value.dim() == 1:
+            value.data.normal_(0 if name.endswith("bias") else 1, 0.2)
+        else:
+            value.data.mul_(4)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({c: i for i, c in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
+    model.save_pretrained(folder)
+    fast.save_pretrained(folder)
+    return model.eval(), fast
+
+
+def run(folder, out, *options):
+    data = os.path.join(folder, "prompts.jsonl")
+    with open(data, "w") as file:
+        for prompt in PROMPTS:
+            file.write(json.dumps({"prompt": prompt}) + "\n")
+    subprocess.run([CLEAT, "generate", "--init", folder, "--data", data, "--out", out, "--max-tokens", str(TOKENS),
+                    "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
+    with open(os.path.join(out, "generated.jsonl")) as file:
+        return [json.loads(line) for line in file]
+
+
+def expect(model, tokenizer, prompt):
+    ids = tokenizer(prompt, return_tensors="pt").input_ids
+    answer = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=TOKENS, do_sample=False,
+                            pad_token_id=256)[0, ids.shape[1]:]
+    return tokenizer.decode(answer, skip_special_tokens=True), len(answer)
+
+
+def main():
+    for name, config in CONFIGS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model, tokenizer = write_model(folder, config)
+            rows = run(folder, os.path.join(folder, "out"), "--set", "train.precision=f32")
+            assert [row["prompt"] for row in rows] == PROMPTS, rows
+            for row in rows:
+                text, tokens = expect(model, tokenizer, row["prompt"])
+                assert row["completion"] == text and row["tokens"] == tokens, (name, row, text, tokens)
+            if name != "llama":
+                continue
+            drawn = [[row["completion"] for row in run(folder, os.path.join(folder, "out"), "--temperature", "1.5",
+                                                       "--top-k", "40", "--top-p", "0.9", "--seed", seed)]
+                     for seed in ("3", "3", "4")]
+            assert drawn[0] == drawn[1] != drawn[2], drawn
+            assert [row["completion"] for row in run(folder, os.path.join(folder, "out"), "--temperature", "2",
+                                                     "--top-k", "1")] == [row["completion"] for row in rows]
+    print(f"{len(CONFIGS)} networks answer as in transformers")
+
+
+main()
