@@ -283,7 +283,7 @@ static int64_t layers(const cleat_model *model) {
     return settings_of(model)->layers;
 }
 
-/* An output layer of its own is pretrained as the blocks are, not a head for a new task: adapters leave it frozen. */
+/* A separate output layer is pretrained as the blocks are, not a head for a new task: adapters leave it frozen. */
 static int64_t layer_of(const cleat_model *model, const char *param) {
     const int64_t depth = cleat_nn_encoder_layer_of(param, layers(model));
     return depth < layers(model) ? depth : layers(model);

@@ -335,6 +335,7 @@ def evil(folder):
     data["examples"][1]["image"] = "data:image/png;base64,\"onerror=\"alert(1)"
     data["examples"].append({"kind": "tags", "name": EVIL, "words": [EVIL, "b"], "truth": [EVIL, "O"], "prediction": ["O", EVIL]})
     data["examples"].append({"kind": "tokens", "name": EVIL, "words": [EVIL, "b"], "truth": [EVIL, None], "prediction": ["O", EVIL], "confidence": [EVIL, 2]})
+    data["examples"].append({"kind": "likelihood", "name": EVIL, "words": [EVIL, EVIL, None], "confidence": [EVIL, 2]})
     data["examples"].append({"kind": "rna", "name": EVIL, "sequence": EVIL, "truth": [[0, 0, 0], None, [9, 1, 0]], "prediction": [[0, 1, 0], [5, 5, 5], [9, 2, 0]],
                              "score": 1.2, "score_name": EVIL})
     data["examples"].append({"kind": "series", "name": EVIL, "column": EVIL, "past": [1, 2, None, 4], "truth": [5, 6], "prediction": [5, 7], "baseline": None})
@@ -439,6 +440,7 @@ def masks(folder):
                  "prediction": ["B-person", "I-person", "O", "B-person", "O"]})
     rows.append({"kind": "tokens", "name": "9", "words": ["[CLS]", "the", "[MASK]", "was", "la", "##mp", "[SEP]"], "truth": [None, None, "flight", None, None, "##te", None],
                  "prediction": [None, None, "flight", None, None, "##mp", None], "confidence": [None, None, 0.42, None, None, 0.9, None]})
+    rows.append({"kind": "likelihood", "name": "row 3", "words": ["<s>", "Paris", " is", " red"], "confidence": [None, 0.04, 0.625, 0.0031]})
     rows.append({"kind": "class", "name": "tweet 8", "image": None, "text": "Forest fire near La Ronge Sask. Canada", "truth": "disaster", "prediction": "disaster", "confidence": 0.97})
     run.examples(rows, {"text": "every pixel is background", "metric": "iou", "value": 0.0, "ascends": True})
     run.checkpoint(300, 0.82)

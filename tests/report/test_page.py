@@ -303,6 +303,10 @@ def main():
         check_escapes(pages["evil"], (folder / "evil" / "report.html").read_text())
         check(pages["rna"].drawn.count("rna") == 6 and pages["masks"].drawn.count("mask") == 6 and pages["series"].drawn.count("series") == 4, "examples are missing")
         check(pages["masks"].drawn.count("tags") == 1 and pages["masks"].drawn.count("tokens") == 1, "masks: no words, or no tokens")
+        check(pages["masks"].drawn.count("likelihood") == 1, "masks: no likelihoods")
+        words = (folder / "masks/report.html").read_text().split('data-drawn="likelihood"')[1].split("</figure>")[0]
+        check(re.findall('class="word (\\w*)">([^<]*)', words) == [("", "&lt;s&gt;"), ("", "Paris"), ("right", " is"), ("wrong", " red")], words)
+        check(re.findall("<small>([^<]*)", words) == ["4.0 %", "62 %", "0.3 %"], words)
         check_classes(pages)
         check("roofline" in pages["healthy"].drawn, "healthy: no roofline")
         check("1 damaged line" not in pages["killed"].text, "killed: the incomplete last line counts as damage")
