@@ -391,15 +391,12 @@ static void log_summary(const char *path, const causal_dataset *c) {
     const cleat_causal_summary *s = &c->summary;
     const long long most = (long long)c->max_length;
     const char *name = c->read.chat.name;
-<<<<<<< HEAD
     char rows[120] = "";
     if (c->packed_length)
         snprintf(rows, sizeof rows, " in %zu, %zu, %zu rows of %lld places (%.1f %% used)", s->rows[0], s->rows[1],
                  s->rows[2], (long long)c->packed_length,
                  100 * (double)s->places / ((double)c->base.count * (double)c->packed_length));
-=======
     if (c->predicted && c->base.count == 1) return; /* a prompt that is typed, perhaps one of many */
->>>>>>> hE
     if (c->predicted)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu prompts, %zu tokens; chat template: %s", path, c->base.count, s->places,
                   name);
