@@ -16,8 +16,9 @@ extern "C" {
  *                    with `predicted` 0 at the last place, whose next token continues the prompt
  *   starts  i32 [L]  index of the first place of the sample that the place belongs to; padded with INT32_MAX, which is
  *                    greater than every index
- * One slot is a row: one sample, or with `pack` as many as fit. A sample of n tokens takes at most n - 1 places: the
- * last one is never an input, and places behind the last learned token are left out.
+ * One slot is a row: one sample, or with `pack` as many as fit; the length of packed rows is that of the fullest one. A
+ * sample of n tokens takes at most n - 1 places: the last one is never an input, and places behind the last learned
+ * token are left out.
  * cleat_dataset_items is the number of labels that are not -1.
  *
  * A text is encoded as a whole, and a token is learned if it has a byte of a completion: also one that spans the end of

@@ -34,7 +34,7 @@ struct cleat_node {
     cleat_graph *graph;
     int index;       /* position in execution order */
     bool recomputed; /* repeats a forward node for the backward part (gradient checkpointing) */
-    bool repeats;    /* backward always recomputes its outputs (cleat_recompute_tensor) */
+    bool deferred;   /* runs in the backward part, before its gradient (graph/defer.h) */
     bool gated;      /* a fused consumer was `discontinuous` (cleat_op) */
     bool tf32;       /* its products may round operands in f32 to TF32 (cleat_op.tf32, cleat_autocast) */
     int n_in, n_out;

@@ -247,9 +247,9 @@ CLEAT_API cleat_tensor *cleat_cross_entropy(cleat_graph *graph, cleat_tensor *lo
                                             cleat_tensor *sample_weight, float label_smoothing);
 
 /* The cross entropy of logits x weight^T, which are never stored whole: parts of rows_at_once rows (0: of about 32 MiB)
- * are computed one after the other, and again in backward. x T [..., D], weight f32 [C, D]; labels, sample_weight and
- * label_smoothing as in cleat_cross_entropy -> f32 [1]. *each (may be NULL): f32 [rows], the losses of the rows without
- * their weights. */
+ * are computed one after the other, each followed by its gradient. x T [..., D], weight f32 [C, D]; labels,
+ * sample_weight and label_smoothing as in cleat_cross_entropy -> f32 [1]. *each (may be NULL): f32 [rows], the
+ * losses of the rows without their weights. */
 CLEAT_API cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cleat_tensor *weight,
                                                    cleat_tensor *labels, cleat_tensor *sample_weight,
                                                    float label_smoothing, int64_t rows_at_once, cleat_tensor **each);

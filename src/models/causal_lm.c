@@ -3,9 +3,13 @@
 #include "models/causal_lm.h"
 
 #include "core/cpus.h"
+#include "core/memory.h"
 #include "data/dataset.h"
 #include "graph/graph.h"
+#include "models/masked_tokens.h"
 #include "models/published/llama.h"
+#include "models/text_tokenizer.h"
+#include "models/token_guess.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,7 +48,7 @@ static const cleat_key keys[] = {
     {FIELD(model, embedding_rows, embedding_rows), INT(1, 1e7, "auto"), OR_AUTO, SHAPES,
      .help = "Rows of the word embeddings, at least the vocabulary size; auto: the vocabulary size."},
     {FIELD(model, tied, tied), BOOL("true"), SHAPES,
-     .help = "The output layer is the table of word embeddings; false: it has weights of its own."},
+     .help = "The output layer is the table of word embeddings; false: it has separate weights."},
     {FIELD(model, window, window), INT(1, 1e7, "none"), OR_NONE, COMPUTES,
      .help = "Number of last tokens that a token sees, itself included (Mistral); none: all."},
     {FIELD(model, norm_eps, norm_eps), FLOAT(0, 1, "1e-5"), COMPUTES, .help = "Added to the mean square in RMS norms."},
@@ -268,8 +272,10 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
         cleat_model_output(graph, cleat_linear(graph, last, head, NULL, NULL), built);
         return;
     }
-    cleat_tensor *loss = cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, &each);
-    cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
+    const bool trains = mode == CLEAT_MODE_TRAIN;
+    cleat_tensor *loss =
+        cleat_linear_cross_entropy(graph, x, head, labels, inputs.sample_weight, 0, 0, trains ? NULL : &each);
+    if (!trains) cleat_model_output(graph, cleat_reshape(graph, each, 2, row), built);
     cleat_model_add_loss(graph, mode, &inputs, loss, built);
 }
 
@@ -277,8 +283,10 @@ static int64_t layers(const cleat_model *model) {
     return settings_of(model)->layers;
 }
 
+/* An output layer of its own is pretrained as the blocks are, not a head for a new task: adapters leave it frozen. */
 static int64_t layer_of(const cleat_model *model, const char *param) {
-    return cleat_nn_encoder_layer_of(param, layers(model));
+    const int64_t depth = cleat_nn_encoder_layer_of(param, layers(model));
+    return depth < layers(model) ? depth : layers(model);
 }
 
 /* --- metrics -------------------------------------------------------------------------------------------------- */
@@ -315,6 +323,106 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
     cleat_metrics_add(found, "perplexity", exp(metric_state[NEGATIVE_LOG] / metric_state[COUNT]));
 }
 
+/* --- examples and predictions --------------------------------------------------------------------------------- */
+
+/* Of a prompt, the most probable next tokens are kept; of an evaluation, the loss of each token. */
+static cleat_status condense(const cleat_model *model, const cleat_host_batch *batch, int64_t b, const float *output,
+                             int64_t each, float **kept, int64_t *values, cleat_error *error) {
+    const int32_t *labels = batch->fields[LABELS];
+    const cleat_masked_logits from = {.logits = output,
+                                      .rows = 1,
+                                      .vocabulary = vocabulary_of(model),
+                                      .labels = labels + b * batch->length,
+                                      .length = batch->length,
+                                      .tokenizer = cleat_causal_tokenizer(batch->dataset)};
+    if (cleat_causal_prompt(batch->dataset, batch->samples[b])) {
+        const cleat_status status = cleat_masked_condense(&from, kept, error);
+        if (!status) *values = cleat_masked_kept_values(*kept);
+        return status;
+    }
+    float *made = cleat_alloc((size_t)each, sizeof *made);
+    if (!made)
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an evaluation of %lld tokens", (long long)each);
+    memcpy(made, output, (size_t)each * sizeof *made);
+    *kept = made;
+    *values = each;
+    return CLEAT_OK;
+}
+
+static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                          const char *folder, cleat_error *error) {
+    (void)model;
+    return cleat_masked_write(predictions, count, folder, error);
+}
+
+enum { TOKENS_SHOWN = 200, TOKENS_BEFORE = 40, TOKEN_BYTES = 128, TOKEN_CHARACTERS = 40 };
+
+/* A row of a dataset. */
+typedef struct row {
+    const cleat_prediction *from;
+    int32_t *tokens, *labels, *starts;
+    int64_t first, end; /* places that are shown */
+} row;
+
+/* Appends a member with a value for each token that is shown: its text, or the probability that the network gave it
+ * (null: it was not learned). */
+static void add_tokens(const row *r, const char *name, bool words, cleat_string *json) {
+    const cleat_tokenizer *tokenizer = cleat_causal_tokenizer(r->from->dataset);
+    json_add(json, json_open(name, '['));
+    for (int64_t l = r->first; l < r->end; ++l) {
+        char text[TOKEN_BYTES];
+        const bool learned = r->labels[l] >= 0, begins = r->starts[l] == l || l == r->first;
+        const bool continues = learned || (l + 1 < r->end && r->starts[l + 1] == r->starts[l]);
+        const int32_t shown[] = {r->tokens[l], learned ? r->labels[l] : continues ? r->tokens[l + 1] : -1};
+        for (int i = begins ? 0 : 1; i < (continues ? 2 : 1); ++i) {
+            const bool known = cleat_tokenizer_piece_text(tokenizer, shown[i], text, sizeof text);
+            if (words)
+                cleat_examples_add_string(json, NULL, known ? text : NULL, TOKEN_CHARACTERS);
+            else
+                json_add(json, json_digits(NULL, i && learned ? exp(-(double)r->from->output[l]) : (double)NAN, 4));
+        }
+    }
+    json_add(json, json_close(']'));
+}
+
+static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
+                                cleat_string *json, cleat_error *error) {
+    const cleat_prediction *of = &evaluated->predictions[index];
+    const int64_t length = cleat_dataset_length(of->dataset, of->sample);
+    int32_t *all = cleat_alloc((size_t)of->length, 3 * sizeof *all);
+    row r = {.from = of, .tokens = all, .labels = all + of->length, .starts = all + 2 * of->length};
+    void *const slots[] = {r.tokens, r.labels, r.starts};
+    (void)model;
+    if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)of->length);
+    cleat_status status = cleat_dataset_fill(of->dataset, of->sample, of->length, NULL, slots, error);
+    if (!status) {
+        while (r.first < length - 1 && r.labels[r.first] < 0) ++r.first;
+        r.first = r.first > TOKENS_BEFORE ? r.first - TOKENS_BEFORE : 0;
+        r.end = length < r.first + TOKENS_SHOWN ? length : r.first + TOKENS_SHOWN;
+        cleat_examples_begin(json, "likelihood", of);
+        add_tokens(&r, "words", true, json);
+        add_tokens(&r, "confidence", false, json);
+        json_add(json, json_close('}'));
+    }
+    cleat_free(all);
+    return status;
+}
+
+static cleat_status baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
+                             char *text, cleat_error *error) {
+    cleat_token_guess guess = {.count = 0};
+    const cleat_status status = cleat_guess_tokens(evaluated, LABELS, vocabulary_of(model), &guess, text, error);
+    metric_state[COUNT] = guess.count;
+    metric_state[NEGATIVE_LOG] = guess.negative_log;
+    return status;
+}
+
+static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
+
+static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
+    return cleat_text_export(spec, false, settings_of(model)->max_positions, false, error);
+}
+
 static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
     return timm ? NULL : cleat_published_causal_of(settings_of(model)->network);
 }
@@ -337,6 +445,10 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .metric_state_size = metric_state_size,
                                            .metric_update = metric_update,
                                            .metric_compute = metric_compute,
+                                           .write = write,
+                                           .condense = condense,
+                                           .export_files = export_files,
+                                           .examples = &examples,
                                            .architectures = cleat_published_causal,
                                            .architecture = architecture,
                                            .init_profile = "chat"};

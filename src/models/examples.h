@@ -6,7 +6,7 @@
  *    "confusion": {"labels": [...], "counts": [[...], ...]} or null,      rows: truth, columns: prediction
  *    "classes": [{"name": "...", "precision": 0.9, "recall": 0.8, "f1": 0.85, "support": 40, "iou": 0.7}, ...] or null,
  *    "classes_left_out": 3,                           of more than CLEAT_CLASSES_SHOWN those with the least support
- *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "rna" | "series", "name": "...", ...,
+ *    "examples": [{"kind": "class" | "number" | "mask" | "tags" | "tokens" | "likelihood" | "rna" | "series", "name": "...", ...,
  *                  "choice": "worst" | "typical"}, ...]}
  *
  * The worst samples of the evaluation come first, the worst of them at the beginning; the others are at even distances.

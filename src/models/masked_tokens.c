@@ -1,6 +1,7 @@
 /* The most probable tokens at masked places, as CSV and as examples. */
 #include "models/masked_tokens.h"
 
+#include "cleat/causal_texts.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
@@ -16,6 +17,11 @@ typedef struct place {
 } place;
 
 enum { PLACE = sizeof(place) / sizeof(float) };
+
+static const cleat_tokenizer *tokenizer_of(const cleat_dataset *dataset) {
+    const cleat_tokenizer *masked = cleat_masked_tokenizer(dataset);
+    return masked ? masked : cleat_causal_tokenizer(dataset);
+}
 
 static size_t count_places(const cleat_prediction *prediction) {
     return (size_t)prediction->output[0];
@@ -98,11 +104,13 @@ cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t coun
     if (!status && (!found || !texts))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu predictions", rows);
     for (size_t i = 0; i < count && !status; ++i) {
-        const cleat_tokenizer *tokenizer = cleat_masked_tokenizer(predictions[i].dataset);
+        const cleat_tokenizer *tokenizer = tokenizer_of(predictions[i].dataset);
         for (size_t k = 0; k < count_places(&predictions[i]); ++k, ++at) {
             const place here = place_at(&predictions[i], k);
-            found[at] = (cleat_found_tokens){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
-                                             .mask = k + 1};
+            found[at] =
+                (cleat_found_tokens){.id = cleat_dataset_id(predictions[i].dataset, predictions[i].sample),
+                                     .mask = k + 1,
+                                     .prompt = cleat_causal_prompt(predictions[i].dataset, predictions[i].sample)};
             for (int t = 0; t < CLEAT_TOKENS_FOUND; ++t) {
                 found[at].tokens[t] = show(tokenizer, here.ids[t], texts[at][t]);
                 found[at].probabilities[t] = here.probabilities[t];

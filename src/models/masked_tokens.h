@@ -1,4 +1,4 @@
-/* Predictions and examples of a masked language model at masked tokens. */
+/* Predictions of language models at masked tokens and behind prompts; examples of masked ones. */
 #ifndef CLEAT_SRC_MASKED_TOKENS_H
 #define CLEAT_SRC_MASKED_TOKENS_H
 
@@ -11,7 +11,7 @@ typedef struct cleat_masked_logits {
     int64_t rows;          /* length: one for each position; else one for each label that is not -1, in order */
     int64_t vocabulary;    /* the tokenizer's tokens, or more */
     const int32_t *tokens; /* [length] input of the network */
-    const int32_t *labels; /* [length] tokens to predict, -1: none; NULL: unknown, at mask tokens */
+    const int32_t *labels; /* [length] tokens to predict (or any, at their places), -1: none; NULL: at mask tokens */
     int64_t length;
     const cleat_tokenizer *tokenizer;
 } cleat_masked_logits;
@@ -22,7 +22,7 @@ cleat_status cleat_masked_condense(const cleat_masked_logits *from, float **kept
 /* Number of values in `kept`. */
 int64_t cleat_masked_kept_values(const float *kept);
 
-/* Writes FOLDER/predictions.csv: a row for each mask token. */
+/* Writes FOLDER/predictions.csv: a row for each mask token, or for each prompt of a causal language model. */
 cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t count, const char *folder,
                                 cleat_error *error);
 

@@ -78,8 +78,17 @@ static double rate_of(const cleat_param_options *options, int64_t depth, int64_t
     return backbone * pow(decays(options) ? options->layer_decay : 1, (double)(layers + 1 - depth));
 }
 
-static const cleat_dtype frozen_types[] = {
-    [CLEAT_FROZEN_AUTO] = CLEAT_F32, [CLEAT_FROZEN_Q8] = CLEAT_Q8, [CLEAT_FROZEN_NF4] = CLEAT_NF4};
+/* How a frozen weight is stored. As usual, 4 bits are few for embeddings. */
+static cleat_dtype frozen_type(const cleat_model *model, int64_t depth) {
+    switch (model->options.params.frozen_weights) {
+    case CLEAT_FROZEN_Q8:
+        return CLEAT_Q8;
+    case CLEAT_FROZEN_NF4:
+        return depth == 0 ? CLEAT_Q8 : CLEAT_NF4;
+    default:
+        return CLEAT_F32;
+    }
+}
 
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
     const cleat_model *m = model;
@@ -90,15 +99,15 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->rate = (float)rate_of(options, depth, layers);
     if (depth > layers) return;
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
-    if (rule->frozen) rule->blocks = frozen_types[options->frozen_weights];
+    if (rule->frozen) rule->blocks = frozen_type(m, depth);
 }
 
 void cleat_model_generation_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
     const cleat_model *m = model;
     (void)rank;
     rule->frozen = rule->streamed = true;
-    if (m->type->layer_of(m, param) <= layers_of(m) && !is_adapter(param))
-        rule->blocks = frozen_types[m->options.params.frozen_weights];
+    const int64_t depth = m->type->layer_of(m, param);
+    if (depth <= layers_of(m) && !is_adapter(param)) rule->blocks = frozen_type(m, depth);
 }
 
 /* The head is trained without adapters. */

@@ -462,7 +462,7 @@ static const cleat_model_origin classifier_origins[] = {{"text_tagger", NULL}, {
 
 static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
     const text_settings *s = settings_of(model);
-    return cleat_text_export(spec, &s->data, s->common.max_length, is_tagger(model), error);
+    return cleat_text_export(spec, s->data.lowercase, s->common.max_length, is_tagger(model), error);
 }
 
 static const cleat_label_source labels = {"labels.txt", NULL, cleat_text_label_name};

@@ -4,7 +4,6 @@
  * over the chosen tokens of a global batch. A checkpoint is a start (model.init) for text_classifier and
  * text_tagger of the same network. */
 #include "cleat/ops.h"
-#include "core/memory.h"
 #include "data/dataset.h"
 #include "data/text/set.h"
 #include "models/classes.h"
@@ -13,9 +12,9 @@
 #include "models/published/text.h"
 #include "models/text_networks.h"
 #include "models/text_tokenizer.h"
+#include "models/token_guess.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *const terms[] = {"cross_entropy"};
@@ -255,58 +254,14 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     return cleat_masked_add_example(&evaluated->predictions[index], json, error);
 }
 
-/* counts [vocabulary] of the chosen tokens of a sample. */
-static cleat_status count_chosen(const cleat_dataset *dataset, size_t sample, double *counts, cleat_error *error) {
-    const int64_t length = cleat_dataset_length(dataset, sample);
-    int32_t *labels = cleat_alloc((size_t)length, sizeof *labels);
-    void *const slots[] = {NULL, NULL, labels};
-    if (!labels) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)length);
-    cleat_status status = cleat_dataset_fill(dataset, sample, length, NULL, slots, error);
-    for (int64_t l = 0; l < length && !status; ++l)
-        if (labels[l] >= 0) counts[labels[l]] += 1;
-    cleat_free(labels);
-    return status;
-}
-
-enum { COUNTED_TEXTS = 20000 };
-
-/* counts [vocabulary] of the chosen tokens of evenly spaced training texts. */
-static cleat_status count_training(const cleat_dataset *dataset, double *counts, cleat_error *error) {
-    const size_t all = cleat_dataset_count(dataset), step = all / COUNTED_TEXTS + 1;
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < all && !status; i += step)
-        if (cleat_dataset_split(dataset, i) == CLEAT_SPLIT_TRAIN) status = count_chosen(dataset, i, counts, error);
-    return status;
-}
-
-/* Metrics of guessing tokens `truth` [vocabulary] by their frequency in `known`, with 1 added to each count. */
-static void score_frequencies(const double *truth, const double *known, int64_t vocabulary, double *metric_state) {
-    int64_t best = 0;
-    double all = 0;
-    for (int64_t v = 0; v < vocabulary; ++v) {
-        all += known[v];
-        if (known[v] > known[best]) best = v;
-    }
-    for (int64_t v = 0; v < vocabulary; ++v) {
-        metric_state[COUNT] += truth[v];
-        metric_state[NEGATIVE_LOG] -= truth[v] * log((known[v] + 1) / (all + (double)vocabulary));
-    }
-    metric_state[RIGHT] = all > 0 ? truth[best] : NAN;
-    if (all <= 0) metric_state[NEGATIVE_LOG] = NAN; /* there are no training texts here */
-}
-
-/* Without its context, a token can only be guessed by its frequency. */
 static cleat_status baseline(const cleat_model *model, const cleat_evaluation *evaluated, double *metric_state,
                              char *text, cleat_error *error) {
-    const int64_t vocabulary = cleat_text_model_vocabulary(model);
-    double *truth = cleat_alloc((size_t)vocabulary, 2 * sizeof *truth), *known = truth ? truth + vocabulary : NULL;
-    if (!truth) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)vocabulary);
-    cleat_status status = count_training(evaluated->dataset, known, error);
-    for (size_t i = 0; i < evaluated->n_samples && !status; ++i)
-        status = count_chosen(evaluated->dataset, evaluated->samples[i], truth, error);
-    if (!status) score_frequencies(truth, known, vocabulary, metric_state);
-    cleat_free(truth);
-    snprintf(text, CLEAT_BASELINE_TEXT, "%s", "guessing tokens by their frequency in the training texts");
+    cleat_token_guess guess = {.count = 0};
+    const cleat_status status =
+        cleat_guess_tokens(evaluated, LABELS, cleat_text_model_vocabulary(model), &guess, text, error);
+    metric_state[COUNT] = guess.count;
+    metric_state[RIGHT] = guess.right;
+    metric_state[NEGATIVE_LOG] = guess.negative_log;
     return status;
 }
 
@@ -314,7 +269,7 @@ static const cleat_model_examples examples = {.add = add_example, .baseline = ba
 
 static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
     const pretrain_settings *s = settings_of(model);
-    return cleat_text_export(spec, &s->data, s->common.max_length, false, error);
+    return cleat_text_export(spec, s->data.lowercase, s->common.max_length, false, error);
 }
 
 const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",

@@ -103,7 +103,8 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
                                         "vocab.json",
                                         "merges.txt",
                                         "sentencepiece.bpe.model",
-                                        "spm.model"};
+                                        "spm.model",
+                                        "chat_template.jinja"};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
         char path[LONGEST_PATH];
@@ -113,13 +114,11 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
     return status;
 }
 
-cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
-                               bool words, cleat_error *error) {
+cleat_status cleat_text_export(const cleat_model_export *spec, bool lowercase, int64_t max_length, bool words,
+                               cleat_error *error) {
     const cleat_st_tensor *types = cleat_safetensors_find(spec->tensors, "emb.type.weight"); /* [types, D] */
-    const cleat_export_texts texts = {.max_length = max_length,
-                                      .token_types = types && types->shape[0] > 1,
-                                      .lowercase = data->lowercase,
-                                      .words = words};
+    const cleat_export_texts texts = {
+        .max_length = max_length, .token_types = types && types->shape[0] > 1, .lowercase = lowercase, .words = words};
     const cleat_status status = copy_files(spec->checkpoint, spec->out, error);
     return status ? status : cleat_export_tokenizer(spec->out, &texts, error);
 }

@@ -19,9 +19,9 @@ typedef struct cleat_export_texts {
  * is left as it is. CLEAT_ERR_FORMAT: a file is not JSON, or not a tokenizer. */
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error);
 
-/* Copies the tokenizer's files of the checkpoint and completes them; `words`: of a tagger. */
-cleat_status cleat_text_export(const cleat_model_export *spec, const cleat_text_options *data, int64_t max_length,
-                               bool words, cleat_error *error);
+/* Copies the tokenizer's files of the checkpoint and completes them by these members of cleat_export_texts. */
+cleat_status cleat_text_export(const cleat_model_export *spec, bool lowercase, int64_t max_length, bool words,
+                               cleat_error *error);
 
 /* cleat_model_class.overrides: a published tokenizer determines whether it converts to lower case. */
 bool cleat_text_overrides(const cleat_dataset *dataset, cleat_data_override *setting);

@@ -62,12 +62,17 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
 cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
                                     cleat_error *error) {
     cleat_string text = {0};
-    cleat_string_add(&text, "id,mask");
+    cleat_string_add(&text, count && found[0].prompt ? "id,prompt" : "id,mask");
     for (int k = 1; k <= CLEAT_TOKENS_FOUND; ++k) cleat_string_add(&text, ",token_%d,probability_%d", k, k);
     cleat_string_add(&text, "\n");
     for (size_t i = 0; i < count; ++i) {
         cleat_string_add_field(&text, found[i].id);
-        cleat_string_add(&text, ",%zu", found[i].mask);
+        if (found[i].prompt) {
+            cleat_string_add_bytes(&text, ",", 1);
+            cleat_string_add_field(&text, found[i].prompt);
+        } else {
+            cleat_string_add(&text, ",%zu", found[i].mask);
+        }
         for (int k = 0; k < CLEAT_TOKENS_FOUND; ++k) {
             cleat_string_add_bytes(&text, ",", 1);
             if (!found[i].tokens[k]) {

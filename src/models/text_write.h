@@ -17,15 +17,16 @@ cleat_status cleat_text_write_classes(const char *path, const char *const *names
 
 enum { CLEAT_TOKENS_FOUND = 5 };
 
-/* The predictions of a masked language model for one mask token. */
+/* The predictions of a language model for one mask token, or for the token behind a prompt. */
 typedef struct cleat_found_tokens {
     const char *id;                          /* of the text */
     size_t mask;                             /* number of the mask token in the text, from 1 */
+    const char *prompt;                      /* the prompt, of all rows or none; NULL: a mask token's */
     const char *tokens[CLEAT_TOKENS_FOUND];  /* the most probable one first; NULL: there are no more */
     float probabilities[CLEAT_TOKENS_FOUND]; /* as above */
 } cleat_found_tokens;
 
-/* Columns: id,mask,token_1,probability_1, and so on; fields without a token are empty. RFC 4180. */
+/* Columns: id,mask (or id,prompt),token_1,probability_1, and so on; fields without a token are empty. RFC 4180. */
 cleat_status cleat_text_write_found(const char *path, const cleat_found_tokens *found, size_t count,
                                     cleat_error *error);
 

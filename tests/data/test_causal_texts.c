@@ -54,8 +54,13 @@ typedef struct row {
 static row fill(const cleat_dataset *dataset, size_t index) {
     row r;
     void *const slots[] = {r.tokens, r.labels, r.starts};
-    r.length = cleat_dataset_length(dataset, index);
     assert_int_equal(cleat_dataset_fill(dataset, index, LONGEST, NULL, slots, NULL), CLEAT_OK);
+    for (r.length = 0; r.length < LONGEST && r.starts[r.length] < LONGEST;) ++r.length;
+    for (int64_t i = r.length; i < LONGEST; ++i) {
+        assert_int_equal(r.tokens[i], -1);
+        assert_int_equal(r.labels[i], -1);
+        assert_int_equal(r.starts[i], INT32_MAX);
+    }
     return r;
 }
 
@@ -241,7 +246,13 @@ static void rows_hold_each_sample_once(void **state) {
     assert_int_equal(one.learned, all.learned);
     const size_t least = (all.places + 255) / 256; /* rows that are full */
     assert_true(cleat_dataset_count(packed) >= least && (double)cleat_dataset_count(packed) < 1.01 * (double)least + 2);
-    for (size_t i = 0; i < cleat_dataset_count(packed); ++i) assert_true(cleat_dataset_length(packed, i) <= 256);
+    for (size_t i = 0; i < cleat_dataset_count(packed); ++i) {
+        const int64_t own = fill(packed, i).length;
+        assert_int_equal(cleat_dataset_length(packed, i), 256);
+        assert_true(own <= 256);
+    }
+    for (size_t i = 0; i < cleat_dataset_count(alone); ++i)
+        assert_int_equal(cleat_dataset_length(alone, i), fill(alone, i).length);
     cleat_dataset_destroy(alone);
     cleat_dataset_destroy(packed);
 }
@@ -320,6 +331,26 @@ static void folders_and_plain_texts_are_read(void **state) {
     cleat_dataset_destroy(dataset);
 }
 
+/* A model that is trained already needs no training samples. */
+static void training_needs_samples(void **state) {
+    cleat_causal_options options = options_of();
+    cleat_dataset *dataset = NULL;
+    cleat_error error = {0};
+    char folder[600], path[700];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", test_folder("unlearned"));
+    snprintf(path, sizeof path, "%s/train.jsonl", folder);
+    test_write_text(path, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
+    snprintf(path, sizeof path, "%s/val.jsonl", folder);
+    test_write_text(path, "{\"text\": \"Hello there\"}\n");
+    assert_int_equal(cleat_causal_open(folder, &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "the training split has no samples"));
+    options.fitted = tokenizer_folder();
+    dataset = must_open(folder, &options);
+    assert_int_equal(cleat_dataset_count(dataset), 1);
+    cleat_dataset_destroy(dataset);
+}
+
 static void a_line_may_be_long(void **state) {
     enum { WORDS = 300000 };
     cleat_causal_options options = options_of();
@@ -360,9 +391,10 @@ static void prompts_end_where_the_answer_begins(void **state) {
     assert_string_equal(cleat_causal_truth(dataset, 0), "Hi");
     assert_string_equal(cleat_causal_prompt(dataset, 1), hello);
     assert_null(cleat_causal_truth(dataset, 1));
-    assert_string_equal(shown(dataset, 2), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
-                                           "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n => ");
-    assert_string_equal(shown(dataset, 3), "The answer => ");
+    assert_string_equal(shown(dataset, 2),
+                        "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+                        "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n => <s>"); /* 0 marks the place */
+    assert_string_equal(shown(dataset, 3), "The answer => <s>");
     assert_int_equal(cleat_dataset_items(dataset, 0), 0);
     cleat_dataset_destroy(dataset);
     dataset = open_text("stdin.lines", "Hello\n\nThe answer\n", &options);
@@ -538,6 +570,7 @@ int main(void) {
         cmocka_unit_test(threads_and_the_cache_change_nothing),
         cmocka_unit_test(equal_prompts_are_in_one_split),
         cmocka_unit_test(folders_and_plain_texts_are_read),
+        cmocka_unit_test(training_needs_samples),
         cmocka_unit_test(a_line_may_be_long),
         cmocka_unit_test(prompts_end_where_the_answer_begins),
         cmocka_unit_test(a_model_keeps_tokenizer_and_template),

@@ -54,7 +54,8 @@ static void assert_feeds(const cleat_dataset *dataset, const cleat_graph *graph,
 static void fields_are_the_inputs_of_training(void **state) {
     static const char *const types[] = {"rna_transformer", "text_classifier",    "text_tagger",    "text_pretrain",
                                         "series_lstm",     "series_transformer", "series_dense",   "image_resnet",
-                                        "image_vit",       "image_convnext",     "mask_segformer", "emberformer"};
+                                        "image_vit",       "image_convnext",     "mask_segformer", "emberformer",
+                                        "causal_lm"};
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
         cleat_model *model = model_of(types[i]);

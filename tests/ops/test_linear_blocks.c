@@ -237,6 +237,58 @@ static void other_weights_stay(void **state) {
     }
 }
 
+/* --- a tied table --- */
+
+/* Rows of a table in blocks are its dequantised values, also beside a linear layer that reads it. */
+static void look_up(const op_shape *shape, cleat_dtype format, cleat_dtype storage) {
+    if (!op_shape_is_tested(shape)) return;
+    enum { WORDS = 19, WIDTH = 192, TOKENS = 23 };
+    float *values = calloc(WORDS * WIDTH, sizeof *values);
+    double *tokens = calloc(TOKENS, sizeof *tokens), *rows = calloc(TOKENS * WIDTH, sizeof *rows);
+    fixture f = {.layer = NULL};
+    const int64_t shape_of[] = {WORDS, WIDTH}, count = TOKENS;
+    begin(&f, format, storage);
+    cleat_tensor *table = cleat_param(f.graph, "table", 2, shape_of, (cleat_init){0});
+    cleat_tensor *in = cleat_input(f.graph, "tokens", CLEAT_I32, 1, &count);
+    cleat_tensor *x = cleat_embedding(f.graph, in, table, storage);
+    cleat_tensor *y = cleat_linear(f.graph, x, table, NULL, NULL);
+    cleat_retain(f.graph, x);
+    cleat_retain(f.graph, y);
+    assert_int_equal(cleat_store_arrange(f.store, NULL), CLEAT_OK);
+    assert_non_null(cleat_store_blocks_of(f.store, table));
+    assert_int_equal(f.store->flat[CLEAT_FLAT_PARAMETERS].shape[0], 64); /* the trained one */
+    assert_true(op_rig_open(&f.rig, f.graph, shape, NULL, 0));
+    double state = 0.3;
+    for (int i = 0; i < WORDS * WIDTH; ++i) values[i] = (float)draw(CLEAT_F32, &state);
+    for (int i = 0; i < TOKENS; ++i) tokens[i] = i % (WORDS + 2) - 1; /* -1 and 19 are invalid */
+    assert_int_equal(cleat_exec_write_unchecked(f.rig.exec, 0, table, values, NULL), CLEAT_OK);
+    assert_int_equal(cleat_exec_read_unchecked(f.rig.exec, 0, table, values, NULL), CLEAT_OK);
+    op_rig_write(&f.rig, in, tokens);
+    op_rig_run(&f.rig, 0, -1);
+    op_rig_read(&f.rig, x, rows);
+    for (int i = 0; i < TOKENS * WIDTH; ++i) {
+        const int token = (int)tokens[i / WIDTH];
+        const bool valid = token >= 0 && token < WORDS;
+        const double want = valid ? compare_round(storage, (double)values[token * WIDTH + i % WIDTH]) : 0;
+        assert_true(fabs(rows[i] - want) <= fabs(want) * 0x1p-22); /* a scale of NF4 may be rounded once less */
+    }
+    op_rig_close(&f.rig);
+    end(&f);
+    free(values);
+    free(tokens);
+    free(rows);
+}
+
+static void tables_may_be_blocks(void **state) {
+    (void)state;
+    for (int f = 0; f < 2; ++f) {
+        look_up(&op_shape_cpu, f ? CLEAT_NF4 : CLEAT_Q8, CLEAT_F32);
+        look_up(&op_shape_gpu, f ? CLEAT_NF4 : CLEAT_Q8, CLEAT_F32);
+    }
+    look_up(&op_shape_cpu, CLEAT_Q8, CLEAT_F16);
+    look_up(&op_shape_cpu, CLEAT_Q8, CLEAT_BF16);
+}
+
 /* --- values --- */
 
 static void written_values_are_kept(void **state) {
@@ -267,6 +319,7 @@ static void written_values_are_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest extra[] = {cmocka_unit_test(q8_layers_are_right), cmocka_unit_test(nf4_layers_are_right),
-                                       cmocka_unit_test(other_weights_stay), cmocka_unit_test(written_values_are_kept)};
+                                       cmocka_unit_test(other_weights_stay), cmocka_unit_test(tables_may_be_blocks),
+                                       cmocka_unit_test(written_values_are_kept)};
     return op_main(NULL, 0, extra, sizeof extra / sizeof *extra);
 }

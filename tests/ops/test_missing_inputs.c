@@ -26,7 +26,7 @@
     X(cleat_sigmoid(graph, NULL))                                                                                      \
     X(cleat_softmax(graph, NULL))                                                                                      \
     X(cleat_attention(graph, NULL, x, 1))                                                                              \
-    X(cleat_causal_attention(graph, NULL, NULL, NULL, 1, 1, 0, 0))                                                           \
+    X(cleat_causal_attention(graph, NULL, NULL, NULL, 1, 1, 0, 0))                                                     \
     X(cleat_cross_attention(graph, NULL, x, 1))                                                                        \
     X(cleat_cross_attention(graph, x, NULL, 1))                                                                        \
     X(cleat_lstm(graph, NULL, x, x, y, y))                                                                             \

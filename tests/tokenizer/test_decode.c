@@ -15,6 +15,8 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "source_path.h"
+#include "tokenizer/normalise.h"
+#include "tokenizer/unicode.h"
 
 #define FOLDER(name) source_path("tests/tokenizer/tokenizers/" name)
 #define ZERO "\xEF\x8E\xA7" /* U+F3A7 stands for a zero byte, at which cJSON's strings end */
@@ -39,7 +41,8 @@ static cleat_tokenizer *with_decoder(const char *decoder) {
     fprintf(
         file,
         "{\"decoder\":%s,\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"a\":0,\" b\":1,\"<0xE4>\":2,\"<0xB8>\":"
-        "3,\"<0xAD>\":4,\"\xC3\xA4\":5,\"<0x+f>\":6,\"xx\":7,\" .\":8,\"##n't\":9}}}",
+        "3,\"<0xAD>\":4,\"\xC3\xA4\":5,\"<0x+f>\":6,\"xx\":7,\" .\":8,\"##n't\":9,\" \":10,\"' "
+        "\":11,\"a\\u0000\":12}}}",
         decoder);
     assert_int_equal(fclose(file), 0);
     return load(json_path());
@@ -148,9 +151,28 @@ static void each_decoder_does_its_step(void **state) {
         {"{\"type\":\"Strip\",\"content\":\"x\",\"start\":1,\"stop\":0}", {7, 7}, 2, "xx"},
         {"{\"type\":\"Strip\",\"content\":\"x\",\"start\":0,\"stop\":2}", {7, 0}, 2, "a"},
         {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"always\"}", {7, 7}, 2, "  "},
+        {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"first\"}", {7, 7}, 2, "  "},
         {"{\"type\":\"Metaspace\",\"replacement\":\"x\",\"prepend_scheme\":\"never\"}", {7, 7}, 2, "    "},
         {"{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x|b\"},\"content\":\"yy\"}", {7, 1}, 2, "yyyy yy"},
         {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", {0, 8, 9, 0}, 4, "a .n't a"},
+        {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":false}", {0, 8, 9}, 3, "a  .n't"},
+        {"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", {0, 11}, 2, "a'"},
+        {"{\"type\":\"Fuse\"}", {12, 0}, 2, "a" ZERO "a"},
+        {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":2,"
+         "\"stop\":0}]}",
+         {0, 10, 1},
+         3,
+         "a  b"},
+        {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":0,"
+         "\"stop\":2}]}",
+         {0, 10, 10, 0, 11, 10},
+         6,
+         "a  a'"},
+        {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"xx\"},\"content\":\"\"},"
+         "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}",
+         {0, 7, 1},
+         3,
+         "a b"},
         {"{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":\"Replace\",\"pattern\":{\"String\":"
          "\"xxx\"},"
          "\"content\":\"-\"}]}",
@@ -171,15 +193,46 @@ static void each_decoder_does_its_step(void **state) {
     }
 }
 
+/* The number of U+FFFD that Python's bytes.decode(errors="replace") and Rust's from_utf8_lossy give. */
+static void bytes_that_are_not_utf8_become_replacements(void **state) {
+    static const struct {
+        const char *bytes;
+        size_t replacements, others;
+    } rows[] = {{"\xF5\x80\x80", 3, 0},
+                {"\xE0\x80\x80", 3, 0},
+                {"\xE0\xA0", 1, 0},
+                {"\xF0\x80\x80\x80", 4, 0},
+                {"\xF0\x90\x80", 1, 0},
+                {"\xED\xA0\x80", 3, 0},
+                {"\xF4\x90\x80\x80", 4, 0},
+                {"\xC1\xBF", 2, 0},
+                {"\xE4\xB8z", 1, 1},
+                {"\xF1\x80\x80\xE4\xB8\xAD", 1, 3},
+                {"\x80", 1, 0},
+                {"\xF1\x80\xC3\xA9", 1, 2}};
+    (void)state;
+    cleat_tokenizer *tokenizer = load(FOLDER("llama3.json"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        int32_t ids[8];
+        char text[64];
+        size_t count = 0, size = 0, found = 0;
+        for (const char *byte = rows[i].bytes; *byte; ++byte) {
+            char piece[8] = "";
+            (void)cleat_utf8_encode(cleat_byte_char((unsigned char)*byte), piece);
+            ids[count++] = cleat_tokenizer_id(tokenizer, piece);
+        }
+        assert_int_equal(cleat_tokenizer_decode(tokenizer, ids, count, false, text, sizeof text, &size, NULL),
+                         CLEAT_OK);
+        for (size_t at = 0; at + 3 <= size; ++at) found += memcmp(text + at, "\xEF\xBF\xBD", 3) == 0;
+        assert_int_equal(found, rows[i].replacements);
+        assert_int_equal(size, 3 * rows[i].replacements + rows[i].others);
+    }
+    cleat_tokenizer_destroy(tokenizer);
+}
+
 /* The text arrives as soon as it cannot change. */
 static void characters_wait_for_their_last_byte(void **state) {
-    static const char *const expected[] = {"a",
-                                           "",
-                                           "",
-                                           "",
-                                           "\xE4\xB8\xAD"
-                                           " b",
-                                           "a"};
+    static const char *const expected[] = {"a", "", "", "", "\xE4\xB8\xAD b", "a"};
     static const int32_t ids[] = {0, 2, 3, 4, 1, 0};
     (void)state;
     cleat_tokenizer *tokenizer = with_decoder("{\"type\":\"ByteFallback\"}");
@@ -230,6 +283,28 @@ static void tokens_of_language_models_are_found(void **state) {
     tokenizer = load(FOLDER("tokenizer.model"));
     assert_true(cleat_tokenizer_bos(tokenizer) == 1 && cleat_tokenizer_eos(tokenizer) == 2);
     assert_true(cleat_tokenizer_unk(tokenizer) == 0 && cleat_tokenizer_leading(tokenizer) == 1);
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+static void pieces_are_not_changed_by_other_replacements(void **state) {
+    char text[8];
+    (void)state;
+    cleat_tokenizer *tokenizer =
+        with_decoder("{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"y\"}");
+    assert_true(cleat_tokenizer_piece_text(tokenizer, 7, text, sizeof text));
+    assert_string_equal(text, "xx");
+    cleat_tokenizer_destroy(tokenizer);
+}
+
+/* Gemma has </s> for text that is struck out. */
+static void the_end_of_a_text_is_guessed(void **state) {
+    FILE *file = fopen(json_path(), "w");
+    (void)state;
+    assert_non_null(file);
+    fputs("{\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{\"</s>\":0,\"<eos>\":1}}}", file);
+    assert_int_equal(fclose(file), 0);
+    cleat_tokenizer *tokenizer = load(json_path());
+    assert_true(cleat_tokenizer_eos(tokenizer) == 1 && cleat_tokenizer_bos(tokenizer) == -1);
     cleat_tokenizer_destroy(tokenizer);
 }
 
@@ -304,9 +379,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_those_of_hugging_face),
         cmocka_unit_test(each_decoder_does_its_step),
+        cmocka_unit_test(bytes_that_are_not_utf8_become_replacements),
         cmocka_unit_test(characters_wait_for_their_last_byte),
         cmocka_unit_test(unknown_decoders_only_prevent_decoding),
         cmocka_unit_test(tokens_of_language_models_are_found),
+        cmocka_unit_test(pieces_are_not_changed_by_other_replacements),
+        cmocka_unit_test(the_end_of_a_text_is_guessed),
         cmocka_unit_test(normalised_special_tokens_are_left_out),
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(long_texts_take_a_moment),

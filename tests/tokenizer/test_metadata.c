@@ -186,6 +186,11 @@ static void pre_tokenizers_find_words(void **state) {
             used += tokens[k].end - tokens[k].begin;
         }
         assert_string_equal(words, rows[i][1]);
+        int32_t composed[8], decomposed[8]; /* U+00E9, and e with U+0301: Qwen's normal form makes them equal */
+        const size_t n = encode(made, "\xC3\xA9", composed, 8);
+        const bool same =
+            encode(made, "e\xCC\x81", decomposed, 8) == n && !memcmp(composed, decomposed, n * sizeof *composed);
+        assert_int_equal(same, rows[i][0] && strcmp(rows[i][0], "qwen2") == 0);
         cleat_tokenizer_destroy(made);
     }
     cJSON_Delete(d.root);
@@ -231,6 +236,12 @@ static void sentencepiece_metadata_have_the_ids_of_the_model(void **state) {
     expect_same(made, expected);
     cleat_tokenizer_destroy(made);
 
+    d.types[300] = 7; /* not a type: a token as others */
+    made = make(&d.m);
+    expect_same(made, expected);
+    assert_false(cleat_tokenizer_is_special(made, 300));
+    cleat_tokenizer_destroy(made);
+
     d.m.scores = NULL; /* then pieces are in the order of their ids, as SentencePiece writes them */
     d.m.add_bos = 0;
     d.m.add_eos = 1;
@@ -253,6 +264,76 @@ static void sentencepiece_metadata_have_the_ids_of_the_model(void **state) {
     cleat_tokenizer_destroy(made);
     cleat_tokenizer_destroy(expected);
     cleat__sentencepiece__model__free_unpacked(model, NULL);
+}
+
+/* Writes the model and a tokenizer_config.json to a folder, and loads them. */
+static cleat_status load_model(const Cleat__Sentencepiece__Model *model, const char *config,
+                               cleat_tokenizer **tokenizer, cleat_error *error) {
+    const size_t size = cleat__sentencepiece__model__get_packed_size(model);
+    uint8_t *packed = malloc(size);
+    char folder[64], path[2][128];
+    assert_int_equal(cleat__sentencepiece__model__pack(model, packed), size);
+    snprintf(folder, sizeof folder, "/tmp/cleat-model-%ld", (long)getpid());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(path[0], sizeof path[0], "%s/tokenizer.model", folder);
+    snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", folder);
+    assert_int_equal(cleat_file_write(path[0], packed, size, NULL), CLEAT_OK);
+    assert_int_equal(cleat_file_write(path[1], config, strlen(config), NULL), CLEAT_OK);
+    *tokenizer = NULL;
+    const cleat_status status = cleat_tokenizer_load(folder, false, tokenizer, error);
+    unlink(path[0]);
+    unlink(path[1]);
+    rmdir(folder);
+    free(packed);
+    return status;
+}
+
+static void models_of_sentencepiece_have_settings(void **state) {
+    static metadata d;
+    Cleat__Sentencepiece__Model *model = NULL;
+    cleat_tokenizer *made = NULL;
+    cleat_error error = {0};
+    cleat_token_counts framed;
+    int32_t ids[8];
+    (void)state;
+    fill_model(&d, &model);
+    model->trainer->has_pad_id = true;
+    model->trainer->pad_id = 300;
+    assert_int_equal(load_model(model, "{\"add_bos_token\":false,\"add_eos_token\":true}", &made, &error), CLEAT_OK);
+    assert_int_equal(cleat_tokenizer_frame(made, &(cleat_ids){NULL, 0}, NULL, 8, ids, NULL, &framed, NULL), CLEAT_OK);
+    assert_true(framed.count == 1 && ids[0] == 2);
+    assert_true(cleat_tokenizer_is_special(made, 300) && !cleat_tokenizer_is_special(made, 301));
+    cleat_tokenizer_destroy(made);
+    assert_int_equal(load_model(model, "{\"tokenizer_class\":\"XLMRobertaTokenizer\"}", &made, &error),
+                     CLEAT_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "a BPE model is that of a LlamaTokenizer"));
+    model->normalizer->has_remove_extra_whitespaces = model->normalizer->remove_extra_whitespaces = true;
+    assert_int_equal(load_model(model, "{}", &made, &error), CLEAT_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "a BPE model that changes characters or blanks"));
+    model->normalizer->remove_extra_whitespaces = false;
+    uint8_t map = 1;
+    model->normalizer->has_precompiled_charsmap = true;
+    model->normalizer->precompiled_charsmap = (ProtobufCBinaryData){1, &map};
+    assert_int_equal(load_model(model, "{}", &made, &error), CLEAT_ERR_NOT_SUPPORTED);
+    model->normalizer->precompiled_charsmap = (ProtobufCBinaryData){0, NULL};
+    model->trainer->model_type = 3;
+    assert_int_equal(load_model(model, "{}", &made, &error), CLEAT_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "neither a Unigram nor a BPE model (type 3)"));
+    cleat__sentencepiece__model__free_unpacked(model, NULL);
+}
+
+static void characters_without_a_piece_are_unknown(void **state) {
+    const cleat_text_view pieces[] = {view("<unk>"), view("a")};
+    const int32_t types[] = {2, 1};
+    const cleat_tokenizer_metadata m = {
+        .is_sentencepiece = true, .pieces = pieces, .types = types, .count = 2, .bos = -1, .eos = -1, .pad = -1};
+    int32_t ids[8];
+    (void)state;
+    cleat_tokenizer *made = make(&m);
+    assert_int_equal(encode(made, "abca", ids, 8), 3); /* neighbours are one token */
+    assert_true(ids[0] == 1 && ids[1] == 0 && ids[2] == 1);
+    assert_int_equal(cleat_tokenizer_unk(made), 0);
+    cleat_tokenizer_destroy(made);
 }
 
 static void expect_error(const cleat_tokenizer_metadata *m, cleat_status status, const char *text) {
@@ -281,6 +362,9 @@ static void damaged_metadata_are_errors(void **state) {
     d.m.eos = -2;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "the id -2 ");
     d.m.eos = -1;
+    d.m.chat_template = "\xFF";
+    expect_error(&d.m, CLEAT_ERR_FORMAT, "the chat template is not UTF-8");
+    d.m.chat_template = NULL;
     d.m.count = 0;
     expect_error(&d.m, CLEAT_ERR_FORMAT, "0 tokens; a tokenizer has 1 to");
     d.m.count = whole.m.count;
@@ -347,6 +431,8 @@ int main(void) {
         cmocka_unit_test(byte_level_metadata_have_the_ids_of_tokenizer_json),
         cmocka_unit_test(pre_tokenizers_find_words),
         cmocka_unit_test(sentencepiece_metadata_have_the_ids_of_the_model),
+        cmocka_unit_test(models_of_sentencepiece_have_settings),
+        cmocka_unit_test(characters_without_a_piece_are_unknown),
         cmocka_unit_test(damaged_metadata_are_errors),
         cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(many_long_tokens_take_a_moment),

@@ -317,6 +317,35 @@ static void check_masked(const shown *s) {
     cleat_free(lines);
 }
 
+/* --- tokens with probabilities --------------------------------------------------------------------------------- */
+
+/* The first token of a row is not predicted; the last one of a text is its end. */
+static void check_likelihoods(const shown *s) {
+    assert_true(cJSON_IsNull(member(s->json, "confusion")));
+    const double guessed = number_of(member(s->json, "baseline"), "value");
+    assert_baseline(s, "perplexity", guessed, false, "frequency");
+    assert_true(guessed > 2 && guessed < 40); /* of about 30 tokens in the texts, half of them the end */
+    for (int i = 0; i < cJSON_GetArraySize(s->examples); ++i) {
+        const cJSON *example = cJSON_GetArrayItem(s->examples, i), *words = member(example, "words"),
+                    *confidence = member(example, "confidence");
+        const int count = cJSON_GetArraySize(words);
+        int learned = 0, ends = 0;
+        assert_string_equal(string_of(example, "kind"), "likelihood");
+        assert_int_equal(cJSON_GetArraySize(confidence), count);
+        assert_string_equal(text_at(words, 0), "<|begin_of_text|>");
+        assert_string_equal(text_at(words, count - 1), "<|end_of_text|>");
+        assert_true(cJSON_IsNull(cJSON_GetArrayItem(confidence, 0)));
+        for (int w = 0; w < count; ++w) {
+            const cJSON *sure = cJSON_GetArrayItem(confidence, w);
+            ends += strcmp(text_at(words, w), "<|end_of_text|>") == 0;
+            if (cJSON_IsNull(sure)) continue;
+            assert_true(sure->valuedouble >= 0 && sure->valuedouble <= 1);
+            ++learned;
+        }
+        assert_true(ends > 1 && learned >= 2 * ends && learned < count - 2 * ends);
+    }
+}
+
 /* --- images --------------------------------------------------------------------------------------------------- */
 
 static int sextet(char c) {
@@ -536,6 +565,7 @@ void assert_shows_examples(const tiny *t, const char *family, const char *data, 
     if (strcmp(family, "text_classifier") == 0) check_texts(&s);
     if (strcmp(family, "text_tagger") == 0) check_tags(&s);
     if (strcmp(family, "text_pretrain") == 0) check_masked(&s);
+    if (strcmp(family, "causal_lm") == 0) check_likelihoods(&s);
     if (strncmp(family, "image_", 6) == 0) check_stripes(&s);
     if (strcmp(family, "mask_segformer") == 0) check_masks(&s, 32, 6, false);
     if (strcmp(family, "emberformer") == 0) check_masks(&s, 16, 6, true);

@@ -18,6 +18,7 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "core/string.h"
+#include "source_path.h"
 
 /* --- data ----------------------------------------------------------------------------------------------------- */
 
@@ -90,6 +91,28 @@ static void make_repeated(const tiny *t, const char *name, int lines, uint32_t s
         cleat_string_add(&text, "\n");
     }
     write_text(t, name, &text);
+}
+
+/* A word that is repeated goes on behind a colon. */
+static void make_prompts(const tiny *t, const char *name, int prompts, uint32_t stream, bool completions) {
+    cleat_random random = cleat_random_stream(11, stream, 0);
+    cleat_string text = {0};
+    for (int i = 0; i < prompts; ++i) {
+        const char *word = pick(&random, fillers, 10);
+        if (completions) cleat_string_add(&text, "{\"prompt\": \"");
+        for (uint32_t w = 0, words = 2 + cleat_random_below(&random, 3); w < words; ++w)
+            cleat_string_add(&text, "%s%s", w ? " " : "", word);
+        cleat_string_add(&text, completions ? ":\", \"completion\": \" %s\"}\n" : ":\n", word);
+    }
+    write_text(t, name, &text);
+}
+
+static void copy_tokenizer(const tiny *t) {
+    char path[TINY_PATH];
+    size_t size;
+    char *json = tiny_read(source_path("tests/tokenizer/tokenizers/llama3.json"), &size);
+    tiny_write(tiny_path(t, "tokenizer.json", path), json, size);
+    cleat_free(json);
 }
 
 /* Two waves of hourly steps, a quarter period apart, with a little noise. */
@@ -166,8 +189,9 @@ static int setup(void **state) {
     if (tiny_setup(state) != 0) return -1;
     const tiny *t = *state;
     char path[TINY_PATH];
-    static const char *const folders[] = {"texts",       "lines", "tags",         "stripes",     "stripes/train",
-                                          "stripes/val", "boxes", "boxes/images", "boxes/masks", "fronts"};
+    static const char *const folders[] = {"texts",         "lines",       "tags",   "stripes",
+                                          "stripes/train", "stripes/val", "boxes",  "boxes/images",
+                                          "boxes/masks",   "fronts",      "prompts"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; ++i)
         if (cleat_folder_make(tiny_path(t, folders[i], path), NULL) != CLEAT_OK) return -1;
     make_texts(t, "texts/train.csv", 300, 0);
@@ -179,6 +203,10 @@ static int setup(void **state) {
     make_repeated(t, "lines/train.txt", 240, 0, false);
     make_repeated(t, "lines/val.txt", 60, 1, false);
     make_repeated(t, "other.txt", 9, 2, true);
+    make_prompts(t, "prompts/train.jsonl", 200, 0, true);
+    make_prompts(t, "prompts/val.jsonl", 60, 1, true);
+    make_prompts(t, "other_prompts.txt", 9, 2, false);
+    copy_tokenizer(t);
     make_waves(t, "waves.csv", 28 * 24);
     for (int down = 0; down < 2; ++down) {
         make_stripes(t, down ? "stripes/train/down" : "stripes/train/across", 40, down, 0);
@@ -225,6 +253,12 @@ static const family rows[] = {
      {TRANSFORMER, TEXT_TRAIN, "train.epochs=24", "model.network=bert", "model.max_positions=32",
       "data.vocabulary_size=64", "data.mask_fraction=0.3", "data.max_length=32", "run.metric=accuracy"},
      "other.txt",
+     "predictions.csv"},
+    {"causal_lm",
+     "prompts",
+     {"model.d_model=32", "model.heads=4", "model.kv_heads=2", "model.layers=1", "model.d_ff=64", TEXT_TRAIN,
+      "train.epochs=24", "data.max_length=32", "run.metric=perplexity"},
+     "other_prompts.txt",
      "predictions.csv"},
     {"series_lstm",
      "waves.csv",
@@ -288,6 +322,10 @@ static cleat_profile *profile_of(const tiny *t, const family *f) {
     snprintf(assignment, sizeof assignment, "run.device=%s", device ? device : "auto");
     set(profile, assignment);
     set(profile, "loader.num_workers=1");
+    if (strcmp(f->name, "causal_lm") == 0) {
+        snprintf(assignment, sizeof assignment, "data.vocabulary=%s", tiny_path(t, "tokenizer.json", path));
+        set(profile, assignment);
+    }
     for (int i = 0; f->settings[i]; ++i) set(profile, f->settings[i]);
     if (cleat_profile_check(profile, &error) != CLEAT_OK) fail_msg("%s", error.text);
     return profile;
@@ -325,6 +363,8 @@ static void assert_has_converged(const family *f, const cleat_metrics *best) {
         assert_true(metric_of(best, "accuracy") > 0.9);
     else if (strcmp(f->name, "text_pretrain") == 0)
         assert_true(metric_of(best, "accuracy") > 0.9 && metric_of(best, "perplexity") < 2);
+    else if (strcmp(f->name, "causal_lm") == 0)
+        assert_true(metric_of(best, "perplexity") < 1.3);
     else if (strcmp(f->name, "mask_segformer") == 0)
         assert_true(metric_of(best, "iou") > 0.6 && metric_of(best, "f1") > metric_of(best, "iou"));
     else if (strcmp(f->name, "emberformer") == 0)
@@ -371,6 +411,22 @@ static void assert_finds_words(const char *data, const char *predictions) {
     fclose(texts);
 }
 
+/* The most probable token is a blank, or with the beginning of the prompt's word. */
+static void assert_continues(const char *predictions) {
+    char header[256], word[64], token[64];
+    FILE *found = fopen(predictions, "r");
+    int lines = 0, right = 0;
+    double probability;
+    assert_true(found && fgets(header, sizeof header, found));
+    assert_memory_equal(header, "id,prompt,token_1,probability_1,", 32);
+    while (fscanf(found, "%*[^,],%63[^ ]%*[^,],%63[^,],%lf%*[^\n]\n", word, token, &probability) == 3) {
+        right += token[0] == ' ' && strncmp(word, token + 1, strlen(token + 1)) == 0 && probability > 0.5;
+        ++lines;
+    }
+    assert_true(lines == 9 && right >= 8);
+    fclose(found);
+}
+
 /* The training data are moved away meanwhile. */
 static void assert_predicts(const tiny *t, const family *f, const cleat_profile *profile, const char *run) {
     char other[TINY_PATH], out[TINY_PATH], data[TINY_PATH], away[TINY_PATH + 8], path[TINY_PATH + 64];
@@ -396,6 +452,8 @@ static void assert_predicts(const tiny *t, const family *f, const cleat_profile 
         assert_int_equal(lines_of(path), lines_of(other)); /* words and sentence ends */
     else if (strcmp(f->name, "text_pretrain") == 0)
         assert_finds_words(other, path);
+    else if (strcmp(f->name, "causal_lm") == 0)
+        assert_continues(path);
     else
         assert_int_equal(lines_of(path), 1 + 6 * count);
 }
@@ -422,29 +480,32 @@ static void the_tagger_learns(void **state) {
 static void the_masked_language_model_learns(void **state) {
     one_family(state, &rows[2]);
 }
-static void the_lstm_learns(void **state) {
+static void the_causal_language_model_learns(void **state) {
     one_family(state, &rows[3]);
 }
-static void the_series_transformer_learns(void **state) {
+static void the_lstm_learns(void **state) {
     one_family(state, &rows[4]);
 }
-static void the_dense_network_learns(void **state) {
+static void the_series_transformer_learns(void **state) {
     one_family(state, &rows[5]);
 }
-static void the_vision_transformer_learns(void **state) {
+static void the_dense_network_learns(void **state) {
     one_family(state, &rows[6]);
 }
-static void the_convnext_learns(void **state) {
+static void the_vision_transformer_learns(void **state) {
     one_family(state, &rows[7]);
 }
-static void the_residual_network_learns(void **state) {
+static void the_convnext_learns(void **state) {
     one_family(state, &rows[8]);
 }
-static void the_segformer_learns(void **state) {
+static void the_residual_network_learns(void **state) {
     one_family(state, &rows[9]);
 }
-static void the_emberformer_learns(void **state) {
+static void the_segformer_learns(void **state) {
     one_family(state, &rows[10]);
+}
+static void the_emberformer_learns(void **state) {
+    one_family(state, &rows[11]);
 }
 
 /* In half precision the families learn the same tasks as in f32; the run's precision evaluates them. */
@@ -523,7 +584,7 @@ static void micro_batches_add_up(void **state) {
 static void data_of_another_kind_are_refused(void **state) {
     const tiny *t = *state;
     char path[TINY_PATH];
-    cleat_profile *profile = profile_of(t, &rows[3]);
+    cleat_profile *profile = profile_of(t, &rows[4]);
     cleat_train_report report;
     cleat_error error;
     const cleat_train_options options = {.out = tiny_path(t, "refused", path)};
@@ -535,7 +596,7 @@ static void data_of_another_kind_are_refused(void **state) {
 }
 
 static void a_dense_network_has_all_its_layers(void **state) {
-    cleat_profile *profile = profile_of(*state, &rows[5]);
+    cleat_profile *profile = profile_of(*state, &rows[6]);
     cleat_model *model;
     cleat_store *store;
     cleat_graph *graph;
@@ -560,6 +621,7 @@ int main(void) {
         cmocka_unit_test(the_classifier_learns),
         cmocka_unit_test(the_tagger_learns),
         cmocka_unit_test(the_masked_language_model_learns),
+        cmocka_unit_test(the_causal_language_model_learns),
         cmocka_unit_test(the_lstm_learns),
         cmocka_unit_test(the_series_transformer_learns),
         cmocka_unit_test(the_dense_network_learns),

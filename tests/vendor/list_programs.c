@@ -508,10 +508,21 @@ static void list_finite_check(listing *list, cleat_dtype storage) {
 int main(int argc, char **argv) {
     static const sizes models[] = {{256, 8, 1024, 5}, {96, 6, 384, 5}}; /* rna.ini, rna_small.ini */
     static const sizes sweep[] = {{64, 8, 256, 30}, {34, 2, 17, 8}, {192, 3, 768, 30}, {768, 6, 3072, 30}};
-    static const char *const families[] = {"rna",           "rna_small",     "tweets_sentiment",   "tweets_ner",
-                                           "text_pretrain", "series_lstm",   "series_transformer", "series_dense",
-                                           "image_fashion", "image_64",      "image_224",          "emberformer_small",
-                                           "masks",         "image_finetune"};
+    static const char *const families[] = {"rna",
+                                           "rna_small",
+                                           "tweets_sentiment",
+                                           "tweets_ner",
+                                           "text_pretrain",
+                                           "series_lstm",
+                                           "series_transformer",
+                                           "series_dense",
+                                           "image_fashion",
+                                           "image_64",
+                                           "image_224",
+                                           "emberformer_small",
+                                           "masks",
+                                           "image_finetune",
+                                           "chat"};
     static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra",
                                            "model.network=deberta-v2"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};

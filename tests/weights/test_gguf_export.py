@@ -6,7 +6,7 @@
 CLEAT_SMOLLM2 names a file of SmolLM2, or CLEAT_SHARED the folder beside it, for a real vocabulary.
 Exits with 77 if gguf, torch, transformers or peft is not installed.
 """
-# ctest: quick
+# ctest: cost=14
 import glob
 import json
 import os
@@ -263,7 +263,10 @@ def refused(folder):
     says(lambda name, it: it | ({"vocab_size": 300} if name == "config.json" else {}), "but the network has 300 tokens")
     says(lambda name, it: it | ({"model": {"type": "Unigram", "vocab": []}} if name == "tokenizer.json" else {}), "Unigram")
     says(lambda name, it: it | ({"pre_tokenizer": {"type": "Whitespace"}} if name == "tokenizer.json" else {}), "its pre_tokenizer")
+    says(lambda name, it: it | ({"model_type": "mistral", "sliding_window": 64} if name == "config.json" else {}), "a sliding window of mistral")
     says(lambda name, it: it | ({"hidden_act": "gelu"} if name == "config.json" else {}), "its value of hidden_act")
+    says(lambda name, it: it | ({"pre_tokenizer": {"type": "Digits", "individual_digits": True}} if name == "tokenizer.json" else {}),
+         "its pre_tokenizer")
     says(lambda name, it: {key: item for key, item in it.items() if key != "rms_norm_eps"}, "has no 'rms_norm_eps'")
     for model, scores, words in (("bert", [0.0, 1.0], "tokenizer.ggml.model is 'bert'"), ("llama", [0.0], "scores has 1 items for 2 tokens")):
         writer = gguf.GGUFWriter(folder / "vocabulary.gguf", "llama")

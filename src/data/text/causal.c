@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ typedef struct causal_dataset {
     const cleat_tokenizer *tokenizer;
     cleat_tokenizer *own; /* NULL: the caller's */
     int64_t max_length;
+    int64_t packed_length; /* places of the fullest row of a packed set; 0: not packed */
     bool predicted;
     int32_t *leading; /* [n_leading] */
     size_t n_leading;
@@ -70,11 +72,16 @@ static const char *causal_id(const cleat_dataset *dataset, size_t row) {
     return causal_of(dataset)->names.data + causal_of(dataset)->ids[row];
 }
 
+static int64_t count_places(const causal_dataset *c, size_t row) {
+    int64_t places = 0;
+    for (size_t s = c->rows[row]; s < c->rows[row + 1]; ++s) places += c->segments[s].places;
+    return places;
+}
+
+/* Packed rows are nearly full: with one length they are one bucket. */
 static int64_t causal_length(const cleat_dataset *dataset, size_t row) {
     const causal_dataset *c = causal_of(dataset);
-    int64_t length = 0;
-    for (size_t s = c->rows[row]; s < c->rows[row + 1]; ++s) length += c->segments[s].places;
-    return length;
+    return c->packed_length ? c->packed_length : count_places(c, row);
 }
 
 static cleat_split causal_split(const cleat_dataset *dataset, size_t row) {
@@ -171,8 +178,7 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           "data.template = %.40s, data.max_length = %lld, data.val_fraction = %g, data.test_fraction = "
                           "%g: must be auto, none, chatml, llama3, ...; 2 to 2147483646; 0 to 1, their sum below 1",
                           options->chat_name, (long long)options->max_length, val, test);
-    if (!options->tokenizer && !*cleat_text_option(options->vocabulary) &&
-        !*cleat_text_option(options->fitted))
+    if (!options->tokenizer && !*cleat_text_option(options->vocabulary) && !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a language model needs a tokenizer: set data.vocabulary or model.init");
     return CLEAT_OK;
@@ -183,8 +189,7 @@ static cleat_status open_tokenizer(causal_dataset *c, const cleat_causal_options
     const cleat_ids none = {0};
     cleat_token_counts framed;
     cleat_status status = CLEAT_OK;
-    if (!options->tokenizer)
-        status = cleat_tokenizer_load(*fitted ? fitted : vocabulary, false, &c->own, error);
+    if (!options->tokenizer) status = cleat_tokenizer_load(*fitted ? fitted : vocabulary, false, &c->own, error);
     c->tokenizer = options->tokenizer ? options->tokenizer : c->own;
     if (!status) status = cleat_chat_open(options->chat_name, options->date, c->tokenizer, &c->read.chat, error);
     if (status) return status;
@@ -359,7 +364,7 @@ static cleat_status make_rows(causal_dataset *c, bool pack, cleat_error *error) 
     return status;
 }
 
-static cleat_status name_rows(causal_dataset *c, cleat_error *error) {
+static cleat_status name_rows(causal_dataset *c, bool pack, cleat_error *error) {
     const cleat_text_set *set = &c->read.set;
     c->rows = cleat_alloc(c->base.count + 1, sizeof *c->rows);
     c->ids = cleat_alloc(c->base.count, sizeof *c->ids);
@@ -373,7 +378,9 @@ static cleat_status name_rows(causal_dataset *c, cleat_error *error) {
         if (first->from) cleat_string_add(&c->names, "/%zu", first->from / (size_t)c->max_length + 1);
         if (others) cleat_string_add(&c->names, "+%zu", others);
         cleat_string_add_bytes(&c->names, "", 1);
-        c->summary.places += (size_t)causal_length(&c->base, row);
+        const int64_t places = count_places(c, row);
+        if (pack && !c->predicted && places > c->packed_length) c->packed_length = places;
+        c->summary.places += (size_t)places;
         c->summary.learned += (size_t)write_row(c, row, NULL, NULL, NULL);
     }
     for (size_t i = 0; i < set->n_rows; ++i) ++c->summary.samples[set->rows[i].split];
@@ -384,16 +391,20 @@ static void log_summary(const char *path, const causal_dataset *c) {
     const cleat_causal_summary *s = &c->summary;
     const long long most = (long long)c->max_length;
     const char *name = c->read.chat.name;
+    char rows[120] = "";
+    if (c->packed_length)
+        snprintf(rows, sizeof rows, " in %zu, %zu, %zu rows of %lld places (%.1f %% used)", s->rows[0], s->rows[1],
+                 s->rows[2], (long long)c->packed_length,
+                 100 * (double)s->places / ((double)c->base.count * (double)c->packed_length));
     if (c->predicted && c->base.count == 1) return; /* a prompt that is typed, perhaps one of many */
     if (c->predicted)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu prompts, %zu tokens; chat template: %s", path, c->base.count, s->places,
                   name);
     else
-        cleat_log(CLEAT_LOG_INFO,
-                  "%s: %zu training, %zu validation, %zu test samples in %zu, %zu, %zu rows of %lld places (%.1f %% "
-                  "used); %zu tokens, %zu of them learned; chat template: %s",
-                  path, s->samples[0], s->samples[1], s->samples[2], s->rows[0], s->rows[1], s->rows[2], most,
-                  100 * (double)s->places / ((double)c->base.count * (double)most), s->places, s->learned, name);
+        cleat_log(
+            CLEAT_LOG_INFO,
+            "%s: %zu training, %zu validation, %zu test samples%s; %zu tokens, %zu of them learned; chat template: %s",
+            path, s->samples[0], s->samples[1], s->samples[2], rows, s->places, s->learned, name);
     if (s->divided)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided", path, s->divided, most);
     if (s->cut)
@@ -423,7 +434,7 @@ static cleat_status open_set(const char *path, causal_dataset *c, const cleat_ca
     if (!status) status = encode(c, path, error);
     if (!status) status = make_segments(c, path, error);
     if (!status) status = make_rows(c, options->pack, error);
-    if (!status) status = name_rows(c, error);
+    if (!status) status = name_rows(c, options->pack, error);
     if (!status && !c->base.count)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no sample has anything to learn", path);
     if (!status && !options->predicted && !*cleat_text_option(options->fitted) && !c->summary.rows[CLEAT_SPLIT_TRAIN])

@@ -200,6 +200,34 @@ static const struct {
                 "\\p{N}+", "[0-9][0-9][0-9]"}},
 };
 
+/* The pattern of a step that splits; NULL: it is another step. */
+static const char *pattern_of(const cJSON *step) {
+    const char *type = cleat_json_text(step, "type");
+    if (type && strcmp(type, "Digits") == 0)
+        return cJSON_IsTrue(cleat_json_member(step, "individual_digits")) ? "\\p{N}" : NULL;
+    return cleat_json_text(cleat_json_member(step, "pattern"), "Regex");
+}
+
+const char *cleat_pre_tokenizer_name(const cJSON *step, char name[CLEAT_PRE_TOKENIZER]) {
+    const cJSON *steps = cleat_json_member(step, "pretokenizers");
+    const int before = steps ? cJSON_GetArraySize(steps) - 1 : 0; /* the byte-level step is the last one */
+    const cJSON *last = steps ? cJSON_GetArrayItem(steps, before) : step;
+    const char *type = cleat_json_text(last, "type");
+    const bool words = !cJSON_IsFalse(cleat_json_member(last, "use_regex"));
+    name[0] = 0;
+    if (!type || strcmp(type, "ByteLevel") != 0 || cJSON_IsTrue(cleat_json_member(last, "add_prefix_space")))
+        return name;
+    for (size_t row = 0; row < sizeof pre_tokenizers / sizeof *pre_tokenizers && !*name; ++row) {
+        const char *const *splits = pre_tokenizers[row].splits;
+        int same = 0;
+        for (const char *found; same < 4 && splits[same] && same < before; ++same)
+            if (!(found = pattern_of(cJSON_GetArrayItem(steps, same))) || strcmp(found, splits[same]) != 0) break;
+        if (same == before && (same == 4 || !splits[same]) && pre_tokenizers[row].words == words)
+            sscanf(pre_tokenizers[row].names, " %31s", name);
+    }
+    return name;
+}
+
 static int type_of(const cleat_tokenizer_metadata *m, size_t id) {
     return m->types && m->types[id] > 0 && m->types[id] <= PIECE_BYTE ? m->types[id] : PIECE_NORMAL;
 }
@@ -276,6 +304,8 @@ static cleat_status check_metadata(const cleat_tokenizer_metadata *m, cleat_erro
     if (!m->count || m->count > CLEAT_MAX_PIECE_ID)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%zu tokens; a tokenizer has 1 to %d", m->count,
                           (int)CLEAT_MAX_PIECE_ID);
+    if (m->chat_template && !cleat_text_check(m->chat_template, strlen(m->chat_template), NULL))
+        return cleat_fail(error, CLEAT_ERR_FORMAT, "the chat template is not UTF-8; the file is damaged");
     for (int i = 0; i < 4; ++i)
         if (named[i] < -1 || named[i] >= (int32_t)m->count)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "the id %d of a special token is not one of %zu tokens",

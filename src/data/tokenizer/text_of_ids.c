@@ -111,7 +111,7 @@ cleat_status cleat_token_stream_create(const cleat_tokenizer *tokenizer, bool sk
     bool joined = false;
     for (size_t i = 0; i < n; ++i) {
         const cleat_decoder *d = &decoders[i];
-        if (joined && (d->kind != CLEAT_DECODE_STRIP || d->start > 1 || d->stop)) made->whole = true;
+        if (joined && (d->kind != CLEAT_DECODE_STRIP || d->start > 1)) made->whole = true;
         joined = joined || d->kind == CLEAT_DECODE_FUSE || d->kind == CLEAT_DECODE_BYTE_LEVEL;
         made->bytes = made->bytes || d->kind == CLEAT_DECODE_BYTE_FALLBACK;
     }

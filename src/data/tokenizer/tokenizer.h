@@ -70,6 +70,9 @@ cleat_status cleat_wordpiece_json(const cleat_vocabulary *vocabulary, const clea
  * (cleat_tokenizer_expect). */
 cleat_status cleat_sentencepiece_json(const cleat_tokenizer_file *file, const cleat_tokenizer_file *config,
                                       const char *class, const char *place, cleat_string *json, cleat_error *error);
+/* By published_json.c: the name that llama.cpp gives to the pre_tokenizer of a byte-level tokenizer.json; "": none. */
+enum { CLEAT_PRE_TOKENIZER = 32 };
+const char *cleat_pre_tokenizer_name(const cJSON *step, char name[CLEAT_PRE_TOKENIZER]);
 /* By published_json.c: from metadata; the tokenizer_config.json with the names of special tokens. */
 cleat_status cleat_language_json(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);
 cleat_status cleat_language_config(const cleat_tokenizer_metadata *metadata, cleat_string *json, cleat_error *error);

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 
 #include "core/memory.h"
+#include "graph/defer.h"
 #include "graph/recompute.h"
 
 #include <string.h>
@@ -26,9 +27,10 @@ static bool arriving(const cleat_graph *graph, const cleat_node *node, cleat_ten
     return any;
 }
 
-static void differentiate(cleat_graph *graph, const cleat_node *node) {
+static void differentiate(cleat_graph *graph, cleat_node *node) {
     cleat_tensor *dout[CLEAT_MAX_OUT] = {NULL};
     if (!node->op->backward || !arriving(graph, node, dout)) return;
+    cleat_defer_move(graph, node);
     size_t scope = strlen(node->name) - strlen(node->op->name);
     cleat_scope(graph, "%.*s", (int)scope, node->name);
     cleat_recompute_inputs(graph, node);
@@ -67,6 +69,7 @@ void cleat_backward_from(cleat_graph *graph, cleat_tensor *const *outs, cleat_te
         cleat_recompute_group(graph, i + 1);
         differentiate(graph, graph->nodes[i]);
     }
+    cleat_defer_finish(graph);
     cleat_recompute_prune(graph);
     cleat_scope(graph, NULL);
 }

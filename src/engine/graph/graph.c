@@ -320,12 +320,13 @@ static bool may_have_blocks(const cleat_tensor *x) {
     return x && x->role == CLEAT_ROLE_PARAMETER && x->rank == 2 && x->rule.frozen && x->rule.blocks != CLEAT_F32;
 }
 
+/* NULL: another op reads it in another type, so that it cannot have blocks. */
 static cleat_tensor *block_weight(cleat_graph *graph, const cleat_tensor *param, cleat_dtype dtype) {
     cleat_tensor *weight = NULL;
     cleat_error error = {0};
     if (cleat_store_block_weight(graph->store, param, dtype, &weight, &error) != CLEAT_OK && !graph->error.status)
         graph->error = error;
-    return weight;
+    return weight && weight->dtype == dtype ? weight : NULL;
 }
 
 /* Returns false, and the graph has an error, if an input that the op needs is missing, or is of another graph. */
@@ -351,10 +352,10 @@ static bool cast_inputs(cleat_graph *graph, const cleat_op *op, cleat_tensor *co
     const bool casts = graph->cast && !graph->gradients && !op->no_autocast;
     for (int i = 0; i < n_in; ++i) {
         cleat_dtype dtype = op->autocast_inputs & CLEAT_IN(i) ? graph->storage : CLEAT_F32;
-        if (may_have_blocks(in[i]) && op->block_inputs & CLEAT_IN(i))
-            brought[i] = block_weight(graph, in[i], casts ? dtype : CLEAT_F32);
-        else
-            brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
+        brought[i] = may_have_blocks(in[i]) && op->block_inputs & CLEAT_IN(i)
+                         ? block_weight(graph, in[i], casts ? dtype : CLEAT_F32)
+                         : NULL;
+        if (!brought[i]) brought[i] = casts ? as_type(graph, in[i], dtype, op->weight_inputs & CLEAT_IN(i)) : in[i];
     }
     return !graph->error.status;
 }

@@ -78,13 +78,7 @@ static bool is_cheap(const cleat_node *node) {
     return true;
 }
 
-cleat_tensor *cleat_recompute_tensor(cleat_tensor *tensor) {
-    if (tensor && tensor->producer) tensor->producer->repeats = true;
-    return tensor;
-}
-
 static bool is_repeated(const cleat_graph *graph, const cleat_node *node) {
-    if (node->repeats) return !node->recomputed && is_repeatable(node);
     return graph->recompute_cheap && is_cheap(node);
 }
 

@@ -22,10 +22,6 @@ void cleat_graph_set_recompute(cleat_graph *graph, int segments);
  * are kept anyway. Call it before cleat_backward. */
 void cleat_graph_recompute_cheap(cleat_graph *graph);
 
-/* The node that computes `tensor` (NULL: nothing) is repeated before the gradients that read it, whatever the graph
- * recomputes otherwise: for results that must not be stored. Returns `tensor`. */
-cleat_tensor *cleat_recompute_tensor(cleat_tensor *tensor);
-
 /* Ends a segment and begins the next at this position of the graph. Nodes before the first mark and after the
  * last belong to no segment. A second mark at the same position, or one after the forward part, has no
  * effect. */
@@ -40,8 +36,7 @@ size_t cleat_graph_segments(const cleat_graph *graph);
  * state, or whose results are available anyway, are not copied, so that no side effect happens twice. */
 void cleat_recompute_group(cleat_graph *graph, size_t end);
 
-/* Emits copies of the cheap nodes and of those of cleat_recompute_tensor whose outputs `node` reads, unless they have
- * been copied. */
+/* Emits copies of the cheap nodes whose outputs `node` reads, unless they have been copied. */
 void cleat_recompute_inputs(cleat_graph *graph, const cleat_node *node);
 
 /* Returns `node` with its tensors replaced by their current copies (cleat_current). */

@@ -1,6 +1,6 @@
 /* Cross entropy of rows with class labels. */
 #include "cleat/ops.h"
-#include "graph/recompute.h"
+#include "graph/defer.h"
 #include "ops/lib/define.h"
 #include "ops/lib/row_loss.h"
 #include "ops/lib/rows.h"
@@ -204,12 +204,13 @@ cleat_tensor *cleat_linear_cross_entropy(cleat_graph *graph, cleat_tensor *x, cl
     cleat_tensor *losses = NULL;
     for (int64_t first = 0; first < rows; first += part) {
         const int64_t stop = rows - first < part ? rows : first + part;
-        cleat_tensor *some = part < rows ? cleat_slice(graph, flat, 0, first, stop) : flat;
-        cleat_tensor *logits = cleat_recompute_tensor(cleat_linear(graph, some, weight, NULL, NULL));
+        cleat_tensor *some = part < rows ? cleat_defer(cleat_slice(graph, flat, 0, first, stop)) : flat;
+        cleat_tensor *logits = cleat_defer(cleat_linear(graph, some, weight, NULL, NULL));
         const entropy_attr attr = {label_smoothing, (int32_t)first, part < rows, each != NULL};
         cleat_node *node = emit(graph, logits, labels, sample_weight, attr);
         if (!node) return NULL;
-        loss = loss ? cleat_add(graph, loss, node->out[0]) : node->out[0];
+        node->deferred = true;
+        loss = loss ? cleat_sum(graph, (cleat_tensor *[]){loss, node->out[0]}, 2) : node->out[0];
         losses = losses ? cleat_concat(graph, (cleat_tensor *[]){losses, node->out[2]}, 2) : node->out[2];
     }
     if (each) *each = losses;

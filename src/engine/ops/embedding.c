@@ -43,7 +43,7 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *tokens = node->in[TOKENS], *table = node->in[TABLE], *y = node->out[0];
     int64_t n = cleat_tensor_elements(tokens), width = cleat_width(table), vector_width = binder->facts->vector_width;
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype, width);
-    if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
+    cleat_launch_table(binder, table);
     CLEAT_LAUNCH_TENSORS(binder, tokens, table, y);
     cleat_launch_i32(binder, "n", (int32_t)n);
     cleat_launch_i32(binder, "width", (int32_t)width);
@@ -256,6 +256,7 @@ static const cleat_op embedding = {.name = "embedding",
                                    .cost = cost,
                                    .variants = forward_variants,
                                    .define = define,
+                                   .block_inputs = CLEAT_IN(TABLE),
                                    .fusion = &(const cleat_fusion){.consumer = fuse_positions}};
 
 /* A frozen table is read as half weights if the rows are halves: the same bits without an f32 table. */
@@ -266,6 +267,7 @@ static const cleat_op embedding_of_frozen = {.name = "embedding",
                                              .define = define,
                                              .autocast_inputs = CLEAT_IN(TABLE),
                                              .weight_inputs = CLEAT_IN(TABLE),
+                                             .block_inputs = CLEAT_IN(TABLE),
                                              .fusion = &(const cleat_fusion){.consumer = fuse_positions}};
 
 cleat_tensor *cleat_embedding_padded(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *table, int64_t padding,

@@ -72,7 +72,7 @@ void cleat_launch_embedded_positions(cleat_binder *binder, const cleat_node *nod
                                      const cleat_tensor *table, const cleat_tensor *lengths) {
     start(binder, node);
     cleat_launch_define(binder, "EMBEDDED", 1);
-    if (table->dtype != CLEAT_F32) cleat_launch_define(binder, "HALF_TABLE", 1);
+    cleat_launch_table(binder, table);
     CLEAT_LAUNCH_TENSORS(binder, tokens, table);
     cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
     finish(binder, lengths, node->out[0]);

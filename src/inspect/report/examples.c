@@ -111,6 +111,28 @@ static void add_tokens(const cJSON *example, cleat_string *page) {
     add_words(example, "tokens", "", page);
 }
 
+/* Tokens that the network held likely and unlikely are marked. */
+static void add_likelihood(const cJSON *example, cleat_string *page) {
+    const cJSON *words = cleat_json_member(example, "words"), *confidence = cleat_json_member(example, "confidence");
+    const int count = cJSON_GetArraySize(words);
+    cleat_string_add(page, "<figure class=\"example tags\" data-drawn=\"likelihood\"><p>");
+    for (int i = 0; i < count; ++i) {
+        const cJSON *sure = cJSON_GetArrayItem(confidence, i);
+        const double share = cJSON_IsNumber(sure) ? sure->valuedouble : NAN;
+        char shown[CLEAT_SHOWN];
+        cleat_html_add(page, "<span class=\"word %s\">%s",
+                       share >= 0.5   ? "right"
+                       : share < 0.01 ? "wrong"
+                                      : "",
+                       item_text(words, i));
+        if (cJSON_IsNumber(sure)) cleat_string_add(page, "<small>%s</small>", cleat_show_share(share, shown));
+        cleat_string_add(page, "</span> ");
+    }
+    cleat_string_add(page, "</p>");
+    add_name(example, page);
+    cleat_string_add(page, "</figure>");
+}
+
 static void add_rna(const cJSON *example, cleat_string *page) {
     cleat_string_add(page, "<figure class=\"example rna\" data-drawn=\"rna\"><div class=\"pair\">");
     cleat_example_rna(example, page);
@@ -143,6 +165,9 @@ static const struct {
     {"tokens", add_tokens,
      "<p class=\"note\">The texts as the network receives them. Below a masked token: the predicted token and its "
      "probability. A wrong prediction is struck through; the token of the text follows.</p>"},
+    {"likelihood", add_likelihood,
+     "<p class=\"note\">Below each learned token: the probability that the network gave it after the tokens before it. "
+     "Marked are those of at least 50 % and of less than 1 %.</p>"},
     {"rna", add_rna,
      "<p class=\"note\"><i class=\"key b0\"></i>truth <i class=\"key b1\"></i>prediction. Left: the chain of C1' "
      "atoms; drag to turn it. Right: pairs nearer "

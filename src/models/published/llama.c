@@ -52,7 +52,7 @@ static const cleat_config_row qwen3_config[] = {ROWS("1e-6"),
                                                 {.key = "use_sliding_window", .fallback = "false", .only = "false"},
                                                 {.key = NULL}};
 
-/* A member that is a whole number, if it is there. */
+/* A member that is a whole number, if it exists. */
 static cleat_status set_size(const cleat_weights *weights, const char *key, const char *setting,
                              const cleat_setting_sink *sink, cleat_error *error) {
     const cJSON *item;

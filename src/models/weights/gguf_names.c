@@ -8,8 +8,9 @@ enum { LLAMA = 1, QWEN2 = 2, QWEN3 = 4, GEMMA2 = 8, GEMMA3 = 16, GPT2 = 32 };
 enum { GEMMAS = GEMMA2 | GEMMA3, LLAMAS = LLAMA | QWEN2 | QWEN3, ROTARY = LLAMAS | GEMMAS, ALL = ROTARY | GPT2 };
 
 static const cleat_gguf_architecture architectures[] = {
-    {"llama", "llama", LLAMA},    {"qwen2", "qwen2", QWEN2},         {"qwen3", "qwen3", QWEN3},
-    {"gemma2", "gemma2", GEMMA2}, {"gemma3", "gemma3_text", GEMMA3}, {"gpt2", "gpt2", GPT2},
+    {"llama", "llama", LLAMA}, {"llama", "mistral", LLAMA},  {"qwen2", "qwen2", QWEN2},
+    {"qwen3", "qwen3", QWEN3}, {"gemma2", "gemma2", GEMMA2}, {"gemma3", "gemma3_text", GEMMA3},
+    {"gpt2", "gpt2", GPT2},
 };
 
 /* Names up to the last dot; `*` is the number of a block. */

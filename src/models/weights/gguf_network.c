@@ -22,7 +22,7 @@ static cleat_status find_architecture(cleat_gguf_network *n, cleat_error *error)
                           "%s: general.type is '%.40s'; only a whole 'model' can be read", path, type->texts[0].data);
     if (cleat_gguf_number(cleat_gguf_find(n->file, "split.count"), 0) > 1)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: is one of several files; join them with llama-gguf-split --merge", path);
+                          "%s: is one of several files; join them with llama-gguf-split of llama.cpp", path);
     n->architecture = name ? cleat_gguf_architecture_find(name->texts[0].data, true) : NULL;
     if (n->architecture) return cleat_gguf_config(n->file, n->architecture, &n->config, error);
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,

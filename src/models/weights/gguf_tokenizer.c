@@ -1,6 +1,7 @@
 /* The tokenizer of a folder of Hugging Face as metadata of a GGUF file. */
 #include "core/files.h"
 #include "core/memory.h"
+#include "tokenizer/tokenizer.h"
 #include "weights/gguf_write.h"
 #include "json/member.h"
 
@@ -97,29 +98,6 @@ static cleat_status write_merges(const vocabulary *v, const cJSON *merges) {
     return failed ? cleat_fail(v->error, CLEAT_ERR_MEMORY, "%s: no memory for the merges", v->folder) : CLEAT_OK;
 }
 
-/* llama.cpp knows pre-tokenizers by names, and has their patterns in its source. */
-static const char *name_pipeline(const cJSON *step) {
-#define BEFORE "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-#define AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-    const cJSON *steps = cleat_json_member(step, "pretokenizers"), *first = cJSON_GetArrayItem(steps, 0);
-    const cJSON *level = steps ? cJSON_GetArrayItem(steps, 1) : step;
-    const char *type = cleat_json_text(level, "type"), *kind = cleat_json_text(first, "type");
-    const char *pattern = cleat_json_text(cleat_json_member(first, "pattern"), "Regex");
-    const bool splits = !cJSON_IsFalse(cleat_json_member(level, "use_regex"));
-    if (!type || strcmp(type, "ByteLevel") != 0 || cJSON_IsTrue(cleat_json_member(level, "add_prefix_space")))
-        return NULL;
-    if (!steps && splits) return "gpt-2";
-    if (cJSON_GetArraySize(steps) != 2 || !kind) return NULL;
-    if (strcmp(kind, "Digits") == 0 && cJSON_IsTrue(cleat_json_member(first, "individual_digits")) && splits)
-        return "smollm";
-    if (splits) return NULL;
-    if (pattern && strcmp(pattern, BEFORE "\\p{N}{1,3}" AFTER) == 0) return "llama-bpe";
-    if (pattern && strcmp(pattern, BEFORE "\\p{N}" AFTER) == 0) return "qwen2";
-    return NULL;
-#undef BEFORE
-#undef AFTER
-}
-
 /* Whether `step` or a step in it has that type. */
 static bool has_step(const cJSON *step, const char *list, const char *type) {
     const char *own = cleat_json_text(step, "type");
@@ -133,9 +111,11 @@ static cleat_status write_model(vocabulary *v) {
     const cJSON *model = cleat_json_member(v->json, "model");
     const char *type = cleat_json_text(model, "type");
     if (!type || strcmp(type, "BPE") != 0) return refuse(v, type ? type : "a tokenizer without a model");
+    char name[CLEAT_PRE_TOKENIZER];
     v->is_pieces = cJSON_IsTrue(cleat_json_member(model, "byte_fallback"));
-    const char *pre = v->is_pieces ? "default" : name_pipeline(cleat_json_member(v->json, "pre_tokenizer"));
-    if (!pre) return refuse(v, "its pre_tokenizer");
+    const char *pre =
+        v->is_pieces ? "default" : cleat_pre_tokenizer_name(cleat_json_member(v->json, "pre_tokenizer"), name);
+    if (!*pre) return refuse(v, "its pre_tokenizer");
     cleat_gguf_add_text(v->head, "tokenizer.ggml.model", v->is_pieces ? "llama" : "gpt2");
     cleat_gguf_add_text(v->head, "tokenizer.ggml.pre", pre);
     cleat_status status = collect_words(v, model);

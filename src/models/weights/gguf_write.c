@@ -333,6 +333,8 @@ static cleat_status convert(writer *w, const char *path) {
     const char *type = cleat_json_text(w->config, "model_type");
     w->architecture = type ? cleat_gguf_architecture_find(type, false) : NULL;
     if (!w->architecture) return unsupported(w, "networks of type ", type ? type : "?");
+    if (strcmp(w->architecture->there, "llama") == 0 && cleat_json_member(w->config, "sliding_window"))
+        return unsupported(w, "a sliding window of ", type);
     cleat_gguf_add_text(&w->head, "general.architecture", w->architecture->there);
     cleat_status status = w->is_adapter ? add_adapters(w) : add_model(w);
     for (size_t i = 0; i < cleat_weights_count(w->weights) && !status; ++i)
@@ -353,7 +355,9 @@ static cleat_status check_config(const writer *w, const char *path) {
         const cJSON *wanted = cleat_json_member(w->config, item->string);
         const bool numbers = cJSON_IsNumber(item) && cJSON_IsNumber(wanted);
         const double size = numbers ? fabs(wanted->valuedouble) : 0;
-        if (status || !wanted || cJSON_IsObject(wanted) || strstr(item->string, "_token_id")) continue;
+        if (status || !wanted || cJSON_IsObject(wanted) || strstr(item->string, "_token_id") ||
+            strcmp(item->string, "model_type") == 0)
+            continue;
         if (numbers ? fabs(item->valuedouble - wanted->valuedouble) > 1e-6 * size : !cJSON_Compare(item, wanted, true))
             status = unsupported(w, "its value of ", item->string);
     }

@@ -2,8 +2,8 @@
  *
  * A folder of Hugging Face transformers or timm holds config.json and either model.safetensors or shards that
  * model.safetensors.index.json lists. A single .safetensors file (a state dict of timm or torchvision) may have a
- * config.json beside it. A .gguf file has both, under other names, and a tokenizer. Nothing is unpickled. Files are read tensor by tensor: the weights are never in host memory
- * as a whole.
+ * config.json beside it. A .gguf file has both, under other names, and a tokenizer. Nothing is unpickled. Files are
+ * read tensor by tensor: the weights are never in host memory as a whole.
  *
  * A parameter has one name and one layout in the library. This folder renames, stacks (query, key and value
  * are one matrix here), transposes and resamples while it reads blocks of 1 MiB or writes a tensor at a time,

@@ -108,8 +108,8 @@ const cleat_key cleat_run_keys[] = {
     {FIELD(train, lora_dropout, train.params.lora_dropout), FLOAT(0, 0.95, "0"), COMPUTES, .later = true,
      .help = "LoRA: dropout rate of the adapters' input."},
     {FIELD(train, frozen_weights, train.params.frozen_weights), CHOICE(frozen_types, "auto"), COMPUTES, .later = true,
-     .help = "Frozen weights of linear layers in device memory: auto: as other weights; q8: 8 bits, in blocks of 32 "
-             "(GGUF's Q8_0); nf4: 4 bits, in blocks of 64 (QLoRA)."},
+     .help = "Frozen weights of linear layers on the device: auto: as other weights; q8: 8 bits (GGUF's Q8_0); nf4: 4 "
+             "bits (QLoRA)."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. Results do "

@@ -38,3 +38,11 @@ cleat_status cleat_expect(const cleat_node *node, int i, const char *what, cleat
     return cleat_infer_fail(node, error, "%s is %s, it must be %s", what, CLEAT_DESCRIBED(got),
                             CLEAT_DESCRIBED(&wanted));
 }
+
+void cleat_launch_table(cleat_binder *binder, const cleat_tensor *table) {
+    const int32_t blocks = cleat_blocks_option(table);
+    if (blocks)
+        cleat_launch_define(binder, "BLOCKS", blocks);
+    else if (table->dtype != CLEAT_F32)
+        cleat_launch_define(binder, "HALF_TABLE", 1);
+}

@@ -4,6 +4,7 @@
 
 #include "graph/launch.h"
 #include "lib/shared_numbers.clh"
+#include "ops/lib/shared.h"
 #include "ops/lib/tiles.h"
 
 /* Epilogue applied to a sum before it is stored (cl/lib/epilogue.clh). */
@@ -26,10 +27,9 @@ typedef struct cleat_gemm {
     cleat_epilogue epilogue;
 } cleat_gemm;
 
-/* BLOCKS of the GEMM's B (lib/blocks.clh): BLOCKS_NONE unless it is a frozen weight in blocks. */
+/* BLOCKS of the GEMM's B. */
 static inline int32_t cleat_linear_blocks(const cleat_gemm *p) {
-    if (!p->b || p->b->dtype < CLEAT_Q8) return BLOCKS_NONE;
-    return p->b->dtype == CLEAT_Q8 ? BLOCKS_Q8 : BLOCKS_NF4;
+    return p->b ? cleat_blocks_option(p->b) : BLOCKS_NONE;
 }
 
 /* Returns the GEMM computed by a node of one of the linear ops. */
