@@ -29,11 +29,7 @@ typedef struct cleat_param_rule {
     float rate;         /* factor of the optimizer's learning rate */
     float decay;        /* factor of its weight decay */
     bool frozen;        /* not trained: no gradient, no moments */
-<<<<<<< HEAD
-    bool streamed;      /* generation: a product with one row reads the matrix once */
-=======
     bool streamed;      /* generation: a product with one row reads the matrix once, in separate kernels */
->>>>>>> hF
     cleat_dtype blocks; /* Q8, NF4: how a frozen matrix is stored where all its readers can; F32: as it is read */
 } cleat_param_rule;
 
