@@ -28,7 +28,7 @@ enum { CLEAT_LORA_LAYERS = 64 };
 
 /* How frozen weights of linear layers are stored on the device: as other weights, or in blocks (CLEAT_Q8, CLEAT_NF4)
  * where their rows are whole blocks and no other layer reads them. */
-typedef enum cleat_frozen_type { CLEAT_FROZEN_AUTO, CLEAT_FROZEN_Q8, CLEAT_FROZEN_NF4 } cleat_frozen_type;
+typedef enum cleat_frozen_type { CLEAT_FROZEN_FLOAT, CLEAT_FROZEN_Q8, CLEAT_FROZEN_NF4 } cleat_frozen_type;
 
 /* How parameters are trained: settings of [train] in a profile. A parameter has a depth in its network: 0 the
  * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. All zero: all

@@ -151,7 +151,7 @@ cleat_status cleat_blocks_quantise(cleat_dtype dtype, const float *values, int64
     }
     if (holds) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                      "it has values that %s cannot hold, or that are not finite: set train.frozen_weights = auto",
+                      "it has values that %s cannot hold, or that are not finite: set train.frozen_weights = float",
                       cleat_dtype_name(dtype));
 }
 

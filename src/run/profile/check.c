@@ -204,11 +204,11 @@ static cleat_status check_finetune(const cleat_profile *p, const cleat_record *r
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "freeze"},
                                        (cleat_key_name){"train", "lora_rank"},
                                        "with adapters the whole backbone is frozen: set freeze = none");
-    if (params->frozen_weights != CLEAT_FROZEN_AUTO && params->lora_rank == CLEAT_NONE &&
+    if (params->frozen_weights != CLEAT_FROZEN_FLOAT && params->lora_rank == CLEAT_NONE &&
         cleat_frozen_depths(params->freeze) == 0)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "frozen_weights"},
                                        (cleat_key_name){"train", "freeze"},
-                                       "no weight is frozen: set lora_rank or freeze, or frozen_weights = auto");
+                                       "no weight is frozen: set lora_rank or freeze, or frozen_weights = float");
     return CLEAT_OK;
 }
 
