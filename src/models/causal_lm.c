@@ -451,4 +451,5 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .examples = &examples,
                                            .architectures = cleat_published_causal,
                                            .architecture = architecture,
+                                           .instead_of_onnx = "hf or gguf",
                                            .init_profile = "chat"};

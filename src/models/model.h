@@ -141,6 +141,8 @@ struct cleat_model_class {
      * have it; NULL: only cleat has the network. Set if `architectures` is. */
     const cleat_architecture *(*architecture)(const cleat_model *model, bool timm);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
+    /* The formats of `cleat export` to use where ONNX has no translation of the family; NULL: it has one. */
+    const char *instead_of_onnx;
     /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
     const char *init_profile;
 };

@@ -228,6 +228,7 @@ static void every_family_is_a_sound_model(void **state) {
     const fixture *f = *state;
     counting c = counting_make();
     for (size_t i = 0; cleat_model_classes[i]; ++i) {
+        if (cleat_model_classes[i]->instead_of_onnx) continue;
         cleat_model *model = model_of(cleat_model_classes[i]->name);
         const cleat_onnx_report report = export_model(f, model, &c, false);
         onnx_model *read = read_model(f->path);
@@ -403,9 +404,26 @@ static void an_op_without_a_translation_is_named(void **state) {
     free(c.values);
 }
 
+static void a_family_without_a_translation_names_other_formats(void **state) {
+    const fixture *f = *state;
+    counting c = counting_make();
+    cleat_error error;
+    cleat_model *model = model_of("causal_lm");
+    const cleat_onnx_spec spec = {.model = model, .length = 64, .values = count_up, .user = &c};
+    unlink(f->path);
+    assert_int_equal(cleat_onnx_export(&spec, f->path, NULL, &error), CLEAT_ERR_NOT_SUPPORTED);
+    assert_non_null(strstr(error.text, "causal_lm"));
+    assert_non_null(strstr(error.text, "--format hf or gguf"));
+    assert_false(cleat_file_exists(f->path));
+    cleat_model_destroy(model);
+    free(c.values);
+}
+
 /* --- coverage --------------------------------------------------------------------------------------------------- */
 
+/* 1 for a family without a translation. */
 static size_t check_ops(const cleat_model *model, const char *name) {
+    if (model->type->instead_of_onnx) return 1;
     cleat_store *store;
     cleat_graph *graph;
     cleat_model_graph built;
@@ -533,6 +551,7 @@ int main(void) {
         cmocka_unit_test(values_can_be_in_a_second_file),
         cmocka_unit_test(a_network_of_fixed_positions_has_a_fixed_length),
         cmocka_unit_test(an_op_without_a_translation_is_named),
+        cmocka_unit_test(a_family_without_a_translation_names_other_formats),
         cmocka_unit_test(every_op_of_every_profile_has_a_translation),
         cmocka_unit_test(every_op_of_every_choice_has_a_translation),
         cmocka_unit_test(memory_that_runs_out_leaves_no_file),

@@ -217,6 +217,10 @@ cleat_status cleat_onnx_export(const cleat_onnx_spec *spec, const char *path, cl
     cleat_onnx_report made = {.n_inputs = 0};
     cleat_onnx_translator t = {.values = spec->values, .user = spec->user};
     int64_t length = 0;
+    if (spec->model->type->instead_of_onnx)
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "networks of model.type = %s have no translation to ONNX; use --format %s",
+                          spec->model->type->name, spec->model->type->instead_of_onnx);
     cleat_onnx_builder_init(&t.builder);
     cleat_status status = prepare(spec, &all, &t.builds, &length, error);
     if (!status) status = translate(spec, path, all.built[AT_SIZE].output, length, &t, &made, error);

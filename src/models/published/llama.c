@@ -155,10 +155,14 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
+static const char members[] =
+    " attention_bias head_dim mlp_bias num_key_value_heads rms_norm_eps rope_parameters rope_scaling rope_theta "
+    "sliding_window use_sliding_window layer_types max_window_layers pretraining_tp ";
+
 #define CAUSAL(NAME, CONFIG, CONFIGURE)                                                                                \
     {                                                                                                                  \
-        .name = NAME, .base = "model.", .names = names, .ignored = ignored, .config = CONFIG, .configure = CONFIGURE,  \
-        .describe = describe                                                                                           \
+        .name = NAME, .base = "model.", .names = names, .ignored = ignored, .config = CONFIG, .members = members,      \
+        .configure = CONFIGURE, .describe = describe                                                                   \
     }
 static const cleat_architecture architectures[CLEAT_CAUSAL_NETWORKS] = {
     [CLEAT_CAUSAL_LLAMA] = CAUSAL("llama", llama_config, configure),

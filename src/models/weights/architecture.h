@@ -67,6 +67,8 @@ typedef struct cleat_architecture {
     /* Whether the file is of this architecture; NULL: its model_type is `name`. */
     bool (*matches)(const cleat_weights *weights);
     int head; /* for `configure`: cleat_text_head of a text network */
+    const char
+        *members; /* of config.json that `configure` reads, between blanks (weights/config.c); NULL: usual ones */
     /* Sets what `config` cannot express, such as lists and sizes found in the tensors; NULL: nothing. */
     cleat_status (*configure)(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                               cleat_error *error);

@@ -131,8 +131,7 @@ static const char known_members[] =
     "num_hidden_layers num_labels pad_token_id patch_size patch_sizes pooler_dropout pooler_hidden_act "
     "pooler_hidden_size pos_att_type position_biased_input position_buckets position_embedding_type pretrained_cfg "
     "problem_type qkv_bias relative_attention reshape_last_stage seq_classif_dropout share_att_key sr_ratios strides "
-    "tie_word_embeddings type_vocab_size vocab_size attention_bias head_dim mlp_bias num_key_value_heads rms_norm_eps "
-    "rope_parameters rope_scaling rope_theta sliding_window use_sliding_window "
+    "tie_word_embeddings type_vocab_size vocab_size "
     "add_cross_attention base_width block bos_token_id chunk_size_feed_forward class_token classifier_dropout_prob "
     "cls_token_id conv_mlp directionality downsample_ratios drop_path_rate drop_rate dtype encoder_stride "
     "eos_token_id finetuning_task gradient_checkpointing image_size in_chans init_values initializer_factor "
@@ -143,13 +142,14 @@ static const char known_members[] =
     "return_dict semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
     "summary_last_dropout summary_type summary_use_proj tie_weights_ tokenizer_class torch_dtype torchscript "
     "transformers_version "
-    "use_cache weight_init layer_types max_window_layers pretraining_tp ";
+    "use_cache weight_init ";
 
-void cleat_weights_name_unread(const cleat_weights *weights) {
+void cleat_weights_name_unread(const cleat_weights *weights, const char *members) {
     const cJSON *config = cleat_weights_config(weights);
-    char place[4200];
+    char place[4200], known[sizeof known_members + 256];
+    snprintf(known, sizeof known, "%s%s", known_members, members ? members : "");
     snprintf(place, sizeof place, "%s/config.json", cleat_weights_folder(weights));
-    cleat_json_name_unread(config, place, known_members, NULL, CLEAT_LOG_INFO);
+    cleat_json_name_unread(config, place, known, NULL, CLEAT_LOG_INFO);
     snprintf(place, sizeof place, "%s/config.json, model_args", cleat_weights_folder(weights));
     cleat_json_name_unread(cleat_json_member(config, "model_args"), place, known_members, NULL, CLEAT_LOG_INFO);
 }

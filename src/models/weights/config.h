@@ -33,7 +33,8 @@ cleat_status cleat_weights_integer(const cleat_weights *weights, const char *pat
 cleat_status cleat_config_refuse(const char *folder, const char *file, const char *path, const struct cJSON *item,
                                  const char *wanted, cleat_error *error);
 
-/* Logs the members of config.json that are neither read nor known as harmless; null and false mean the default. */
-void cleat_weights_name_unread(const cleat_weights *weights);
+/* Logs the members of config.json that are neither read, nor among `members` (between blanks, or NULL), nor known as
+ * harmless; null and false mean the default. */
+void cleat_weights_name_unread(const cleat_weights *weights, const char *members);
 
 #endif

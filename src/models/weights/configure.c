@@ -100,6 +100,6 @@ cleat_status cleat_architecture_configure(const cleat_architecture *architecture
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
         status = apply_row(weights, row, sink, error);
     if (!status && architecture->configure) status = architecture->configure(weights, architecture->head, sink, error);
-    if (!status) cleat_weights_name_unread(weights);
+    if (!status) cleat_weights_name_unread(weights, architecture->members);
     return status;
 }
