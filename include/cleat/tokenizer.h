@@ -185,9 +185,9 @@ CLEAT_API cleat_status cleat_tokenizer_decode(const cleat_tokenizer *tokenizer, 
                                               cleat_error *error);
 
 /* The text of ids that come one after the other, for one thread. The texts together are that of
- * cleat_tokenizer_decode; each has whole characters only. The caller owns *stream; the tokenizer must outlive it.
- * CLEAT_ERR_NOT_SUPPORTED as above. */
+ * cleat_tokenizer_decode; each has whole characters only. */
 typedef struct cleat_token_stream cleat_token_stream;
+/* The caller owns *stream; the tokenizer must outlive it. CLEAT_ERR_NOT_SUPPORTED as above. */
 CLEAT_API cleat_status cleat_token_stream_create(const cleat_tokenizer *tokenizer, bool skip_special,
                                                  cleat_token_stream **stream, cleat_error *error);
 /* Appends a token. *text, borrowed until the next call, receives what can no longer change; often nothing, if a
