@@ -73,29 +73,6 @@ typedef struct cleat_token {
 CLEAT_API cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                             cleat_error *error);
 
-/* The tokenizer of a language model as the metadata of GGUF files describe it (the members tokenizer.ggml.*); arrays
- * and texts are borrowed. -1: the file does not say. */
-typedef struct cleat_tokenizer_metadata {
-    bool is_sentencepiece;         /* `model` is "llama": SentencePiece's BPE; false: "gpt2", byte-level BPE */
-    const char *pre;               /* how a byte-level tokenizer splits texts: "llama-bpe", "qwen2"; NULL: default */
-    const char *chat_template;     /* kept in tokenizer_config.json; NULL: none */
-    const cleat_text_view *pieces; /* [count] tokens, each zero-terminated */
-    const float *scores;           /* [count] of SentencePiece: higher ones are joined first; NULL: all equal */
-    const int32_t *types; /* [count] 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; NULL: normal */
-    size_t count;
-    const cleat_text_view *merges; /* [n_merges] "a b", zero-terminated, of a byte-level tokenizer */
-    size_t n_merges;
-    int32_t bos, eos, unk, pad; /* ids */
-    int add_bos, add_eos;       /* to a text: 1, 0 or -1 */
-    int add_space_prefix;       /* SentencePiece: a text begins with a blank: 1, 0 or -1, which means 1 */
-} cleat_tokenizer_metadata;
-
-/* Makes the tokenizer; it is that of an equivalent tokenizer.json, which cleat_tokenizer_save writes. `place` is the
- * prefix of messages. The caller owns *tokenizer. CLEAT_ERR_FORMAT: ids out of range, tokens that are not text, merges
- * of unknown tokens; CLEAT_ERR_NOT_SUPPORTED: another `pre`; the message lists the known ones. */
-CLEAT_API cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
-                                                     cleat_tokenizer **tokenizer, cleat_error *error);
-
 typedef struct cleat_tokenizer_training {
     /* Maximum vocabulary size, including the five special pieces; the result is smaller if the corpus has
      * fewer pieces. */

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "sentencepiece.pb-c.h"
 #include "source_path.h"
+#include "tokenizer/tokenizer.h"
 
 #define FOLDER(name) source_path("tests/tokenizer/tokenizers/" name)
 

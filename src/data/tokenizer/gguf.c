@@ -1,6 +1,7 @@
 /* The tokenizer in the metadata of a GGUF file. */
 #include "tokenizer/tokenizer.h"
 
+#include "core/gguf.h"
 #include "core/memory.h"
 
 #include <math.h>
@@ -91,21 +92,17 @@ static cleat_status read_metadata(reader *r) {
     return status;
 }
 
-cleat_status cleat_tokenizer_of_gguf(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error) {
+cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error) {
+    cleat_gguf *file = NULL;
+    cleat_status status = cleat_gguf_open(path, &file, error);
+    if (status) return status;
     reader r = {.file = file, .error = error};
-    cleat_status status = read_metadata(&r);
-    if (!status) status = cleat_tokenizer_from_metadata(&r.made, cleat_gguf_path(file), tokenizer, error);
+    status = read_metadata(&r);
+    if (!status) status = cleat_tokenizer_from_metadata(&r.made, path, tokenizer, error);
     cleat_free(r.pieces);
     cleat_free(r.merges);
     cleat_free(r.scores);
     cleat_free(r.types);
-    return status;
-}
-
-cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error) {
-    cleat_gguf *file = NULL;
-    cleat_status status = cleat_gguf_open(path, &file, error);
-    if (!status) status = cleat_tokenizer_of_gguf(file, tokenizer, error);
     cleat_gguf_close(file);
     return status;
 }

@@ -3,7 +3,6 @@
 #define CLEAT_SRC_TOKENIZER_H
 
 #include "cleat/tokenizer.h"
-#include "core/gguf.h"
 #include "core/string.h"
 #include "core/vocabulary.h"
 #include "tokenizer/pipeline.h"
@@ -31,8 +30,30 @@ cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabular
 cleat_status cleat_tokenizer_load_vocab(const char *path, bool lowercase, cleat_tokenizer **tokenizer,
                                         cleat_error *error);
 
+/* The tokenizer of a language model as the metadata of GGUF files describe it (the members tokenizer.ggml.*); arrays
+ * and texts are borrowed. -1: the file does not say. */
+typedef struct cleat_tokenizer_metadata {
+    bool is_sentencepiece;         /* `model` is "llama": SentencePiece's BPE; false: "gpt2", byte-level BPE */
+    const char *pre;               /* how a byte-level tokenizer splits texts: "llama-bpe", "qwen2"; NULL: default */
+    const char *chat_template;     /* kept in tokenizer_config.json; NULL: none */
+    const cleat_text_view *pieces; /* [count] tokens, each zero-terminated */
+    const float *scores;           /* [count] of SentencePiece: higher ones are joined first; NULL: all equal */
+    const int32_t *types; /* [count] 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte; NULL: normal */
+    size_t count;
+    const cleat_text_view *merges; /* [n_merges] "a b", zero-terminated, of a byte-level tokenizer */
+    size_t n_merges;
+    int32_t bos, eos, unk, pad; /* ids */
+    int add_bos, add_eos;       /* to a text: 1, 0 or -1 */
+    int add_space_prefix;       /* SentencePiece: a text begins with a blank: 1, 0 or -1, which means 1 */
+} cleat_tokenizer_metadata;
+
+/* Makes the tokenizer; it is that of an equivalent tokenizer.json, which cleat_tokenizer_save writes. `place` is the
+ * prefix of messages. The caller owns *tokenizer. CLEAT_ERR_FORMAT: ids out of range, tokens that are not text, merges
+ * of unknown tokens; CLEAT_ERR_NOT_SUPPORTED: another `pre`; the message lists the known ones. */
+cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
+                                           cleat_tokenizer **tokenizer, cleat_error *error);
+
 /* By gguf.c: the tokenizer in the metadata of a GGUF file. */
-cleat_status cleat_tokenizer_of_gguf(const cleat_gguf *file, cleat_tokenizer **tokenizer, cleat_error *error);
 cleat_status cleat_tokenizer_open_gguf(const char *path, cleat_tokenizer **tokenizer, cleat_error *error);
 
 /* By published.c: whether the path is that of a folder, of a .json or .model file, or of a vocab.txt beside

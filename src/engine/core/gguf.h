@@ -96,9 +96,8 @@ typedef enum cleat_gguf_type {
 enum { CLEAT_GGUF_RANK = 4 };
 
 const char *cleat_gguf_type_name(cleat_gguf_type type); /* "Q4_1" */
-int64_t cleat_gguf_block_values(cleat_gguf_type type);  /* values of a block: 1, 32 or 256 */
-size_t cleat_gguf_block_bytes(cleat_gguf_type type);    /* bytes of a block */
-/* 0 of a number that is no type of this list. */
+int64_t cleat_gguf_block_values(cleat_gguf_type type);  /* values of a block: 1, 32 or 256; 0: an unknown type */
+size_t cleat_gguf_block_bytes(cleat_gguf_type type);    /* bytes of a block; 0: an unknown type */
 /* Values of `count` whole blocks, to values [count * cleat_gguf_block_values]. Computed in f32, in the order of
  * gguf.quants.dequantize of Python, whose bits they have. */
 void cleat_gguf_unpack(cleat_gguf_type type, const void *blocks, size_t count, float *values);
