@@ -4,6 +4,7 @@
  * work-items for each. */
 #include "lib/common.clh"
 #include "lib/blocks.clh"
+#include "lib/prefetch.clh"
 
 #define COLUMNS 4
 
@@ -23,24 +24,46 @@ static inline void column_store(float y, TENSOR(const float, bias), TENSOR(const
 }
 
 #if WG == 1
+#if BLOCKS
+#define STEP BLOCK
+#else
+#define STEP VEC
+#endif
+/* Adds to `sum` the product of x [STEP] with the weights from `at` on, which have one scale. Rows are too short for the
+ * hardware prefetcher. */
+static inline floatv step_add(floatv sum, const floatv *x, TENSOR(const TB, b), const ulong count, const ulong at,
+                              const int K) {
+#if BLOCKS
+    PREFETCH(AT(b) + (at + COLUMNS * K) * CODE_BITS / 8);
+    floatv y = x[0] * block_values(AT(b), at);
+#pragma unroll
+    for (int j = 1; j < STEP / VEC; ++j) y += x[j] * block_values(AT(b), at + j * VEC);
+    return sum + y * block_scale(AT(b), count, at);
+#else
+    PREFETCH(AT(b) + at + COLUMNS * K);
+    return sum + x[0] * LOADV(AT(b), at);
+#endif
+}
+
 INLINED void row_columns(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const float, bias), TENSOR(const T, accum),
                          TENSOR(T, c), const int N, const int K, const int first, const int end,
                          GROUP_SCRATCH_ARG sums) {
-    const int whole = K / VEC * VEC;
+    const int whole = K / STEP * STEP;
     for (int n = first; n < end; n += COLUMNS) {
-        floatv sum[COLUMNS];
+        floatv sum[COLUMNS], x[STEP / VEC];
         ulong at[COLUMNS];
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i) at[i] = (ulong)min(n + i, N - 1) * K, sum[i] = (floatv)(0.0f);
-        for (int k = 0; k < whole; k += VEC) {
-            const floatv x = LOADV(AT(a), k);
+        for (int k = 0; k < whole; k += STEP) {
 #pragma unroll
-            for (int i = 0; i < COLUMNS; ++i) sum[i] += x * WEIGHTS(at[i] + k);
+            for (int j = 0; j < STEP / VEC; ++j) x[j] = LOADV(AT(a), k + j * VEC);
+#pragma unroll
+            for (int i = 0; i < COLUMNS; ++i) sum[i] = step_add(sum[i], x, PASS(b), (ulong)N * K, at[i] + k, K);
         }
         if (whole < K) {
-            const floatv x = LOADN(AT(a), whole, K - whole);
+            x[0] = LOADN(AT(a), whole, K - whole);
 #pragma unroll
-            for (int i = 0; i < COLUMNS; ++i) sum[i] += x * SOME_WEIGHTS(at[i] + whole, K - whole);
+            for (int i = 0; i < COLUMNS; ++i) sum[i] += x[0] * SOME_WEIGHTS(at[i] + whole, K - whole);
         }
 #pragma unroll
         for (int i = 0; i < COLUMNS; ++i)

@@ -412,6 +412,7 @@ static void bind_row(const cleat_node *node, cleat_binder *binder) {
     const int64_t columns = round_up(ceil_div(p.n, items), ROW_COLUMNS);
     cleat_linear_begin(binder, node, &p, "linear/linear_row.cl", "linear_row");
     if (!wide) cleat_launch_work_group(binder, ROW_GROUP);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.c);
     cleat_launch_i32(binder, "N", (int32_t)p.n);
     cleat_launch_i32(binder, "K", (int32_t)p.k);
