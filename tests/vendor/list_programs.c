@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "graph/launch.h"
 #include "lib/shared_numbers.clh"
+#include "models/model.h"
 #include "nn/lstm.h"
 #include "nn/transformer.h"
 #include "ops/update.h"
@@ -220,7 +221,7 @@ static void list_peaks(listing *list) {
 
 static const int64_t batches[][2] = {{1, 33}, {4, 300}, {48, 1200}}; /* B, L */
 
-/* The graphs of a training run, or of a prediction, with a micro-batch of B samples of length L. */
+/* The graphs of a purpose, with a micro-batch of B samples of length L. */
 static void list_workload(listing *list, const cleat_model *model, cleat_purpose purpose, int64_t batch,
                           int64_t length) {
     const cleat_device_facts roomy = {
@@ -253,6 +254,11 @@ static void list_profile(listing *list, const char *name, const char *assignment
         int64_t length = fixed > 0 ? fixed : batches[b][1];
         list_workload(list, model, CLEAT_FOR_TRAINING, batches[b][0], length);
         list_workload(list, model, CLEAT_FOR_PREDICTION, batches[b][0], length);
+    }
+    if (strcmp(name, "chat") == 0) {
+        model->options.context = 256;
+        list_workload(list, model, CLEAT_FOR_GENERATION, 1, 1);
+        list_workload(list, model, CLEAT_FOR_GENERATION, 1, 64);
     }
     cleat_model_destroy(model);
     cleat_profile_destroy(profile);
@@ -525,6 +531,8 @@ int main(int argc, char **argv) {
                                            "chat"};
     static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra",
                                            "model.network=deberta-v2"};
+    static const char *const answers[] = {"train.frozen_weights=q8", "train.frozen_weights=nf4", "model.head_size=64",
+                                          "model.head_size=128", "model.window=16"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};
@@ -553,6 +561,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; ++i)
         for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
             list_profile(&list, "text_classify", precisions[k], networks[i]);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; ++i)
+        for (size_t k = 0; k < sizeof precisions / sizeof *precisions; ++k)
+            list_profile(&list, "chat", precisions[k], answers[i]);
     for (int k = 0; k < 3; ++k) {
         list_profile(&list, "image_finetune", precisions[k], "model.type=image_vit");
         list_profile(&list, "image_finetune", precisions[k], "model.type=image_convnext");
