@@ -255,6 +255,38 @@ static void weights_pass_through_a_block(void **state) {
     }
 }
 
+/* Frozen weights of a GGUF file keep its 4 and 8 bits: also its largest tensor, of 28 million values in 8 bits, is never
+ * in host memory as a whole. */
+static void a_gguf_file_passes_through_a_block(void **state) {
+    static const char text[] = "[model]\ntype = causal_lm\n[data]\nmax_length = 32\nmin_length = none\n"
+                               "[train]\neffective_batch_size = 1\nepochs = 1\nlora_rank = 2\n"
+                               "[loader]\nnum_workers = 1\n[run]\nself_check = never\n";
+    const tiny *t = *state;
+    const char *file = getenv("CLEAT_SMOLLM2");
+    char out[TINY_PATH], assignment[TINY_PATH], value[64];
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_train_report report;
+    volatile int stop = 0;
+    const cleat_train_options options = {
+        .out = tiny_path(t, "run_gguf", out), .stop = &stop, .user = (void *)&stop, .began = tiny_stop};
+    if (!file || !*file) skip();
+    put(t, "", "train.jsonl", "{\"text\": \"A good day.\"}\n{\"text\": \"A bad day.\"}\n");
+    ok(cleat_profile_create(&profile, &error), &error);
+    ok(cleat_profile_read_text(profile, "test", text, sizeof text - 1, &error), &error);
+    snprintf(assignment, sizeof assignment, "model.init=%s", file);
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    snprintf(assignment, sizeof assignment, "data.path=%s/train.jsonl", t->folder);
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    ok(cleat_profile_apply_init(profile, &error), &error);
+    ok(cleat_profile_get(profile, "train.frozen_weights", value, sizeof value, &error), &error);
+    assert_string_equal(value, "q4 emb=q8");
+    loading = -1;
+    assert_int_equal(cleat_train(profile, &options, &report, &error), CLEAT_ERR_INTERRUPTED);
+    assert_below("loading GGUF", loading, 8 * MIB);
+    cleat_profile_destroy(profile);
+}
+
 /* Fails unless both files have the same tensors, with equal or almost equal values. */
 static void assert_same_tensors(const tiny *t, const char *a, const char *b) {
     char path[TINY_PATH];
@@ -307,6 +339,7 @@ static void an_evaluation_reads_through_a_block(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_pass_through_a_block),
+        cmocka_unit_test(a_gguf_file_passes_through_a_block),
         cmocka_unit_test(exports_hold_a_tensor),
         cmocka_unit_test(an_evaluation_reads_through_a_block),
     };
