@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "block_numbers.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 enum { COUNT = 64 * 300, STEP = 131, NUMBERS = (COUNT + STEP - 1) / STEP };
 

@@ -6,7 +6,7 @@
 #include "cleat/ops.h"
 #include "compare.h"
 #include "exec/copy.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/store.h"
 #include "kept_programs.h"
 

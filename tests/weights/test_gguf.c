@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "core/blocks.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "graph/blocks.h"
 #include "weights/architecture.h"
 
 /* --- blocks --------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "device/recorder.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/store.h"
 
 #include <stdlib.h>

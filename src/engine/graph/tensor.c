@@ -1,5 +1,5 @@
 /* Tensors: their types, shapes, and how they print. */
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/graph.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "train/load_model.h"
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/format.h"
 #include "cleat/rates.h"
 #include "core/files.h"
 #include "core/memory.h"
@@ -14,7 +13,6 @@
 #include "train/model_tensors.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Elements that are on their way from the file to the device: 1 MiB. */
@@ -24,8 +22,7 @@ enum { BLOCK = 1 << 18 };
 typedef struct loading {
     cleat_session *session;
     const cleat_checkpoint *checkpoint;
-    cleat_safetensors *optim; /* has the weights in blocks; NULL: it is missing or unreadable */
-    float *block;             /* [BLOCK] */
+    float *block; /* [BLOCK] */
     bool warned;
 } loading;
 
@@ -39,21 +36,12 @@ static void warn_not_finite(loading *l, const char *name, int64_t first, int64_t
     }
 }
 
-/* Loads a weight in blocks as the run had it: quantising its values again may change their scales. *found: the
- * checkpoint has such blocks. */
-static cleat_status load_blocks(loading *l, const cleat_tensor *param, bool *found, cleat_error *error) {
-    const cleat_tensor *blocks = cleat_store_blocks_of(l->session->work->store, param);
-    char name[CLEAT_NAME + 16];
-    *found = false;
-    if (!blocks || !l->optim) return CLEAT_OK;
-    snprintf(name, sizeof name, "%s.blocks", blocks->name);
-    const cleat_st_tensor *stored = cleat_safetensors_find(l->optim, name);
-    const int64_t elements = (cleat_tensor_bytes(blocks) + 3) / 4;
-    *found = stored && stored->dtype == CLEAT_ST_F32 && cleat_st_elements(stored) == elements;
-    if (!*found) return CLEAT_OK;
-    float *bytes = cleat_alloc((size_t)elements, sizeof *bytes);
-    if (!bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", name);
-    cleat_status status = cleat_safetensors_read(l->optim, stored, 0, elements, bytes, error);
+/* Loads a weight in blocks of the type that the run had: quantising its values again may change their scales. */
+static cleat_status load_blocks(loading *l, const cleat_tensor *blocks, const cleat_st_tensor *stored,
+                                cleat_error *error) {
+    void *bytes = cleat_alloc(cleat_st_bytes(stored), 1);
+    if (!bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", stored->name);
+    cleat_status status = cleat_safetensors_read_stored(l->checkpoint->model, stored, bytes, error);
     if (!status) status = cleat_exec_write_unchecked(l->session->exec, 0, blocks, bytes, error);
     cleat_free(bytes);
     return status;
@@ -63,9 +51,10 @@ static cleat_status load_tensor(loading *l, const cleat_tensor *tensor, cleat_er
     int64_t row;
     const cleat_st_tensor *stored = cleat_checkpoint_tensor(l->checkpoint, tensor, &row);
     const int64_t elements = cleat_tensor_elements(tensor), start = row * elements;
-    bool found = false;
-    cleat_status status = tensor->rule.blocks ? load_blocks(l, tensor, &found, error) : CLEAT_OK;
-    for (int64_t i = 0; i < elements && !status && !found; i += BLOCK) {
+    const cleat_tensor *blocks = tensor->is_buffer ? NULL : cleat_store_blocks_of(l->session->work->store, tensor);
+    cleat_status status = CLEAT_OK;
+    if (blocks && blocks->dtype == stored->blocks) return load_blocks(l, blocks, stored, error);
+    for (int64_t i = 0; i < elements && !status; i += BLOCK) {
         const int64_t some = elements - i < BLOCK ? elements - i : BLOCK;
         status = cleat_safetensors_read(l->checkpoint->model, stored, start + i, some, l->block, error);
         if (status) break;
@@ -91,12 +80,8 @@ cleat_status cleat_load_values(cleat_session *session, const cleat_checkpoint *c
     loading l = {.session = session, .checkpoint = checkpoint, .block = cleat_alloc(BLOCK, sizeof *l.block)};
     if (!l.block) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the parameters");
     cleat_status status = check_tensors(session, checkpoint, error);
-    char path[CLEAT_CHECKPOINT_PATH + sizeof CLEAT_OPTIM_FILE];
-    snprintf(path, sizeof path, "%s/" CLEAT_OPTIM_FILE, checkpoint->folder);
-    if (cleat_safetensors_open_headers(path, &l.optim, NULL)) l.optim = NULL;
     for (size_t i = 0; i < store->count && !status; ++i) status = load_tensor(&l, store->params[i], error);
     for (size_t i = 0; i < store->buffer_count && !status; ++i) status = load_tensor(&l, store->buffers[i], error);
-    cleat_safetensors_close(l.optim);
     cleat_free(l.block);
     return status;
 }

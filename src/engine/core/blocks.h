@@ -16,6 +16,20 @@ int64_t cleat_block_bytes(cleat_dtype dtype, int64_t elements);
  * scales of a part of a matrix lie behind those of the values before it. */
 int64_t cleat_block_codes(cleat_dtype dtype, int64_t elements);
 
+/* "q8", "nf4", "q4", "half"; the type of a name, CLEAT_F32 if it is none of these. */
+const char *cleat_block_name(cleat_dtype dtype);
+cleat_dtype cleat_block_find(const char *name);
+
+/* Where the blocks of values first .. first + count - 1 of `elements` are: pieces that together are the blocks of a
+ * matrix of `count` values. first: a multiple of CLEAT_BLOCK_SPAN; count too, unless these are the last. Returns the
+ * number of pieces. */
+enum { CLEAT_BLOCK_SPAN = 1 << 14, CLEAT_BLOCK_PIECES = 4 };
+typedef struct cleat_block_piece {
+    int64_t offset, bytes;
+} cleat_block_piece;
+int cleat_block_pieces(cleat_dtype dtype, int64_t elements, int64_t first, int64_t count,
+                       cleat_block_piece pieces[CLEAT_BLOCK_PIECES]);
+
 /* Quantises a matrix whose rows are whole blocks, of `elements` values, to bytes [cleat_block_bytes]. Q8 as GGUF's
  * reference does, Q4 as its Q4_1, NF4 as bitsandbytes does with double quantisation. CLEAT_ERR_ARGUMENT: a value is not
  * finite, or beyond f16 (its scale of Q8, Q4). CLEAT_ERR_MEMORY. */

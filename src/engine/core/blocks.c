@@ -1,5 +1,5 @@
 /* Quantisation of frozen weights to blocks, and back. */
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 #include "core/half.h"
 #include "core/memory.h"
@@ -40,6 +40,36 @@ int64_t cleat_block_bytes(cleat_dtype dtype, int64_t elements) {
     if (dtype == CLEAT_Q4) return elements / 2 + elements / Q4_BLOCK * 4;
     const int64_t parts = (elements / NF4_BLOCK + SCALES - 1) / SCALES;
     return nf4_floats(elements) + (1 + parts) * (int64_t)sizeof(float);
+}
+
+const char *cleat_block_name(cleat_dtype dtype) {
+    static const char *const names[] = {
+        [CLEAT_Q8] = "q8", [CLEAT_NF4] = "nf4", [CLEAT_Q4] = "q4", [CLEAT_HALF] = "half"};
+    return (size_t)dtype < sizeof names / sizeof *names && names[dtype] ? names[dtype] : "f32";
+}
+
+cleat_dtype cleat_block_find(const char *name) {
+    int dtype = CLEAT_HALF;
+    while (dtype >= CLEAT_Q8 && strcmp(name, cleat_block_name((cleat_dtype)dtype)) != 0) --dtype;
+    return dtype >= CLEAT_Q8 ? (cleat_dtype)dtype : CLEAT_F32;
+}
+
+int cleat_block_pieces(cleat_dtype dtype, int64_t elements, int64_t first, int64_t count,
+                       cleat_block_piece pieces[CLEAT_BLOCK_PIECES]) {
+    const int64_t codes = cleat_block_codes(dtype, count), all = cleat_block_codes(dtype, elements),
+                  rest = first + count;
+    pieces[0] = (cleat_block_piece){cleat_block_codes(dtype, first), codes};
+    if (dtype != CLEAT_NF4) {
+        const int64_t before = cleat_block_bytes(dtype, first) - cleat_block_codes(dtype, first);
+        pieces[1] = (cleat_block_piece){all + before, cleat_block_bytes(dtype, count) - codes};
+        return pieces[1].bytes ? 2 : 1;
+    }
+    const int64_t floats = nf4_floats(elements), size = (int64_t)sizeof(float), span = CLEAT_BLOCK_SPAN;
+    pieces[1] = (cleat_block_piece){all + first / NF4_BLOCK, nf4_floats(count) - codes};
+    pieces[2] = (cleat_block_piece){floats, size};
+    pieces[3] =
+        (cleat_block_piece){floats + (1 + first / span) * size, ((rest + span - 1) / span - first / span) * size};
+    return 4;
 }
 
 static float largest_of(const float *values, int64_t count) {
@@ -200,7 +230,7 @@ cleat_status cleat_blocks_quantise(cleat_dtype dtype, const float *values, int64
     if (holds) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "it has values that %s cannot hold, or that are not finite: set train.frozen_weights = float",
-                      cleat_dtype_name(dtype));
+                      cleat_block_name(dtype));
 }
 
 void cleat_blocks_values(cleat_dtype dtype, const void *bytes, int64_t elements, float *values) {
