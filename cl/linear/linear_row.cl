@@ -35,10 +35,10 @@ static inline floatv step_add(floatv sum, const floatv *x, TENSOR(const TB, b), 
                               const int K) {
 #if BLOCKS
     PREFETCH(AT(b) + (at + COLUMNS * K) * CODE_BITS / 8);
-    floatv y = x[0] * block_values(AT(b), at);
+    floatv y = x[0] * block_values(AT(b), at), all = x[0];
 #pragma unroll
-    for (int j = 1; j < STEP / VEC; ++j) y += x[j] * block_values(AT(b), at + j * VEC);
-    return sum + y * block_scale(AT(b), count, at);
+    for (int j = 1; j < STEP / VEC; ++j) y += x[j] * block_values(AT(b), at + j * VEC), all += x[j];
+    return sum + y * block_scale(AT(b), count, at) PLUS_LEAST(AT(b), count, at, all);
 #else
     PREFETCH(AT(b) + at + COLUMNS * K);
     return sum + x[0] * LOADV(AT(b), at);

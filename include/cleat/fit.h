@@ -53,7 +53,7 @@ typedef struct cleat_fit_report {
     int64_t trained_parameters; /* those that are not frozen */
     int64_t bytes;              /* total of the plan; equals the allocated bytes */
     int64_t full_bytes;         /* that of the same micro-batches if every parameter were trained */
-    /* Frozen weights in blocks: their type (F32: train.frozen_weights is auto), their elements, and the number of
+    /* Frozen weights in blocks: their type (F32: there are none), their elements, and the number of
      * others that linear layers read too, because their rows are no whole blocks, or other layers read them. */
     cleat_dtype frozen_type;
     int64_t block_elements, unblocked_weights;

@@ -24,7 +24,9 @@ extern "C" {
  *
  *   Q8    32 values: a scale (f16) times integers of 8 bits (GGUF's Q8_0)
  *   NF4   64 values: a scale times one of 16 quantiles of the normal distribution; the scales are themselves
- *         quantised to 8 bits in blocks of 256 (Dettmers et al., QLoRA, 2023: double quantisation) */
+ *         quantised to 8 bits in blocks of 256 (Dettmers et al., QLoRA, 2023: double quantisation)
+ *   Q4    32 values: a scale (f16) times integers of 4 bits, plus a number (f16) (GGUF's Q4_1)
+ *   HALF  f16, beside graphs of any type */
 typedef enum cleat_dtype {
     CLEAT_F32,
     CLEAT_F16,
@@ -35,10 +37,12 @@ typedef enum cleat_dtype {
     CLEAT_U8,
     CLEAT_Q8,
     CLEAT_NF4,
+    CLEAT_Q4,
+    CLEAT_HALF,
 } cleat_dtype;
 
 /* Bytes of an element, 1 for blocks, whose places are counted in bytes; "f32", "f16", "bf16", "i32", "u32", "tf32",
- * "u8", "q8", "nf4". */
+ * "u8", "q8", "nf4", "q4", "half". */
 CLEAT_API int cleat_dtype_size(cleat_dtype dtype);
 CLEAT_API const char *cleat_dtype_name(cleat_dtype dtype);
 

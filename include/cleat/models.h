@@ -26,9 +26,7 @@ typedef enum cleat_mode {
 
 enum { CLEAT_LORA_LAYERS = 64 };
 
-/* How frozen weights of linear layers are stored on the device: as other weights, or in blocks (CLEAT_Q8, CLEAT_NF4)
- * where their rows are whole blocks and no other layer reads them. */
-typedef enum cleat_frozen_type { CLEAT_FROZEN_FLOAT, CLEAT_FROZEN_Q8, CLEAT_FROZEN_NF4 } cleat_frozen_type;
+enum { CLEAT_FROZEN_TEXT = 1024 };
 
 /* How parameters are trained: settings of [train] in a profile. A parameter has a depth in its network: 0 the
  * embeddings or the stem, 1 to n the blocks, n + 1 the head; all but the head is the backbone. All zero: all
@@ -46,7 +44,10 @@ typedef struct cleat_param_options {
     double lora_alpha; /* the adapters' results are multiplied by lora_alpha / lora_rank */
     double lora_dropout;
     char lora_layers[CLEAT_LORA_LAYERS]; /* which layers */
-    int frozen_weights;                  /* cleat_frozen_type */
+    /* How frozen weights of linear layers are stored on the device, where their rows are whole blocks and no other layer
+     * reads them: float, q8, nf4, q4 or f16, then exceptions: "q4 emb=q8 blocks.*.att.kv=float". With nf4 and q4 the
+     * embeddings are q8, unless they are an exception. auto or "": float. */
+    char frozen_weights[CLEAT_FROZEN_TEXT];
 } cleat_param_options;
 
 /* Options of a model that belong to the run, not to the settings of the family. */

@@ -78,16 +78,49 @@ static double rate_of(const cleat_param_options *options, int64_t depth, int64_t
     return backbone * pow(decays(options) ? options->layer_decay : 1, (double)(layers + 1 - depth));
 }
 
-/* How a frozen weight is stored. As usual, 4 bits are few for embeddings. */
-static cleat_dtype frozen_type(const cleat_model *model, int64_t depth) {
-    switch (model->options.params.frozen_weights) {
-    case CLEAT_FROZEN_Q8:
-        return CLEAT_Q8;
-    case CLEAT_FROZEN_NF4:
-        return depth == 0 ? CLEAT_Q8 : CLEAT_NF4;
-    default:
-        return CLEAT_F32;
+static const struct {
+    const char *name;
+    cleat_dtype type;
+} forms[] = {{"auto", CLEAT_F32}, {"float", CLEAT_F32}, {"q8", CLEAT_Q8},
+             {"nf4", CLEAT_NF4},  {"q4", CLEAT_Q4},     {"f16", CLEAT_HALF}};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* The number of the form that is the first word of a text; FORMS: none. */
+static size_t find_form(const char *text) {
+    const size_t size = strcspn(text, " ");
+    size_t i = 0;
+    while (i < FORMS && (strlen(forms[i].name) != size || strncmp(forms[i].name, text, size) != 0)) ++i;
+    return i;
+}
+
+bool cleat_frozen_forms_valid(const char *text) {
+    bool valid = find_form(text) < FORMS;
+    for (text += strcspn(text, " "); valid && *text; text += strcspn(text, " ")) {
+        text += strspn(text, " ") + strcspn(text + strspn(text, " "), " =");
+        valid = *text == '=' && find_form(text + 1) < FORMS;
     }
+    return valid;
+}
+
+/* Where the form of the exception `name`, up to its ".weight", begins; NULL: it is none. */
+static const char *find_exception(const char *text, const char *name) {
+    char key[CLEAT_NAME + 2];
+    const size_t tail = sizeof ".weight" - 1, length = strlen(name);
+    snprintf(key, sizeof key, " %.*s=", (int)(ends_with(name, ".weight") ? length - tail : length), name);
+    const char *found = strstr(text, key);
+    return found ? found + strlen(key) : NULL;
+}
+
+/* How a frozen weight is stored. As usual, 4 bits are few for embeddings. */
+static cleat_dtype frozen_type(const cleat_model *model, const char *param, int64_t depth) {
+    const char *text = model->options.params.frozen_weights, *exception = find_exception(text, param);
+    const char *number = param + strcspn(param, "0123456789");
+    char pattern[CLEAT_NAME + 1];
+    snprintf(pattern, sizeof pattern, "%.*s*%s", (int)(number - param), param, number + strspn(number, "0123456789"));
+    if (!exception) exception = find_exception(text, pattern);
+    const size_t form = find_form(exception ? exception : text);
+    const cleat_dtype type = form < FORMS ? forms[form].type : CLEAT_F32;
+    return !exception && depth == 0 && (type == CLEAT_NF4 || type == CLEAT_Q4) ? CLEAT_Q8 : type;
 }
 
 void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
@@ -99,7 +132,7 @@ void cleat_model_choose_rule(void *model, const char *param, int rank, cleat_par
     rule->rate = (float)rate_of(options, depth, layers);
     if (depth > layers) return;
     rule->frozen = options->lora_rank > 0 ? !is_adapter(param) : depth < cleat_frozen_depths(options->freeze);
-    if (rule->frozen) rule->blocks = frozen_type(m, depth);
+    if (rule->frozen) rule->blocks = frozen_type(m, param, depth);
 }
 
 void cleat_model_generation_rule(void *model, const char *param, int rank, cleat_param_rule *rule) {
@@ -107,7 +140,7 @@ void cleat_model_generation_rule(void *model, const char *param, int rank, cleat
     (void)rank;
     rule->frozen = rule->streamed = true;
     const int64_t depth = m->type->layer_of(m, param);
-    if (depth <= layers_of(m) && !is_adapter(param)) rule->blocks = frozen_type(m, depth);
+    if (depth <= layers_of(m) && !is_adapter(param)) rule->blocks = frozen_type(m, param, depth);
 }
 
 /* The head is trained without adapters. */

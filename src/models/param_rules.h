@@ -10,6 +10,9 @@
  * text. */
 int64_t cleat_frozen_depths(const char *freeze);
 
+/* False: not a text of cleat_param_options.frozen_weights. */
+bool cleat_frozen_forms_valid(const char *text);
+
 /* Whether any option distinguishes parameters. */
 bool cleat_model_has_rules(const cleat_model *model);
 

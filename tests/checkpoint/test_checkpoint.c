@@ -110,9 +110,12 @@ static void fill(content_arrays *arrays, int64_t step) {
         arrays->moment[i] = -arrays->weight[i];
     }
     for (int i = 0; i < BIASES; ++i) arrays->bias[i] = (float)(step * i);
-    arrays->model[0] = (cleat_st_tensor){"weight", CLEAT_ST_F32, 2, {4, 3}, arrays->weight};
-    arrays->model[1] = (cleat_st_tensor){"bias", CLEAT_ST_F32, 1, {3}, arrays->bias};
-    arrays->optim[0] = (cleat_st_tensor){"weight.moment1", CLEAT_ST_F32, 2, {4, 3}, arrays->moment};
+    arrays->model[0] =
+        (cleat_st_tensor){.name = "weight", .dtype = CLEAT_ST_F32, .rank = 2, .shape = {4, 3}, .data = arrays->weight};
+    arrays->model[1] =
+        (cleat_st_tensor){.name = "bias", .dtype = CLEAT_ST_F32, .rank = 1, .shape = {3}, .data = arrays->bias};
+    arrays->optim[0] = (cleat_st_tensor){
+        .name = "weight.moment1", .dtype = CLEAT_ST_F32, .rank = 2, .shape = {4, 3}, .data = arrays->moment};
 }
 
 /* Writes a preprocessor with two files. */

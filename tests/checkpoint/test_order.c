@@ -135,8 +135,9 @@ static const cleat_dataset_class readable = {.name = "readable", .save = save_fi
 static cleat_status save(int64_t step, const cleat_dataset_class *type, cleat_error *error) {
     const cleat_dataset dataset = {.type = type};
     float weight[3] = {(float)step, 2, 3};
-    const cleat_st_tensor model = {"weight", CLEAT_ST_F32, 1, {3}, weight},
-                          optim = {"weight.moment1", CLEAT_ST_F32, 1, {3}, weight};
+    const cleat_st_tensor model = {.name = "weight", .rank = 1, .dtype = CLEAT_ST_F32, .shape = {3}, .data = weight},
+                          optim = {
+                              .name = "weight.moment1", .rank = 1, .dtype = CLEAT_ST_F32, .shape = {3}, .data = weight};
     const cleat_train_state state = {.epoch = 1, .step = step};
     const cleat_checkpoint_content content = {&state, &model, 1, &optim, 1, NULL, 0, &dataset, "[train]\nepochs = 3\n",
                                               NULL,   NULL};

@@ -19,6 +19,8 @@ def main():
     x = numpy.array([value(i) for i in range(COUNT)], dtype=numpy.float32)
     kind = GGMLQuantizationType.Q8_0
     q8 = quants.dequantize(quants.quantize(x.reshape(-1, 64), kind), kind).reshape(-1)
+    kind = GGMLQuantizationType.Q4_1
+    q4 = quants.dequantize(quants.quantize(x.reshape(-1, 64), kind), kind).reshape(-1)
     packed, state = functional.quantize_4bit(
         torch.from_numpy(x), blocksize=64, compress_statistics=True, quant_type="nf4"
     )
@@ -26,7 +28,7 @@ def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "block_numbers.h")
     with open(path, "w", encoding="utf-8") as file:
         file.write("/* Every 131st value of a weight in blocks: see make_block_numbers.py, which wrote this file. */\n")
-        for name, values in (("q8", q8), ("nf4", nf4)):
+        for name, values in (("q8", q8), ("nf4", nf4), ("q4", q4)):
             texts = ["%.9gf" % v if "." in "%.9g" % v or "e" in "%.9g" % v else "%.9g.0f" % v for v in values[::STEP]]
             file.write("static const float %s_numbers[] = {\n    %s,\n};\n" % (name, ", ".join(texts)))
 

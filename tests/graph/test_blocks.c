@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "block_numbers.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 enum { COUNT = 64 * 300, STEP = 131, NUMBERS = (COUNT + STEP - 1) / STEP };
 
@@ -51,19 +51,27 @@ static void nf4_is_as_in_bitsandbytes(void **state) {
     expect(CLEAT_NF4, nf4_numbers, 0x1p-24);
 }
 
+static void q4_is_as_in_gguf(void **state) {
+    (void)state;
+    assert_int_equal(sizeof q4_numbers / sizeof *q4_numbers, NUMBERS);
+    expect(CLEAT_Q4, q4_numbers, 0);
+}
+
 static void sizes_are_exact(void **state) {
     (void)state;
     assert_int_equal(cleat_block_bytes(CLEAT_Q8, 96), 3 * 34);
     assert_int_equal(cleat_block_bytes(CLEAT_NF4, 64), 32 + 4 + 2 * 4);            /* a scale, padded */
     assert_int_equal(cleat_block_bytes(CLEAT_NF4, 16384), 8192 + 256 + 2 * 4);     /* one scale of scales */
     assert_int_equal(cleat_block_bytes(CLEAT_NF4, 16448), 8224 + 257 + 3 + 3 * 4); /* two */
+    assert_int_equal(cleat_block_bytes(CLEAT_Q4, 96), 3 * 20);
+    assert_int_equal(cleat_block_bytes(CLEAT_HALF, 96), 192);
     assert_int_equal(cleat_block_elements(CLEAT_F16), 0);
 }
 
 static void constant_weights_are_exact(void **state) {
     (void)state;
-    static const cleat_dtype formats[] = {CLEAT_Q8, CLEAT_NF4};
-    for (int f = 0; f < 2; ++f)
+    static const cleat_dtype formats[] = {CLEAT_Q8, CLEAT_NF4, CLEAT_Q4, CLEAT_HALF};
+    for (int f = 0; f < 4; ++f)
         for (int zero = 0; zero < 2; ++zero) {
             float values[128], back[128];
             unsigned char bytes[256];
@@ -78,25 +86,22 @@ static void what_has_no_blocks_is_refused(void **state) {
     (void)state;
     static const float bad[] = {INFINITY, NAN, -1e7f};
     for (int i = 0; i < 3; ++i)
-        for (int f = 0; f < 2; ++f) {
-            const cleat_dtype dtype = f ? CLEAT_NF4 : CLEAT_Q8;
+        for (cleat_dtype dtype = CLEAT_Q8; dtype <= CLEAT_HALF; ++dtype) {
             float values[64] = {0};
             unsigned char bytes[128];
             cleat_error error = {0};
             values[63] = bad[i];
             const cleat_status status = cleat_blocks_quantise(dtype, values, 64, bytes, &error);
-            assert_int_equal(status, i == 2 && f ? CLEAT_OK : CLEAT_ERR_ARGUMENT);
+            assert_int_equal(status, i == 2 && dtype == CLEAT_NF4 ? CLEAT_OK : CLEAT_ERR_ARGUMENT);
             if (status) assert_non_null(strstr(error.text, "frozen_weights"));
         }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(q8_is_as_in_gguf),
-        cmocka_unit_test(nf4_is_as_in_bitsandbytes),
-        cmocka_unit_test(sizes_are_exact),
-        cmocka_unit_test(constant_weights_are_exact),
-        cmocka_unit_test(what_has_no_blocks_is_refused),
+        cmocka_unit_test(q8_is_as_in_gguf),           cmocka_unit_test(nf4_is_as_in_bitsandbytes),
+        cmocka_unit_test(q4_is_as_in_gguf),           cmocka_unit_test(sizes_are_exact),
+        cmocka_unit_test(constant_weights_are_exact), cmocka_unit_test(what_has_no_blocks_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,8 @@ void compare_decode(cleat_dtype dtype, const void *bytes, int64_t count, double 
         case CLEAT_U8:
         case CLEAT_Q8: /* cleat_blocks_values */
         case CLEAT_NF4:
+        case CLEAT_Q4:
+        case CLEAT_HALF:
             break;
         }
     }
@@ -133,6 +135,8 @@ void compare_encode(cleat_dtype dtype, const double *values, int64_t count, void
         case CLEAT_U8:
         case CLEAT_Q8: /* cleat_blocks_values */
         case CLEAT_NF4:
+        case CLEAT_Q4:
+        case CLEAT_HALF:
             break;
         }
     }

@@ -6,7 +6,7 @@
 #include "cleat/ops.h"
 #include "compare.h"
 #include "exec/copy.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/store.h"
 #include "kept_programs.h"
 
@@ -207,6 +207,16 @@ static void nf4_layers_are_right(void **state) {
     layers_are_right(CLEAT_NF4);
 }
 
+static void q4_layers_are_right(void **state) {
+    (void)state;
+    layers_are_right(CLEAT_Q4);
+}
+
+static void half_layers_are_right(void **state) {
+    (void)state;
+    layers_are_right(CLEAT_HALF);
+}
+
 /* --- which weights get blocks --- */
 
 /* Blocks need whole rows of them, and no other reader; the rest is stored as without blocks. */
@@ -281,9 +291,9 @@ static void look_up(const op_shape *shape, cleat_dtype format, cleat_dtype stora
 
 static void tables_may_be_blocks(void **state) {
     (void)state;
-    for (int f = 0; f < 2; ++f) {
-        look_up(&op_shape_cpu, f ? CLEAT_NF4 : CLEAT_Q8, CLEAT_F32);
-        look_up(&op_shape_gpu, f ? CLEAT_NF4 : CLEAT_Q8, CLEAT_F32);
+    for (cleat_dtype format = CLEAT_Q8; format <= CLEAT_HALF; ++format) {
+        look_up(&op_shape_cpu, format, CLEAT_F32);
+        look_up(&op_shape_gpu, format, CLEAT_F32);
     }
     look_up(&op_shape_cpu, CLEAT_Q8, CLEAT_F16);
     look_up(&op_shape_cpu, CLEAT_Q8, CLEAT_BF16);
@@ -318,8 +328,10 @@ static void written_values_are_kept(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(q8_layers_are_right), cmocka_unit_test(nf4_layers_are_right),
-                                       cmocka_unit_test(other_weights_stay), cmocka_unit_test(tables_may_be_blocks),
-                                       cmocka_unit_test(written_values_are_kept)};
+    const struct CMUnitTest extra[] = {
+        cmocka_unit_test(q8_layers_are_right),    cmocka_unit_test(nf4_layers_are_right),
+        cmocka_unit_test(q4_layers_are_right),    cmocka_unit_test(half_layers_are_right),
+        cmocka_unit_test(other_weights_stay),     cmocka_unit_test(tables_may_be_blocks),
+        cmocka_unit_test(written_values_are_kept)};
     return op_main(NULL, 0, extra, sizeof extra / sizeof *extra);
 }

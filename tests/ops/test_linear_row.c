@@ -22,6 +22,7 @@ static const layer layers[] = {
     {3, 1, false, false, CLEAT_F32},     /* less than one */
     {1216, 131, false, true, CLEAT_F32}, /* several groups */
     {192, 70, true, true, CLEAT_Q8},     {1216, 9, false, false, CLEAT_NF4},
+    {96, 70, true, false, CLEAT_Q4},     {1216, 9, false, true, CLEAT_HALF},
 };
 static const layer *current;
 static bool streams;

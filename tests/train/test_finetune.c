@@ -248,9 +248,11 @@ static void frozen_weights_may_be_blocks(void **state) {
         {"train.frozen_weights=q8", "train.precision=f32", "train.average_decay=none"},
         {"train.frozen_weights=nf4", "train.precision=f32", "train.average_decay=0.5"},
         {"train.frozen_weights=nf4", "train.precision=f16", "train.average_decay=none"},
+        {"train.frozen_weights=q4", "train.precision=f32", "train.average_decay=none"},
+        {"train.frozen_weights=f16 blocks.*.att.qkv=q4", "train.precision=f32", "train.average_decay=0.5"},
     };
     const tiny *t = *state;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 5; ++i) {
         char whole[24], parts[24];
         const char *const set[] = {NETWORK,
                                    "model.d_model=64",
@@ -268,12 +270,12 @@ static void frozen_weights_may_be_blocks(void **state) {
         tiny_train_to(CLEAT_ERR_INTERRUPTED, t, parts, set, true, 1);
         tiny_train_to(CLEAT_OK, t, parts, set, true, 0);
         tiny_assert_same_run(t, whole, parts);
-        const int values = count_values(t, whole, "blocks.0.att.qkv.weight"); /* of a block of NF4 */
-        assert_in_range(values, i > 0 ? 8 : 17, i > 0 ? 16 : 64);
-        cleat_safetensors *optim = open_last(t, whole, "optim.safetensors");
-        assert_non_null(cleat_safetensors_find(optim, "blocks.0.att.qkv.weight.blocks"));
-        assert_null(cleat_safetensors_find(optim, "blocks.0.n1.weight.blocks"));
-        cleat_safetensors_close(optim);
+        const int values = count_values(t, whole, "blocks.0.att.qkv.weight"); /* of 64 */
+        assert_in_range(values, i == 0 || i > 2 ? 17 : 8, i == 0 ? 64 : i > 2 ? 32 : 16);
+        cleat_safetensors *model = open_last(t, whole, "model.safetensors");
+        assert_true(cleat_safetensors_find(model, "blocks.0.att.qkv.weight")->blocks != CLEAT_F32);
+        assert_true(cleat_safetensors_find(model, "blocks.0.n1.weight")->blocks == CLEAT_F32);
+        cleat_safetensors_close(model);
     }
 }
 
@@ -312,6 +314,16 @@ static void impossible_requests_are_refused(void **state) {
     assert_int_equal(cleat_profile_set(profile, "train.frozen_weights=q8", NULL), CLEAT_OK);
     assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
     assert_non_null(strstr(result.error.text, "no weight is frozen"));
+    assert_int_equal(cleat_profile_set(profile, "train.lora_rank=4", NULL), CLEAT_OK);
+    assert_int_equal(cleat_profile_check(profile, NULL), CLEAT_OK);
+    static const char *const bad[] = {"q5", "q4 emb", "q4 emb=", "q4 emb=q3", "emb=q4", "q4 a=q8 b", "q4emb=q8"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+        char assignment[64];
+        snprintf(assignment, sizeof assignment, "train.frozen_weights=%s", bad[i]);
+        assert_int_equal(cleat_profile_set(profile, assignment, NULL), CLEAT_OK);
+        assert_int_equal(cleat_profile_check(profile, &result.error), CLEAT_ERR_PROFILE);
+        assert_non_null(strstr(result.error.text, "NAME=FORM"));
+    }
     cleat_profile_destroy(profile);
 }
 

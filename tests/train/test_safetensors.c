@@ -1,6 +1,7 @@
 /* The safetensors format: written data are read back, malformed files are refused, and no input crashes the
  * reader. */
 /* ctest: quick */
+#include "core/blocks.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
@@ -23,17 +24,21 @@ static const uint8_t bytes[] = {1, 2, 255};
 static const float scalar = 7;
 
 static const cleat_st_tensor samples[] = {
-    {"a\"quoted\"\\name\n", CLEAT_ST_F64, 1, {3}, doubles},
-    {"block.0.weight", CLEAT_ST_F32, 2, {2, 3}, floats},
-    {"empty", CLEAT_ST_F32, 2, {0, 5}, NULL},
-    {"half", CLEAT_ST_F16, 1, {2}, halves},
-    {"bfloat", CLEAT_ST_BF16, 2, {1, 2}, halves},
-    {"long", CLEAT_ST_I64, 1, {2}, longs},
-    {"int", CLEAT_ST_I32, 1, {6}, floats},
-    {"unsigned", CLEAT_ST_U32, 1, {6}, floats},
-    {"bytes", CLEAT_ST_U8, 1, {3}, bytes},
-    {"scalar", CLEAT_ST_F32, 0, {0}, &scalar}, /* unaligned, after three bytes */
-    {"\xc3\xbcml\xc3\xa4ut", CLEAT_ST_U8, 1, {1}, bytes},
+    {.name = "a\"quoted\"\\name\n", .dtype = CLEAT_ST_F64, .rank = 1, .shape = {3}, .data = doubles},
+    {.name = "block.0.weight", .dtype = CLEAT_ST_F32, .rank = 2, .shape = {2, 3}, .data = floats},
+    {.name = "empty", .dtype = CLEAT_ST_F32, .rank = 2, .shape = {0, 5}, .data = NULL},
+    {.name = "half", .dtype = CLEAT_ST_F16, .rank = 1, .shape = {2}, .data = halves},
+    {.name = "bfloat", .dtype = CLEAT_ST_BF16, .rank = 2, .shape = {1, 2}, .data = halves},
+    {.name = "long", .dtype = CLEAT_ST_I64, .rank = 1, .shape = {2}, .data = longs},
+    {.name = "int", .dtype = CLEAT_ST_I32, .rank = 1, .shape = {6}, .data = floats},
+    {.name = "unsigned", .dtype = CLEAT_ST_U32, .rank = 1, .shape = {6}, .data = floats},
+    {.name = "bytes", .dtype = CLEAT_ST_U8, .rank = 1, .shape = {3}, .data = bytes},
+    {.name = "scalar",
+     .dtype = CLEAT_ST_F32,
+     .rank = 0,
+     .shape = {0},
+     .data = &scalar}, /* unaligned, after three bytes */
+    {.name = "\xc3\xbcml\xc3\xa4ut", .dtype = CLEAT_ST_U8, .rank = 1, .shape = {1}, .data = bytes},
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
@@ -362,10 +367,57 @@ static void expectations_name_both_shapes(void **state) {
     cleat_free(data);
 }
 
+/* Matrices in blocks, of several spans and a part of one, are read as F32, in parts too. */
+static void blocks_are_read_as_values(void **state) {
+    static const cleat_dtype types[] = {CLEAT_Q8, CLEAT_NF4, CLEAT_Q4, CLEAT_HALF};
+    enum { ROWS = 131, COLUMNS = 320, ELEMENTS = ROWS * COLUMNS };
+    float *values = calloc(3 * ELEMENTS, sizeof *values), *want = values + ELEMENTS, *got = want + ELEMENTS;
+    (void)state;
+    for (int i = 0; i < ELEMENTS; ++i) values[i] = (float)((i * 7919 % 1009) - 504) * (1 + (float)(i / 64 % 5)) / 99;
+    for (size_t k = 0; k < sizeof types / sizeof *types; ++k) {
+        cleat_st_tensor matrix = {
+            .name = "w", .dtype = CLEAT_ST_F32, .rank = 2, .shape = {ROWS, COLUMNS}, .blocks = types[k]};
+        const cleat_st_tensor all[] = {samples[1], matrix, samples[8]};
+        void *packed = calloc(cleat_st_bytes(&matrix), 1), *back = calloc(cleat_st_bytes(&matrix), 1);
+        assert_true(cleat_st_bytes(&matrix) <= ELEMENTS * 2);
+        assert_int_equal(cleat_blocks_quantise(types[k], values, ELEMENTS, packed, NULL), CLEAT_OK);
+        cleat_blocks_values(types[k], packed, ELEMENTS, want);
+        cleat_st_tensor written[] = {all[0], all[1], all[2]};
+        written[1].data = packed;
+        cleat_safetensors *file;
+        char *data;
+        size_t size;
+        assert_int_equal(cleat_safetensors_encode(written, 3, NULL, 0, &data, &size, NULL), CLEAT_OK);
+        assert_int_equal(cleat_safetensors_parse("test", data, size, &file, NULL), CLEAT_OK);
+        const cleat_st_tensor *found;
+        assert_int_equal(cleat_safetensors_expect(file, "w", CLEAT_ST_F32, 2, matrix.shape, &found, NULL), CLEAT_OK);
+        assert_int_equal(found->blocks, types[k]);
+        assert_memory_equal(found->data, want, ELEMENTS * sizeof *want);
+        for (int64_t first = 0, some = 1; first < ELEMENTS; first += some, some = some * 3 % 20011) {
+            if (some > ELEMENTS - first) some = ELEMENTS - first;
+            assert_int_equal(cleat_safetensors_read(file, found, first, some, got + first, NULL), CLEAT_OK);
+        }
+        assert_memory_equal(got, want, ELEMENTS * sizeof *want);
+        assert_int_equal(cleat_safetensors_read_stored(file, found, back, NULL), CLEAT_OK);
+        assert_memory_equal(back, packed, cleat_st_bytes(&matrix));
+        cleat_safetensors_close(file);
+        char *columns = memmem(data, size, "131 320", 7); /* a shape whose rows are no whole blocks */
+        memcpy(columns, "320 131", 7);
+        assert_int_equal(cleat_safetensors_parse("test", data, size, &file, NULL), CLEAT_ERR_FORMAT);
+        memcpy(columns, "130 320", 7);
+        assert_int_equal(cleat_safetensors_parse("test", data, size, &file, NULL), CLEAT_ERR_FORMAT);
+        cleat_free(data);
+        free(packed);
+        free(back);
+    }
+    free(values);
+}
+
 static void bad_names_are_not_written(void **state) {
     (void)state;
     const cleat_st_tensor twice[] = {samples[1], samples[3], samples[1]};
-    const cleat_st_tensor reserved[] = {{"__metadata__", CLEAT_ST_U8, 1, {1}, bytes}};
+    const cleat_st_tensor reserved[] = {
+        {.name = "__metadata__", .dtype = CLEAT_ST_U8, .rank = 1, .shape = {1}, .data = bytes}};
     char *data;
     size_t size;
     assert_int_equal(cleat_safetensors_encode(twice, 3, NULL, 0, &data, &size, NULL), CLEAT_ERR_ARGUMENT);
@@ -403,6 +455,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_comes_back),
         cmocka_unit_test(files_come_back),
         cmocka_unit_test(a_file_is_written_tensor_by_tensor),
+        cmocka_unit_test(blocks_are_read_as_values),
         cmocka_unit_test(files_of_others_open),
         cmocka_unit_test(malformed_headers_are_refused),
         cmocka_unit_test(any_order_in_the_header_will_do),

@@ -1,7 +1,7 @@
 /* Host memory never holds all weights: counts the library's allocated bytes while a network of many tensors
  * is loaded from a published checkpoint, evaluated from a checkpoint, and exported. The linker replaces the
  * allocator (CMakeLists.txt); device memory belongs to the driver and is not counted. */
-/* ctest: device wrap=malloc,calloc,realloc,free,cleat_session_load_weights */
+/* ctest: device wrap=malloc,calloc,realloc,free,cleat_session_load_weights,cleat_checkpointing_save */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
+#include "checkpoint/checkpoint.h"
 #include "cleat/weights.h"
 #include "core/files.h"
 #include "core/half.h"
@@ -21,6 +23,7 @@
 #include "core/safetensors.h"
 #include "session/session.h"
 #include "tiny.h"
+#include "train/checkpointing.h"
 
 /* --- counted memory ------------------------------------------------------------------------------------------- */
 
@@ -92,6 +95,24 @@ cleat_status __wrap_cleat_session_load_weights(cleat_session *session, const cle
     begin();
     cleat_status status = __real_cleat_session_load_weights(session, weights, seed, other_labels, report, error);
     loading = peak();
+    return status;
+}
+
+/* Host memory while a checkpoint is saved. */
+static long long saving;
+
+cleat_status __real_cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
+                                             const cleat_profile *profile, const cleat_dataset *dataset, bool best,
+                                             cleat_error *error);
+cleat_status __wrap_cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
+                                             const cleat_profile *profile, const cleat_dataset *dataset, bool best,
+                                             cleat_error *error);
+cleat_status __wrap_cleat_checkpointing_save(const char *folder, cleat_engine *engine, const cleat_train_state *state,
+                                             const cleat_profile *profile, const cleat_dataset *dataset, bool best,
+                                             cleat_error *error) {
+    begin();
+    cleat_status status = __real_cleat_checkpointing_save(folder, engine, state, profile, dataset, best, error);
+    saving = peak();
     return status;
 }
 
@@ -221,11 +242,12 @@ static cleat_profile *profile_from(const tiny *t, const char *folder, const char
 
 /* One step with a learning rate of nearly 0. */
 static cleat_profile *train(const tiny *t, const char *folder, const char *precision, const char *run,
-                            char out[TINY_PATH]) {
+                            const char *const *set, char out[TINY_PATH]) {
     cleat_error error = {0};
     cleat_train_report report;
     volatile int stop = 0;
     cleat_profile *profile = profile_from(t, folder, precision);
+    for (; set && *set; ++set) ok(cleat_profile_set(profile, *set, &error), &error);
     const cleat_train_options options = {
         .out = tiny_path(t, run, out), .stop = &stop, .user = (void *)&stop, .began = tiny_stop};
     loading = -1;
@@ -250,9 +272,41 @@ static void weights_pass_through_a_block(void **state) {
     put(t, "", "texts.csv", "text,label\ngood day,good\nbad day,bad\ngood,good\nbad,bad\nday good,good\nday bad,bad\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         put_checkpoint(t, cases[i].folder, cases[i].dtype);
-        cleat_profile_destroy(train(t, cases[i].folder, cases[i].precision, cases[i].run, out));
+        cleat_profile_destroy(train(t, cases[i].folder, cases[i].precision, cases[i].run, NULL, out));
         assert_below("loading", loading, largest / 2); /* a block, its halves, memory of other threads */
     }
+}
+
+/* Frozen weights of a GGUF file keep its 4 and 8 bits: also its largest tensor, of 28 million values in 8 bits, is never
+ * in host memory as a whole. */
+static void a_gguf_file_passes_through_a_block(void **state) {
+    static const char text[] = "[model]\ntype = causal_lm\n[data]\nmax_length = 32\nmin_length = none\n"
+                               "[train]\neffective_batch_size = 1\nepochs = 1\nlora_rank = 2\n"
+                               "[loader]\nnum_workers = 1\n[run]\nself_check = never\n";
+    const tiny *t = *state;
+    const char *file = getenv("CLEAT_SMOLLM2");
+    char out[TINY_PATH], assignment[TINY_PATH], value[64];
+    cleat_error error = {0};
+    cleat_profile *profile = NULL;
+    cleat_train_report report;
+    volatile int stop = 0;
+    const cleat_train_options options = {
+        .out = tiny_path(t, "run_gguf", out), .stop = &stop, .user = (void *)&stop, .began = tiny_stop};
+    if (!file || !*file) skip();
+    put(t, "", "train.jsonl", "{\"text\": \"A good day.\"}\n{\"text\": \"A bad day.\"}\n");
+    ok(cleat_profile_create(&profile, &error), &error);
+    ok(cleat_profile_read_text(profile, "test", text, sizeof text - 1, &error), &error);
+    snprintf(assignment, sizeof assignment, "model.init=%s", file);
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    snprintf(assignment, sizeof assignment, "data.path=%s/train.jsonl", t->folder);
+    ok(cleat_profile_set(profile, assignment, &error), &error);
+    ok(cleat_profile_apply_init(profile, &error), &error);
+    ok(cleat_profile_get(profile, "train.frozen_weights", value, sizeof value, &error), &error);
+    assert_string_equal(value, "q4 emb=q8");
+    loading = -1;
+    assert_int_equal(cleat_train(profile, &options, &report, &error), CLEAT_ERR_INTERRUPTED);
+    assert_below("loading GGUF", loading, 8 * MIB);
+    cleat_profile_destroy(profile);
 }
 
 /* Fails unless both files have the same tensors, with equal or almost equal values. */
@@ -274,12 +328,29 @@ static void assert_same_tensors(const tiny *t, const char *a, const char *b) {
     cleat_safetensors_close(y);
 }
 
+/* The values of weights in blocks are neither in host memory nor in the file. */
+static void checkpoints_hold_a_weight_in_blocks(void **state) {
+    static const char *const set[] = {"train.frozen_weights=q8", "train.lora_rank=2", NULL};
+    const tiny *t = *state;
+    char out[TINY_PATH], path[CLEAT_CHECKPOINT_PATH + 32];
+    cleat_error error = {0};
+    cleat_checkpoint *saved = NULL;
+    struct stat about;
+    cleat_profile_destroy(train(t, "f32", "f32", "run_q8", set, out));
+    assert_below("saving", saving, largest / 2);
+    ok(cleat_checkpoint_open_last(out, &saved, &error), &error);
+    snprintf(path, sizeof path, "%s/model.safetensors", saved->folder);
+    assert_int_equal(stat(path, &about), 0);
+    assert_true(about.st_size < network / 3);
+    cleat_checkpoint_close(saved);
+}
+
 /* The step moves no value by more than its learning rate, so the export equals the loaded weights. */
 static void exports_hold_a_tensor(void **state) {
     const tiny *t = *state;
     char run[TINY_PATH], out[TINY_PATH];
     cleat_error error = {0};
-    cleat_profile *profile = train(t, "f32", "f32", "run", run);
+    cleat_profile *profile = train(t, "f32", "f32", "run", NULL, run);
     begin();
     ok(cleat_export_weights(profile, run, CLEAT_WEIGHTS_HF, tiny_path(t, "hf", out), NULL, &error), &error);
     assert_below("export --format hf", peak(), largest + MIB);
@@ -306,8 +377,8 @@ static void an_evaluation_reads_through_a_block(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_pass_through_a_block),
-        cmocka_unit_test(exports_hold_a_tensor),
+        cmocka_unit_test(weights_pass_through_a_block),        cmocka_unit_test(a_gguf_file_passes_through_a_block),
+        cmocka_unit_test(checkpoints_hold_a_weight_in_blocks), cmocka_unit_test(exports_hold_a_tensor),
         cmocka_unit_test(an_evaluation_reads_through_a_block),
     };
     tiny_require_device();

@@ -1,5 +1,6 @@
 /* GGUF files: blocks against the package gguf, and files with one fault each, which are refused with their place. */
 /* ctest: quick */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,10 @@
 
 #include <cmocka.h>
 
+#include "core/blocks.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "weights/weights.h"
+#include "weights/architecture.h"
 
 /* --- blocks --------------------------------------------------------------------------------------------------- */
 
@@ -21,6 +23,40 @@ static uint64_t hash(const void *data, size_t size) {
     uint64_t total = 14695981039346656037u;
     for (size_t i = 0; i < size; ++i) total = (total ^ ((const uint8_t *)data)[i]) * 1099511628211u;
     return total;
+}
+
+/* The largest difference between `values` and those of a frozen weight that takes the blocks as they are stored, in
+ * units of the largest value of its 32; -1: it must be quantised. */
+static double difference(cleat_dtype dtype, cleat_gguf_type type, const uint8_t *blocks, const float *values,
+                         int64_t count) {
+    void *bytes = cleat_alloc((size_t)cleat_block_bytes(dtype, count), 1);
+    float *taken = cleat_alloc((size_t)count, sizeof *taken);
+    double most = 0;
+    if (cleat_blocks_take(dtype, type, blocks, count, bytes)) {
+        cleat_blocks_values(dtype, bytes, count, taken);
+        for (int64_t i = 0; i < count; ++i) {
+            double largest = 0;
+            for (int64_t k = i / 32 * 32; k < i / 32 * 32 + 32; ++k) largest = fmax(largest, fabs((double)values[k]));
+            if (largest > 0) most = fmax(most, fabs((double)taken[i] - (double)values[i]) / largest);
+        }
+    } else {
+        most = -1;
+    }
+    cleat_free(bytes);
+    cleat_free(taken);
+    return most;
+}
+
+static void frozen_weights_take_blocks(cleat_gguf_type type, const uint8_t *blocks, const float *values,
+                                       int64_t count) {
+    const bool is_exact = type == CLEAT_GGUF_TYPE_Q4_0 || type == CLEAT_GGUF_TYPE_Q4_1;
+    const double q4 = difference(CLEAT_Q4, type, blocks, values, count);
+    if (is_exact) assert_true(q4 == 0);
+    if (type == CLEAT_GGUF_TYPE_Q4_K) assert_true(q4 > 0 && q4 < 3 * 0x1p-11);
+    if (!is_exact && type != CLEAT_GGUF_TYPE_Q4_K) assert_true(q4 == -1);
+    assert_true(difference(CLEAT_Q8, type, blocks, values, count) == (type == CLEAT_GGUF_TYPE_Q8_0 ? 0 : -1));
+    assert_true(difference(CLEAT_HALF, type, blocks, values, count) == (type == CLEAT_GGUF_TYPE_F16 ? 0 : -1));
+    assert_true(difference(CLEAT_NF4, type, blocks, values, count) == -1);
 }
 
 /* By gguf_hashes.py, which makes the same blocks. */
@@ -55,6 +91,7 @@ static void values_have_the_bits_of_the_package_gguf(void **state) {
         cleat_gguf_unpack(type, blocks, BLOCKS, values);
         if (hash(values, BLOCKS * each * sizeof *values) != rows[i].hash)
             fail_msg("%s: %g, %g, ...", cleat_gguf_type_name(type), (double)values[0], (double)values[1]);
+        frozen_weights_take_blocks(type, blocks, values, (int64_t)(BLOCKS * each));
         cleat_free(blocks);
         cleat_free(values);
     }
@@ -171,6 +208,25 @@ static int remove_path(void **state) {
 
 static void save(const bytes *b) {
     assert_int_equal(cleat_file_write(path, b->data, b->size, NULL), CLEAT_OK);
+}
+
+static void frozen_weights_keep_the_types_of_a_file(void **state) {
+    static const cleat_weight_row rows[] = {{.param = "emb", .sources = {"embed_tokens"}},
+                                            {.param = "norm", .sources = {"norm"}},
+                                            {.param = "blocks.*.att.q", .sources = {"layers.*.self_attn.q_proj"}},
+                                            {.param = "blocks.*.att.kv", .sources = {"layers.*.self_attn.k_proj"}},
+                                            {.param = NULL}};
+    const cleat_architecture architecture = {.base = "model.", .names = rows};
+    char text[CLEAT_FROZEN_TEXT];
+    bytes b;
+    cleat_weights *weights = NULL;
+    (void)state;
+    make(&b, "llama", 3);
+    save(&b);
+    assert_int_equal(cleat_weights_open(path, &weights, NULL), CLEAT_OK);
+    cleat_weights_forms(weights, &architecture, text);
+    assert_string_equal(text, "q8 blocks.*.att.q=float");
+    cleat_weights_close(weights);
 }
 
 static void a_file_is_a_folder_of_hugging_face(void **state) {
@@ -367,6 +423,7 @@ static void out_of_memory_is_reported(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_have_the_bits_of_the_package_gguf),
+        cmocka_unit_test(frozen_weights_keep_the_types_of_a_file),
         cmocka_unit_test(a_file_is_a_folder_of_hugging_face),
         cmocka_unit_test(metadata_are_typed),
         cmocka_unit_test(faults_are_named),

@@ -101,6 +101,8 @@ size_t cleat_gguf_block_bytes(cleat_gguf_type type);    /* bytes of a block; 0: 
 /* Values of `count` whole blocks, to values [count * cleat_gguf_block_values]. Computed in f32, in the order of
  * gguf.quants.dequantize of Python, whose bits they have. */
 void cleat_gguf_unpack(cleat_gguf_type type, const void *blocks, size_t count, float *values);
+/* The k-th 32 of these values, if they have 4 bits: scale_least[0] * codes + scale_least[1]. False: another type. */
+bool cleat_gguf_codes(cleat_gguf_type type, const void *blocks, int64_t k, uint8_t codes[32], float scale_least[2]);
 
 typedef struct cleat_gguf_tensor {
     cleat_gguf_text name;

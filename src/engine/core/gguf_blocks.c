@@ -86,6 +86,25 @@ static void unpack_k(const uint8_t *block, bool has_fifth, float *values) {
     }
 }
 
+bool cleat_gguf_codes(cleat_gguf_type type, const void *blocks, int64_t k, uint8_t codes[32], float scale_least[2]) {
+    const bool is_large = type == CLEAT_GGUF_TYPE_Q4_K, is_centred = type == CLEAT_GGUF_TYPE_Q4_0;
+    if (!is_large && !is_centred && type != CLEAT_GGUF_TYPE_Q4_1) return false;
+    const int part = is_large ? (int)(k % (LARGE / SMALL)) : 0;
+    const uint8_t *block = (const uint8_t *)blocks + (size_t)(is_large ? k / (LARGE / SMALL) : k) * types[type].bytes;
+    const uint8_t *low = block + (is_large ? 16 + part / 2 * SMALL : is_centred ? 2 : 4);
+    scale_least[0] = half(block);
+    scale_least[1] = is_centred ? -8 * scale_least[0] : half(block + 2);
+    for (int i = 0; i < SMALL; ++i)
+        codes[i] = is_large ? low[i] >> part % 2 * 4 & 15 : i < SMALL / 2 ? low[i] & 15 : low[i - SMALL / 2] >> 4;
+    if (is_large) {
+        int scale, least;
+        read_scales(block + 4, part, &scale, &least);
+        scale_least[0] *= (float)scale;
+        scale_least[1] *= -(float)least;
+    }
+    return true;
+}
+
 /* Q6_K: lower four bits of 2 x 128 values in 64 bytes each, upper two bits in 32 bytes each, 16 scales, their scale. */
 static void unpack_q6_k(const uint8_t *block, float *values) {
     const uint8_t *low = block, *high = block + LARGE / 2;

@@ -4,6 +4,7 @@
  * memory-mapped, because a mapped file that shrinks kills the process. */
 #include "core/safetensors.h"
 
+#include "core/blocks.h"
 #include "core/files.h"
 #include "core/json_cursor.h"
 #include "core/memory.h"
@@ -38,6 +39,10 @@ struct cleat_safetensors {
     void **copies;            /* [count] aligned copies of misaligned tensors */
     size_t *by_name;          /* [count] indices into tensors, sorted by name */
     size_t count;
+    /* values of blocks, as last read: elements span_first .. span_first + span_count - 1 of span_of */
+    float *span;
+    const cleat_st_tensor *span_of;
+    int64_t span_first, span_count;
 };
 
 /* --- dtypes --------------------------------------------------------------------------------------------------- */
@@ -68,7 +73,9 @@ int64_t cleat_st_elements(const cleat_st_tensor *tensor) {
 }
 
 size_t cleat_st_bytes(const cleat_st_tensor *tensor) {
-    return (size_t)cleat_st_elements(tensor) * dtypes[tensor->dtype].size;
+    const int64_t elements = cleat_st_elements(tensor);
+    if (tensor->blocks) return (size_t)cleat_block_bytes(tensor->blocks, elements);
+    return (size_t)elements * dtypes[tensor->dtype].size;
 }
 
 /* --- the header ----------------------------------------------------------------------------------------------- */
@@ -194,6 +201,27 @@ static cleat_status parse_metadata(cleat_safetensors *file, cleat_json_cursor *j
     return CLEAT_OK;
 }
 
+/* Gives a tensor of bytes whose blocks the metadata describe the shape that its values have. */
+static cleat_status find_blocks(const cleat_safetensors *file, cleat_st_tensor *tensor, cleat_error *error) {
+    const char *text =
+        tensor->dtype == CLEAT_ST_U8 && tensor->rank == 1 ? cleat_safetensors_metadata(file, tensor->name) : NULL;
+    char name[8];
+    long long rows = 0, columns = 0;
+    if (!text || sscanf(text, "%7[a-z0-9] %lld %lld", name, &rows, &columns) < 1) return CLEAT_OK;
+    cleat_st_tensor made = *tensor;
+    made.blocks = cleat_block_find(name);
+    if (!made.blocks) return CLEAT_OK;
+    made.dtype = CLEAT_ST_F32;
+    made.rank = 2;
+    made.shape[0] = rows;
+    made.shape[1] = columns;
+    if (rows < 1 || columns < 1 || rows > INT64_MAX / 4 / columns || columns % cleat_block_elements(made.blocks) != 0 ||
+        (int64_t)cleat_st_bytes(&made) != tensor->shape[0])
+        return malformed(file, error, tensor->name, "has blocks that do not match its size");
+    *tensor = made;
+    return CLEAT_OK;
+}
+
 /* --- order and names ------------------------------------------------------------------------------------------ */
 
 static int compare_offsets(const void *a, const void *b, void *context) {
@@ -261,10 +289,15 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
         const char *data = file->data + file->offsets[i];
         if (bytes == 0) continue;
         tensor->data = data;
-        if ((uintptr_t)data % dtypes[tensor->dtype].size == 0) continue;
-        file->copies[i] = cleat_alloc(bytes, 1);
+        if (!tensor->blocks && (uintptr_t)data % dtypes[tensor->dtype].size == 0) continue;
+        const size_t elements = (size_t)cleat_st_elements(tensor);
+        file->copies[i] = tensor->blocks ? cleat_alloc(elements, sizeof(float)) : cleat_alloc(bytes, 1);
         if (!file->copies[i]) return no_memory(file, error);
-        tensor->data = memcpy(file->copies[i], data, bytes);
+        tensor->data = file->copies[i];
+        if (tensor->blocks)
+            cleat_blocks_values(tensor->blocks, data, (int64_t)elements, file->copies[i]);
+        else
+            memcpy(file->copies[i], data, bytes);
     }
     return CLEAT_OK;
 }
@@ -322,7 +355,9 @@ static cleat_status parse_file(cleat_safetensors *file, const char *bytes, size_
     file->copies = cleat_alloc(file->count, sizeof *file->copies);
     file->by_name = cleat_alloc(file->count, sizeof *file->by_name);
     if (!file->copies || !file->by_name) return no_memory(file, error);
-    status = sort_by_offset(file, error);
+    for (size_t i = 0; file->metadata && i < file->count && !status; ++i)
+        status = find_blocks(file, &file->tensors[i], error);
+    if (!status) status = sort_by_offset(file, error);
     if (!status) status = check_tiling(file, error);
     if (!status) status = sort_by_name(file, error);
     if (!status && !file->on_disk) status = place_data(file, error);
@@ -420,19 +455,69 @@ cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors 
     return CLEAT_OK;
 }
 
+/* Copies bytes of a tensor as they are stored. */
+static cleat_status read_stored(const cleat_safetensors *file, const cleat_st_tensor *tensor, size_t first, size_t size,
+                                void *bytes, cleat_error *error) {
+    const size_t offset = file->offsets[tensor - file->tensors] + first;
+    if (file->on_disk) return read_at(file, file->data_offset + offset, bytes, size, error);
+    if (size > 0) memcpy(bytes, file->data + offset, size);
+    return CLEAT_OK;
+}
+
+/* Reads the values of blocks around element `at` into file->span. */
+static cleat_status read_span(cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t at, cleat_error *error) {
+    const int64_t elements = cleat_st_elements(tensor), first = at / CLEAT_BLOCK_SPAN * CLEAT_BLOCK_SPAN;
+    const int64_t count = elements - first < CLEAT_BLOCK_SPAN ? elements - first : CLEAT_BLOCK_SPAN;
+    if (file->span && file->span_of == tensor && file->span_first == first) return CLEAT_OK;
+    cleat_block_piece pieces[CLEAT_BLOCK_PIECES];
+    const int n = cleat_block_pieces(tensor->blocks, elements, first, count, pieces);
+    if (!file->span) file->span = cleat_alloc(CLEAT_BLOCK_SPAN, sizeof *file->span);
+    char *bytes = cleat_alloc((size_t)cleat_block_bytes(tensor->blocks, count), 1), *to = bytes;
+    if (!bytes || !file->span) {
+        cleat_free(bytes);
+        return no_memory(file, error);
+    }
+    cleat_status status = CLEAT_OK;
+    file->span_of = NULL;
+    for (int i = 0; i < n && !status; to += pieces[i++].bytes)
+        status = read_stored(file, tensor, (size_t)pieces[i].offset, (size_t)pieces[i].bytes, to, error);
+    if (!status) {
+        cleat_blocks_values(tensor->blocks, bytes, count, file->span);
+        file->span_of = tensor;
+        file->span_first = first;
+        file->span_count = count;
+    }
+    cleat_free(bytes);
+    return status;
+}
+
 cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t first,
                                     int64_t count, void *elements, cleat_error *error) {
     const size_t size = dtypes[tensor->dtype].size;
-    const size_t offset = file->offsets[tensor - file->tensors] + (size_t)first * size;
-    if (file->on_disk) return read_at(file, file->data_offset + offset, elements, (size_t)count * size, error);
-    if (count > 0) memcpy(elements, file->data + offset, (size_t)count * size);
-    return CLEAT_OK;
+    if (!tensor->blocks) return read_stored(file, tensor, (size_t)first * size, (size_t)count * size, elements, error);
+    cleat_safetensors *own = (cleat_safetensors *)file; /* whose span changes, but nothing that callers see */
+    cleat_status status = CLEAT_OK;
+    for (int64_t some; count > 0 && !status; first += some, count -= some) {
+        status = read_span(own, tensor, first, error);
+        if (status) break;
+        some = own->span_first + own->span_count - first;
+        if (some > count) some = count;
+        memcpy(elements, own->span + (first - own->span_first), (size_t)some * sizeof(float));
+        elements = (float *)elements + some;
+    }
+    return status;
+}
+
+cleat_status cleat_safetensors_read_stored(const cleat_safetensors *file, const cleat_st_tensor *tensor, void *bytes,
+                                           cleat_error *error) {
+    return read_stored(file, tensor, 0, cleat_st_bytes(tensor), bytes, error);
 }
 
 void cleat_safetensors_close(cleat_safetensors *file) {
     if (!file) return;
     if (file->on_disk) close(file->descriptor);
     for (size_t i = 0; file->copies && i < file->count; ++i) cleat_free(file->copies[i]);
+    cleat_free(file->span);
     cleat_free(file->copies);
     cleat_free(file->by_name);
     cleat_free(file->offsets);

@@ -5,12 +5,15 @@
  *     JSON {name: {dtype, shape, data_offsets}, "__metadata__": {text: text}}
  *     data
  *
+ * A frozen weight may be stored in blocks (core/blocks.h): U8 of their bytes, and in the metadata, under its name, the
+ * type of the blocks and the weight's shape ("nf4 576 1536"). It is read as F32.
+ *
  * Reading trusts nothing: every range, shape and name of the header is checked before a pointer is
  * returned. */
 #ifndef CLEAT_SRC_SAFETENSORS_H
 #define CLEAT_SRC_SAFETENSORS_H
 
-#include "cleat/core.h"
+#include "cleat/graph.h"
 
 typedef enum cleat_st_dtype {
     CLEAT_ST_F64,
@@ -42,10 +45,11 @@ typedef struct cleat_st_tensor {
     int64_t shape[CLEAT_ST_RANK];
     /* When read from a file: aligned to the size of its dtype; NULL if it has no elements. */
     const void *data;
+    cleat_dtype blocks; /* stored in these blocks: `data` to write are theirs, dtype is F32; CLEAT_F32: none */
 } cleat_st_tensor;
 
 int64_t cleat_st_elements(const cleat_st_tensor *tensor);
-size_t cleat_st_bytes(const cleat_st_tensor *tensor);
+size_t cleat_st_bytes(const cleat_st_tensor *tensor); /* in the file */
 
 typedef struct cleat_st_metadata {
     const char *key;
@@ -59,9 +63,13 @@ cleat_status cleat_safetensors_open(const char *path, cleat_safetensors **file, 
 /* Reads only the header; the `data` of all tensors is NULL. cleat_safetensors_read gives their elements while
  * the file, which stays open, is not closed. */
 cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors **file, cleat_error *error);
-/* Copies elements first .. first + count - 1 of a tensor of this file, as stored, to `elements`. */
+/* Copies elements first .. first + count - 1 of a tensor of this file to `elements`: values of blocks, others as
+ * stored. */
 cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_st_tensor *tensor, int64_t first,
                                     int64_t count, void *elements, cleat_error *error);
+/* Copies a tensor to `bytes` [cleat_st_bytes] as it is stored. */
+cleat_status cleat_safetensors_read_stored(const cleat_safetensors *file, const cleat_st_tensor *tensor, void *bytes,
+                                           cleat_error *error);
 /* As cleat_safetensors_open, for `size` bytes at `data`, which must outlive *file. `name` replaces the path
  * in messages. */
 cleat_status cleat_safetensors_parse(const char *name, const void *data, size_t size, cleat_safetensors **file,

@@ -1,10 +1,12 @@
 /* Writing safetensors files: tensor by tensor, or encoded in memory. */
 #include "core/safetensors.h"
 
+#include "core/blocks.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,21 +33,38 @@ static cleat_status check_names(const cleat_st_tensor *tensors, size_t count, cl
     return status;
 }
 
-static void add_metadata(cleat_string *header, const cleat_st_metadata *metadata, size_t count) {
+static void add_pair(cleat_string *header, const char *key, const char *value) {
+    if (header->size && header->data[header->size - 1] != '{') cleat_string_add(header, ",");
+    cleat_json_add_string(header, key);
+    cleat_string_add(header, ":");
+    cleat_json_add_string(header, value);
+}
+
+/* Adds the metadata and the blocks of tensors; nothing if there are none. */
+static void add_metadata(cleat_string *header, const cleat_st_metadata *metadata, size_t metadata_count,
+                         const cleat_st_tensor *tensors, size_t count) {
+    char text[64];
+    size_t blocks = 0;
+    for (size_t i = 0; i < count; ++i) blocks += tensors[i].blocks != CLEAT_F32;
+    if (metadata_count + blocks == 0) return;
     cleat_string_add(header, "\"__metadata__\":{");
+    for (size_t i = 0; i < metadata_count; ++i) add_pair(header, metadata[i].key, metadata[i].value);
     for (size_t i = 0; i < count; ++i) {
-        if (i) cleat_string_add(header, ",");
-        cleat_json_add_string(header, metadata[i].key);
-        cleat_string_add(header, ":");
-        cleat_json_add_string(header, metadata[i].value);
+        if (!tensors[i].blocks) continue;
+        snprintf(text, sizeof text, "%s %lld %lld", cleat_block_name(tensors[i].blocks), (long long)tensors[i].shape[0],
+                 (long long)tensors[i].shape[1]);
+        add_pair(header, tensors[i].name, text);
     }
     cleat_string_add(header, "}");
 }
 
 static void add_tensor(cleat_string *header, const cleat_st_tensor *tensor, size_t begin) {
     cleat_json_add_string(header, tensor->name);
-    cleat_string_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
-    for (int i = 0; i < tensor->rank; ++i)
+    if (tensor->blocks)
+        cleat_string_add(header, ":{\"dtype\":\"U8\",\"shape\":[%zu", cleat_st_bytes(tensor));
+    else
+        cleat_string_add(header, ":{\"dtype\":\"%s\",\"shape\":[", cleat_st_dtype_name(tensor->dtype));
+    for (int i = 0; i < tensor->rank && !tensor->blocks; ++i)
         cleat_string_add(header, "%s%lld", i ? "," : "", (long long)tensor->shape[i]);
     cleat_string_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, begin + cleat_st_bytes(tensor));
 }
@@ -56,9 +75,9 @@ static void make_header(cleat_string *file, const cleat_st_tensor *tensors, size
     size_t begin = 0;
     cleat_string_add_bytes(file, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
     cleat_string_add(file, "{");
-    if (metadata_count) add_metadata(file, metadata, metadata_count);
+    add_metadata(file, metadata, metadata_count, tensors, count);
     for (size_t i = 0; i < count; ++i) {
-        if (i || metadata_count) cleat_string_add(file, ",");
+        if (!file->failed && file->data[file->size - 1] != '{') cleat_string_add(file, ",");
         add_tensor(file, &tensors[i], begin);
         begin += cleat_st_bytes(&tensors[i]);
     }

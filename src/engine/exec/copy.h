@@ -3,6 +3,7 @@
 #define CLEAT_SRC_EXEC_COPY_H
 
 #include "cleat/exec.h"
+#include "core/gguf.h"
 
 /* cleat_exec_write and cleat_exec_read without the checks that protect their callers: any tensor that has memory, at
  * any time; `values` has the bytes of the tensor. */
@@ -18,6 +19,10 @@ cleat_status cleat_exec_enqueue_nodes(cleat_exec *exec, size_t graph, size_t fir
 /* Writes elements first .. first + count - 1 of a tensor, and, of a parameter, of its half weight. */
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error);
+/* The same of a parameter, from blocks of a GGUF file that hold `count` values: without rounding where the weight's
+ * blocks can have these values. */
+cleat_status cleat_exec_write_stored(cleat_exec *exec, const cleat_tensor *param, int64_t first, int64_t count,
+                                     cleat_gguf_type type, const void *stored, cleat_error *error);
 /* Copies beside the kernels (part_copy.c), of elements first .. first + count - 1 of a persistent tensor.
  * `values` belongs to the copy until it has ended. begin_read starts once everything enqueued so far is done,
  * and may overlap with later kernels; end_copy waits for it, and frees it also on an error. begin_write takes

@@ -5,7 +5,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "device/recorder.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/store.h"
 
 #include <stdlib.h>
@@ -146,6 +146,23 @@ static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tens
     return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
 }
 
+/* Reads bytes of a tensor from `start` on. */
+static cleat_status read_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
+                               void *values, cleat_error *error) {
+    cl_mem slab = NULL;
+    int64_t offset = 0;
+    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
+    if (status) return status;
+    cl_event event = NULL;
+    cleat_recorder_begin(exec->device, CLEAT_COMMAND_READ, graph, tensor->name, (int64_t)bytes);
+    cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset + start, bytes, values, 0,
+                                      NULL, cleat_is_recorded(exec->device) ? &event : NULL);
+    end_copy(exec, event);
+    /* a copy may succeed although an earlier kernel failed */
+    if (code != CL_SUCCESS) return fail_copy(exec, code, "reading", tensor, error);
+    return cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
+}
+
 /* Elements of a half weight that are rounded at once. */
 enum { ROUNDED = 1 << 18 };
 
@@ -177,32 +194,65 @@ static cleat_status read_blocks(cleat_exec *exec, const cleat_tensor *blocks, vo
     return status;
 }
 
-/* Writes the gathered values of a whole parameter. Values that the device has already are left as they are, because
- * quantising them again may change their scales. */
-static cleat_status write_blocks(cleat_exec *exec, const cleat_tensor *blocks, const float *values,
-                                 cleat_error *error) {
-    const size_t elements = (size_t)cleat_tensor_elements(blocks);
-    void *bytes = cleat_alloc((size_t)cleat_tensor_bytes(blocks), 1);
-    float *before = cleat_alloc(elements, sizeof *before);
+/* Elements of a weight in blocks. */
+typedef struct block_part {
+    const cleat_tensor *blocks;
+    int64_t first, count;
+} block_part;
+
+/* Whether blocks lie at the ends of a part, and depend on nothing else. */
+static bool is_independent(block_part part) {
+    const int64_t each = cleat_block_elements(part.blocks->dtype);
+    return part.blocks->dtype != CLEAT_NF4 && part.first % each == 0 && part.count % each == 0;
+}
+
+/* Copies a part, or with `read` back: its codes, then its scales. */
+static cleat_status copy_blocks(cleat_exec *exec, block_part part, bool read, char *bytes, cleat_error *error) {
+    const int64_t elements = cleat_tensor_elements(part.blocks);
+    const cleat_dtype dtype = part.blocks->dtype;
+    const bool whole = part.count == elements;
+    const int64_t size = cleat_block_bytes(dtype, part.count);
+    const int64_t codes = whole ? size : cleat_block_codes(dtype, part.count);
+    const int64_t at[] = {
+        cleat_block_codes(dtype, part.first),
+        whole ? 0 : cleat_block_codes(dtype, elements - part.first) + cleat_block_bytes(dtype, part.first)};
+    const int64_t some[] = {codes, size - codes};
     cleat_status status = CLEAT_OK;
-    if (!bytes || !before) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", blocks->name);
-    if (!status) status = read_blocks(exec, blocks, bytes, before, error);
-    if (!status && memcmp(before, values, elements * sizeof *values) != 0) {
-        status = cleat_blocks_quantise(blocks->dtype, values, (int64_t)elements, bytes, error);
-        if (status) status = cleat_fail_in(error, status, "weight '%s'", blocks->name);
-        if (!status) status = write_bytes(exec, 0, blocks, 0, (size_t)cleat_tensor_bytes(blocks), bytes, error);
+    for (int i = 0; i < 2 && !status; bytes += some[i++]) {
+        if (some[i] == 0) continue;
+        status = read ? read_bytes(exec, 0, part.blocks, (size_t)at[i], (size_t)some[i], bytes, error)
+                      : write_bytes(exec, 0, part.blocks, (size_t)at[i], (size_t)some[i], bytes, error);
+    }
+    return status;
+}
+
+/* Values that the device has already are left as they are, because quantising them again may change their scales. */
+static cleat_status write_blocks(cleat_exec *exec, block_part part, const float *values, cleat_error *error) {
+    const cleat_dtype dtype = part.blocks->dtype;
+    const size_t count = (size_t)part.count;
+    void *bytes = cleat_alloc((size_t)cleat_block_bytes(dtype, part.count), 1);
+    float *before = cleat_alloc(count, sizeof *before);
+    cleat_status status = CLEAT_OK;
+    if (!bytes || !before) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", part.blocks->name);
+    if (!status) status = copy_blocks(exec, part, true, bytes, error);
+    if (!status) cleat_blocks_values(dtype, bytes, part.count, before);
+    if (!status && memcmp(before, values, count * sizeof *values) != 0) {
+        status = cleat_blocks_quantise(dtype, values, part.count, bytes, error);
+        if (status) status = cleat_fail_in(error, status, "weight '%s'", part.blocks->name);
+        if (!status) status = copy_blocks(exec, part, false, bytes, error);
     }
     cleat_free(before);
     cleat_free(bytes);
     return status;
 }
 
-/* Scales depend on the whole parameter, which comes in parts: they are gathered, one parameter at a time. */
+/* Scales of NF4 depend on the whole parameter, which comes in parts: they are gathered, one parameter at a time. */
 static cleat_status gather_blocks(cleat_exec *exec, const cleat_tensor *blocks, int64_t first, int64_t count,
                                   const float *values, cleat_error *error) {
     const int64_t elements = cleat_tensor_elements(blocks);
+    const block_part part = {blocks, first, count}, whole = {blocks, 0, elements};
     if (exec->plan->flat[CLEAT_FLAT_BLOCK_WEIGHTS].slab < 0) return CLEAT_OK; /* no graph reads them */
-    if (count == elements) return write_blocks(exec, blocks, values, error);
+    if (count == elements || is_independent(part)) return write_blocks(exec, part, values, error);
     if (exec->gathered_of != blocks) {
         cleat_free(exec->gathered);
         exec->gathered_of = NULL;
@@ -214,7 +264,7 @@ static cleat_status gather_blocks(cleat_exec *exec, const cleat_tensor *blocks, 
     memcpy(exec->gathered + first, values, (size_t)count * sizeof *values);
     exec->gathered_count += count;
     if (exec->gathered_count < elements) return CLEAT_OK;
-    cleat_status status = write_blocks(exec, blocks, exec->gathered, error);
+    cleat_status status = write_blocks(exec, whole, exec->gathered, error);
     cleat_free(exec->gathered);
     exec->gathered = NULL;
     exec->gathered_of = NULL;
@@ -250,6 +300,26 @@ cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_t
     return !status && is_param ? write_half_weight(exec, tensor, first, count, values, error) : status;
 }
 
+cleat_status cleat_exec_write_stored(cleat_exec *exec, const cleat_tensor *param, int64_t first, int64_t count,
+                                     cleat_gguf_type type, const void *stored, cleat_error *error) {
+    const cleat_tensor *blocks = cleat_store_blocks_of(exec->plan->store, param);
+    const bool has_slab = exec->plan->flat[CLEAT_FLAT_BLOCK_WEIGHTS].slab >= 0;
+    char *bytes = cleat_alloc((size_t)(blocks ? cleat_block_bytes(blocks->dtype, count) : 1), 1);
+    float *values = NULL;
+    cleat_status status = CLEAT_OK;
+    if (bytes && blocks && has_slab && cleat_blocks_take(blocks->dtype, type, stored, count, bytes)) {
+        status = copy_blocks(exec, (block_part){blocks, first, count}, false, bytes, error);
+    } else if (bytes && (values = cleat_alloc((size_t)count, sizeof *values))) {
+        cleat_gguf_unpack(type, stored, (size_t)(count / cleat_gguf_block_values(type)), values);
+        status = cleat_exec_write_part(exec, 0, param, first, count, values, error);
+    } else {
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", param->name);
+    }
+    cleat_free(values);
+    cleat_free(bytes);
+    return status;
+}
+
 cleat_status cleat_exec_write_unchecked(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, const void *values,
                                         cleat_error *error) {
     return cleat_exec_write_part(exec, graph, tensor, 0, cleat_tensor_elements(tensor), values, error);
@@ -270,17 +340,5 @@ cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cle
                                        cleat_error *error) {
     if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
         return read_half_only(exec, graph, tensor, values, error);
-    cl_mem slab = NULL;
-    int64_t offset = 0;
-    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
-    if (status) return status;
-    cl_event event = NULL;
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_READ, graph, tensor->name, cleat_tensor_bytes(tensor));
-    cl_int code =
-        clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset, (size_t)cleat_tensor_bytes(tensor),
-                            values, 0, NULL, cleat_is_recorded(exec->device) ? &event : NULL);
-    end_copy(exec, event);
-    /* a copy may succeed although an earlier kernel failed */
-    if (code != CL_SUCCESS) return fail_copy(exec, code, "reading", tensor, error);
-    return cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
+    return read_bytes(exec, graph, tensor, 0, (size_t)cleat_tensor_bytes(tensor), values, error);
 }

@@ -8,7 +8,7 @@
 #include "graph/store.h"
 
 #include "core/memory.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 #include <stdio.h>
 
@@ -138,10 +138,10 @@ cleat_status cleat_store_arrange(cleat_store *store, cleat_error *error) {
     const int64_t shared = trained + place_frozen(store, IN_BOTH, trained, trained);
     const int64_t single = shared + place_frozen(store, IN_F32, shared, 0);
     const int64_t half = place_frozen(store, IN_HALF, single, shared);
-    const int64_t blocks = place_frozen(store, IN_BLOCKS, single + half, 0);
+    place_frozen(store, IN_BLOCKS, single + half, 0); /* behind the end: flat copies lack them */
     store->trained_elements = trained;
     store->shared_elements = shared;
-    store->flat_elements = single + half + blocks;
+    store->flat_elements = single + half;
     store->flat[CLEAT_FLAT_PARAMETERS].shape[0] = single;
     for (int k = CLEAT_FLAT_GRADIENTS; k <= CLEAT_FLAT_MOMENTS2; ++k) store->flat[k].shape[0] = trained;
     if (cleat_has_half_weights(store)) store->flat[CLEAT_FLAT_HALF_WEIGHTS].shape[0] = shared + half;

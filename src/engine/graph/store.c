@@ -5,7 +5,7 @@
 
 #include "core/memory.h"
 #include "core/philox.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 #include <stdio.h>
 #include <string.h>

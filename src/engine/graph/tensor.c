@@ -1,5 +1,5 @@
 /* Tensors: their types, shapes, and how they print. */
-#include "graph/blocks.h"
+#include "core/blocks.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -12,8 +12,9 @@ int cleat_dtype_size(cleat_dtype dtype) {
 
 const char *cleat_dtype_name(cleat_dtype dtype) {
     static const char *const names[] = {
-        [CLEAT_F32] = "f32",   [CLEAT_F16] = "f16", [CLEAT_BF16] = "bf16", [CLEAT_I32] = "i32", [CLEAT_U32] = "u32",
-        [CLEAT_TF32] = "tf32", [CLEAT_U8] = "u8",   [CLEAT_Q8] = "q8",     [CLEAT_NF4] = "nf4"};
+        [CLEAT_F32] = "f32", [CLEAT_F16] = "f16",   [CLEAT_BF16] = "bf16", [CLEAT_I32] = "i32",
+        [CLEAT_U32] = "u32", [CLEAT_TF32] = "tf32", [CLEAT_U8] = "u8",     [CLEAT_Q8] = "q8",
+        [CLEAT_NF4] = "nf4", [CLEAT_Q4] = "q4",     [CLEAT_HALF] = "half"};
     return (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
 

@@ -4,7 +4,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -89,6 +89,12 @@ cleat_status cleat_architecture_find(const cleat_architecture *const *architectu
 cleat_status cleat_architecture_configure(const cleat_architecture *architecture, const cleat_weights *weights,
                                           const cleat_setting_sink *sink, cleat_error *error);
 
+/* How each matrix of a GGUF file keeps its values when it is frozen, as cleat_param_options.frozen_weights: types of 4
+ * bits are q4, others of blocks q8, the rest and those of other files float. Of several parts the largest counts, and
+ * of all blocks if the text has no room for each. */
+void cleat_weights_forms(const cleat_weights *weights, const cleat_architecture *architecture,
+                         char text[CLEAT_FROZEN_TEXT]);
+
 /* The sources of a parameter or buffer. */
 typedef struct cleat_weight_sources {
     char names[CLEAT_WEIGHT_PARTS][CLEAT_WEIGHT_NAME]; /* with `base` if the row is of the backbone */
@@ -150,6 +156,9 @@ typedef struct cleat_weight_target {
      * ascending order. A block begins and ends at multiples of the unit of its layout (weights/layout.h). */
     cleat_status (*write)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, const float *values,
                           cleat_error *error);
+    /* The same for a frozen matrix with blocks, from whole rows of a GGUF file as stored; NULL: `write` gets them. */
+    cleat_status (*write_stored)(void *user, cleat_tensor *tensor, int64_t first, int64_t count, cleat_gguf_type type,
+                                 const void *stored, cleat_error *error);
     /* Initialises a parameter or buffer that the file lacks. */
     cleat_status (*draw)(void *user, cleat_tensor *tensor, cleat_error *error);
     void *user;

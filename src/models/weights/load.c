@@ -229,6 +229,31 @@ static cleat_status read_stack(const loader *l, const cleat_st_tensor *const *pa
     return status;
 }
 
+/* Passes on the stored rows of a matrix of a GGUF file. */
+static cleat_status pass_rows(loader *l, cleat_tensor *param, const cleat_st_tensor *part, int64_t first,
+                              const cleat_weight_blocks *stored, cleat_error *error) {
+    const int64_t most = BLOCK / stored->columns > 1 ? BLOCK / stored->columns : 1;
+    cleat_status status = CLEAT_OK;
+    for (int64_t row = 0; row < stored->rows && !status; row += most) {
+        const int64_t rows = stored->rows - row < most ? stored->rows - row : most;
+        status = reserve(l, &l->stored, (rows * (int64_t)stored->row_bytes + 3) / (int64_t)sizeof(float), error);
+        if (!status) status = cleat_weights_read_blocks(l->weights, part, row, rows, l->stored.values, error);
+        if (!status)
+            status = l->target->write_stored(l->target->user, param, first + row * stored->columns,
+                                             rows * stored->columns, stored->type, l->stored.values, error);
+    }
+    return status;
+}
+
+/* Whether a frozen matrix takes its parts as they are stored. */
+static bool takes_stored(const loader *l, const cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
+                         cleat_weight_blocks *stored) {
+    bool takes = l->target->write_stored && param->rule.blocks != CLEAT_F32 && param->rank == 2;
+    for (size_t i = 0; i < count && takes; ++i)
+        takes = cleat_weights_blocks(l->weights, parts[i], &stored[i]) && !stored[i].is_transposed;
+    return takes;
+}
+
 /* Reads the stacked parts of a parameter, converts their layout, and passes them on. */
 static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                                cleat_error *error) {
@@ -236,10 +261,14 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
     const int there = file_shape(l, param, parts[0]->rank, shape), rank = l->target->architecture ? there : 0;
     const int64_t elements = cleat_tensor_elements(param), unit = cleat_torch_unit(param, rank);
     const int64_t block = elements < BLOCK ? elements : unit < BLOCK ? BLOCK / unit * unit : unit;
+    cleat_weight_blocks as[CLEAT_WEIGHT_PARTS];
+    const bool stored_rows = takes_stored(l, param, parts, count, as);
     for (size_t i = 0; i < count; ++i) mark(l, parts[i], USED);
     cleat_status status = reserve(l, &l->values, block, error);
     if (!status && unit > 1) status = reserve(l, &l->stored, block, error);
-    for (int64_t i = 0; i < elements && !status; i += block) {
+    for (size_t i = 0; i < count && !status && stored_rows; ++i)
+        status = pass_rows(l, param, parts[i], elements / (int64_t)count * (int64_t)i, &as[i], error);
+    for (int64_t i = 0; i < elements && !status && !stored_rows; i += block) {
         const int64_t some = elements - i < block ? elements - i : block;
         float *stored = unit > 1 ? l->stored.values : l->values.values;
         status = read_stack(l, parts, elements / (int64_t)count, i, some, stored, error);

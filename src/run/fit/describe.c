@@ -120,7 +120,8 @@ static void describe_blocks(const cleat_workload *work, cleat_fit_report *report
     for (size_t i = 0; i < store->count; ++i) {
         const cleat_tensor *weight = store->block_weights[i];
         if (!weight) continue;
-        if (report->frozen_type != CLEAT_NF4) report->frozen_type = weight->rule.blocks; /* its embeddings are q8 */
+        if (report->frozen_type == CLEAT_F32 || weight->rule.blocks != CLEAT_Q8) /* embeddings may be q8 */
+            report->frozen_type = weight->rule.blocks;
         if (cleat_store_blocks_of(store, store->params[i]))
             report->block_elements += cleat_tensor_elements(weight);
         else

@@ -38,6 +38,7 @@ typedef struct cleat_key {
     bool unordered;             /* the list need not be ascending */
     bool computes;              /* the value influences the bits that a run computes */
     bool later;                 /* with `computes`: the key is newer than checkpoints; its default is not hashed */
+    const char *initially; /* with `later`: the default of an earlier release, which is not hashed either; or NULL */
     /* The value determines the parameters or their meaning; checkpoints store it. */
     bool shapes;
     bool fewer;       /* with `shapes`: a network with a smaller value is the first part of one with a larger */

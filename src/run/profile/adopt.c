@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "core/string.h"
+#include "models/param_rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +82,17 @@ static cleat_status pass_config(const cleat_weights *weights, const cleat_settin
     return cleat_architecture_configure(user, weights, sink, error);
 }
 
+/* Frozen weights keep the form of a quantised file: train.frozen_weights = auto becomes `text`. */
+static cleat_status adopt_forms(cleat_profile *profile, const char *text, const char *source, cleat_error *error) {
+    char place[2 * CLEAT_PROFILE_TEXT];
+    const cleat_param_options *params = &profile->train.params;
+    const bool freezes = params->lora_rank != CLEAT_NONE || cleat_frozen_depths(params->freeze) > 0;
+    const cleat_key *key = cleat_schema_find_setting(&profile->keys->own, "train.frozen_weights");
+    if (!freezes || strcmp(params->frozen_weights, "auto") != 0 || strcmp(text, "float") == 0) return CLEAT_OK;
+    snprintf(place, sizeof place, "%s: its types", source);
+    return assign(profile, key, text, place, error);
+}
+
 static cleat_status adopt_published(cleat_profile *profile, const cleat_weights *weights, cleat_error *error) {
     const cleat_architecture *architecture = NULL;
     cleat_status status = cleat_profile_architecture(profile, weights, &architecture, error);
@@ -90,7 +102,10 @@ static cleat_status adopt_published(cleat_profile *profile, const cleat_weights 
         snprintf(source, sizeof source, "%s/config.json", cleat_weights_folder(weights));
     else
         snprintf(source, sizeof source, "%s", cleat_weights_path(weights));
-    return adopt(profile, source, pass_config, weights, (void *)architecture, error);
+    char forms[CLEAT_FROZEN_TEXT];
+    status = adopt(profile, source, pass_config, weights, (void *)architecture, error);
+    cleat_weights_forms(weights, architecture, forms);
+    return status ? status : adopt_forms(profile, forms, source, error);
 }
 
 cleat_status cleat_profile_architecture(const cleat_profile *profile, const cleat_weights *weights,
@@ -197,5 +212,5 @@ cleat_status cleat_profile_adopt_profile(cleat_profile *profile, const cleat_pro
         snprintf(place, sizeof place, "%s: %s = %s", source, key->name, value);
         if (!status) status = assign(profile, key, value, place, error);
     }
-    return status;
+    return status ? status : adopt_forms(profile, then->train.params.frozen_weights, source, error);
 }

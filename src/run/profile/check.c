@@ -204,8 +204,12 @@ static cleat_status check_finetune(const cleat_profile *p, const cleat_record *r
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "freeze"},
                                        (cleat_key_name){"train", "lora_rank"},
                                        "with adapters the whole backbone is frozen: set freeze = none");
-    if (params->frozen_weights != CLEAT_FROZEN_FLOAT && params->lora_rank == CLEAT_NONE &&
-        cleat_frozen_depths(params->freeze) == 0)
+    if (!cleat_frozen_forms_valid(params->frozen_weights))
+        return cleat_record_refuse(record, error, "train", "frozen_weights",
+                                   "choose auto, float, f16, q8, q4 or nf4, and then NAME=FORM for matrices with "
+                                   "another form, e.g. q4 emb=q8 blocks.*.att.kv=float");
+    if (strcmp(params->frozen_weights, "auto") != 0 && strcmp(params->frozen_weights, "float") != 0 &&
+        params->lora_rank == CLEAT_NONE && cleat_frozen_depths(params->freeze) == 0)
         return cleat_record_contradict(record, error, (cleat_key_name){"train", "frozen_weights"},
                                        (cleat_key_name){"train", "freeze"},
                                        "no weight is frozen: set lora_rank or freeze, or frozen_weights = float");

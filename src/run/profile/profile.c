@@ -309,7 +309,9 @@ void cleat_profile_hash(const cleat_profile *profile, char text[33]) {
         cleat_string_add(&all, "%s.%s=", key->section, key->name);
         const size_t value = all.size;
         print_value(profile, key, &all);
-        if (key->later && !all.failed && strcmp(all.data + value, key->initial) == 0)
+        if (key->later && !all.failed &&
+            (strcmp(all.data + value, key->initial) == 0 ||
+             (key->initially && strcmp(all.data + value, key->initially) == 0)))
             all.size = before;
         else
             cleat_string_add(&all, "\n");

@@ -7,7 +7,6 @@
 static const char *const lr_scalings[] = {"none", "linear", "sqrt", NULL};
 static const char *const schedules[] = {"constant", "cosine", "step", "linear", NULL};
 static const char *const precisions[] = {"auto", "f32", "f16", "bf16", "tf32", NULL};
-static const char *const frozen_types[] = {"float", "q8", "nf4", NULL}; /* cleat_frozen_type */
 static const char *const optimizers[] = {"adamw", "sgd", "lion", NULL};
 static const char *const checkpointings[] = {"auto", "false", "true", "selective", NULL};
 static const char *const budget_policies[] = {"fit", "stop", NULL};
@@ -107,9 +106,10 @@ const cleat_key cleat_run_keys[] = {
      .help = "LoRA: adapted linear layers: query, key, value, names such as att.out, f1, or all-linear."},
     {FIELD(train, lora_dropout, train.params.lora_dropout), FLOAT(0, 0.95, "0"), COMPUTES, .later = true,
      .help = "LoRA: dropout rate of the adapters' input."},
-    {FIELD(train, frozen_weights, train.params.frozen_weights), CHOICE(frozen_types, "float"), COMPUTES, .later = true,
-     .help = "Frozen weights of linear layers on the device: float: as other weights; q8: 8 bits (GGUF's Q8_0); nf4: 4 "
-             "bits (QLoRA)."},
+    {FIELD(train, frozen_weights, train.params.frozen_weights), STRING(train.params.frozen_weights, 1, "auto"),
+     COMPUTES, .later = true, .initially = "float",
+     .help = "Frozen matrices on the device: float, f16, q8, q4, nf4 (QLoRA), NAME=FORM for some; auto: as in a GGUF "
+             "file, else float."},
 
     {AT(loader, num_workers), INT(0, 256, "auto"), OR_AUTO,
      .help = "Loader threads that prepare batches; 0: the training thread; auto: adjusted while training. Results do "

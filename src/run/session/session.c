@@ -221,7 +221,7 @@ static cleat_status copy_half_only(cleat_session *session, float *to, const floa
     const cleat_tensor *param;
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; (param = cleat_store_param(session->work->store, i)) && !status; ++i) {
-        if (!param->half_only) continue;
+        if (!param->half_only || cleat_store_blocks_of(session->work->store, param)) continue;
         status = to ? cleat_exec_read_unchecked(session->exec, 0, param, to + param->flat_offset, error)
                     : cleat_exec_write_unchecked(session->exec, 0, param, from + param->flat_offset, error);
     }

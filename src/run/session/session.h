@@ -93,7 +93,8 @@ int cleat_session_moments(const cleat_session *session);
 /* Copies parameters, gradients or moments between device and host: the parameters are
  * [cleat_session_flat(session)], the others [cleat_session_trained(session)], because frozen parameters
  * have none and come last. Writing the parameters also updates the half weights, if there are any. A
- * frozen parameter that the device has only as a half weight is read as the value of that half. */
+ * frozen parameter that the device has only as a half weight is read as the value of that half; one in blocks is
+ * not among them. */
 int64_t cleat_session_flat(const cleat_session *session);
 int64_t cleat_session_trained(const cleat_session *session);
 cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat_buffer which, float *values,

@@ -25,40 +25,43 @@ typedef struct snapshot {
     float *values; /* [cleat_session_values] */
     cleat_st_tensor *tensors[PARTS];
     size_t counts[PARTS];
-    cleat_st_tensor *optim; /* those of all parts but the model, renamed, then the weights in blocks */
-    size_t optim_count, block_count;
+    cleat_st_tensor *optim; /* those of all parts but the model, renamed */
+    size_t optim_count;
     char (*names)[CLEAT_NAME + 16];
+    void *blocks; /* those of one weight */
 } snapshot;
 
 static void snapshot_free(snapshot *copy) {
     for (int k = 0; k < PARTS; ++k) cleat_free(copy->tensors[k]);
     cleat_free(copy->values);
+    cleat_free(copy->blocks);
     cleat_free(copy->optim);
     cleat_free(copy->names);
 }
 
-/* The i-th weight that the device has in blocks; NULL after the last. */
-static const cleat_tensor *blocks_at(const cleat_engine *engine, size_t i) {
-    const cleat_store *store = engine->session->work->store;
-    const cleat_tensor *param;
-    for (size_t p = 0; (param = cleat_store_param(store, p)); ++p)
-        if (cleat_store_blocks_of(store, param) && i-- == 0) return cleat_store_blocks_of(store, param);
-    return NULL;
+/* Makes room in copy->blocks for those of the i-th tensor of the model. */
+static cleat_status reserve_blocks(snapshot *copy, size_t i, size_t size, cleat_error *error) {
+    cleat_free(copy->blocks);
+    copy->blocks = cleat_alloc(size, 1);
+    if (copy->blocks) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", copy->tensors[MODEL][i].name);
 }
 
-/* The bytes of blocks as F32, the only type of these files. Their room in `values` is that of the parameter. */
-static cleat_st_tensor describe_blocks(const snapshot *copy, const cleat_tensor *blocks, char *name, size_t size) {
-    const cleat_tensor *param = cleat_store_param(copy->engine->session->work->store, (size_t)blocks->index);
-    snprintf(name, size, "%s.blocks", blocks->name);
-    return (cleat_st_tensor){.name = name,
-                             .dtype = CLEAT_ST_F32,
-                             .rank = 1,
-                             .shape = {(cleat_tensor_bytes(blocks) + 3) / 4},
-                             .data = copy->values + param->flat_offset};
+/* The blocks of the i-th tensor of the model, a parameter. */
+static const cleat_tensor *blocks_of(const snapshot *copy, size_t i) {
+    const cleat_store *store = copy->engine->session->work->store;
+    return cleat_store_blocks_of(store, cleat_store_param(store, i));
 }
 
-/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, with averaging NAME.trained, and
- * NAME.blocks: the model has the values of blocks, but quantising these again may change their scales. */
+static void drop_blocks(cleat_st_tensor *tensors, size_t *count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; ++i)
+        if (!tensors[i].blocks) tensors[kept++] = tensors[i];
+    *count = kept;
+}
+
+/* optim.safetensors contains NAME.moment1, NAME.moment2 if the optimizer has them, and with averaging NAME.trained of
+ * all but weights in blocks. */
 static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_error *error) {
     static const char *const suffix[PARTS] = {"", ".moment1", ".moment2", ".trained"};
     cleat_status status = CLEAT_OK;
@@ -73,11 +76,10 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
         const bool buffers = k == MODEL || k == TRAINED;
         status =
             cleat_session_tensors(engine->session, made->values, buffers, &made->tensors[k], &made->counts[k], error);
+        if (k == TRAINED) drop_blocks(made->tensors[k], &made->counts[k]);
         if (k != MODEL) made->optim_count += made->counts[k];
     }
     if (status) return status;
-    while (blocks_at(engine, made->block_count)) ++made->block_count;
-    made->optim_count += made->block_count;
     made->optim = cleat_alloc(made->optim_count, sizeof *made->optim);
     made->names = cleat_alloc(made->optim_count, sizeof *made->names);
     if (!made->optim || !made->names) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a checkpoint");
@@ -88,8 +90,6 @@ static cleat_status snapshot_create(cleat_engine *engine, snapshot *made, cleat_
             made->optim[at] = made->tensors[k][i];
             made->optim[at].name = made->names[at];
         }
-    for (size_t i = 0; i < made->block_count; ++i, ++at)
-        made->optim[at] = describe_blocks(made, blocks_at(engine, i), made->names[at], sizeof made->names[at]);
     return CLEAT_OK;
 }
 
@@ -121,49 +121,52 @@ static cleat_status write_part(const snapshot *copy, int part, cleat_error *erro
 
 static cleat_status model_data(void *user, size_t i, const void **data, cleat_error *error) {
     snapshot *copy = user;
-    *data = copy->tensors[MODEL][i].data;
-    return read_part(copy, MODEL, error);
+    const cleat_st_tensor *tensor = &copy->tensors[MODEL][i];
+    *data = tensor->data;
+    if (!tensor->blocks) return read_part(copy, MODEL, error);
+    cleat_status status = reserve_blocks(copy, i, cleat_st_bytes(tensor), error);
+    if (!status)
+        status = cleat_exec_read_unchecked(copy->engine->session->exec, 0, blocks_of(copy, i), copy->blocks, error);
+    *data = copy->blocks;
+    return status;
 }
 
 static cleat_status optim_data(void *user, size_t i, const void **data, cleat_error *error) {
     snapshot *copy = user;
     int part = MOMENT1;
-    const size_t parts = copy->optim_count - copy->block_count;
     *data = copy->optim[i].data;
-    if (i >= parts) {
-        copy->held = PARTS;
-        memset((void *)*data, 0, cleat_st_bytes(&copy->optim[i]));
-        return cleat_exec_read_unchecked(copy->engine->session->exec, 0, blocks_at(copy->engine, i - parts),
-                                         (void *)*data, error);
-    }
     for (size_t end = copy->counts[part]; i >= end; end += copy->counts[part]) ++part;
     return read_part(copy, part, error);
 }
 
-/* Comes before the model, whose values then leave the blocks as they are. */
-static cleat_status restore_blocks(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
-    const cleat_st_tensor *own = copy->optim + (copy->optim_count - copy->block_count);
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < copy->block_count && !status; ++i) {
-        const cleat_st_tensor *found = cleat_safetensors_find(checkpoint->optim, own[i].name);
-        status = cleat_safetensors_read(checkpoint->optim, found, 0, found->shape[0], (void *)own[i].data, error);
-        if (!status)
-            status = cleat_exec_write_unchecked(copy->engine->session->exec, 0, blocks_at(copy->engine, i), own[i].data,
-                                                error);
-    }
-    return status;
+/* Restores a weight that the device has in blocks: blocks of the same type as they are, because quantising their values
+ * again may change the scales. */
+static cleat_status restore_blocks(const cleat_checkpoint *checkpoint, snapshot *copy, size_t i, cleat_error *error) {
+    const cleat_st_tensor *own = &copy->tensors[MODEL][i],
+                          *found = cleat_safetensors_find(checkpoint->model, own->name);
+    const bool same = found->blocks == own->blocks;
+    const size_t elements = (size_t)cleat_st_elements(own);
+    const cleat_tensor *to = same ? blocks_of(copy, i) : cleat_store_param(copy->engine->session->work->store, i);
+    cleat_status status = reserve_blocks(copy, i, same ? cleat_st_bytes(own) : elements * sizeof(float), error);
+    if (status) return status;
+    status = same ? cleat_safetensors_read_stored(checkpoint->model, found, copy->blocks, error)
+                  : cleat_safetensors_read(checkpoint->model, found, 0, (int64_t)elements, copy->blocks, error);
+    return status ? status : cleat_exec_write_unchecked(copy->engine->session->exec, 0, to, copy->blocks, error);
 }
 
 /* Writes the parts of a checkpoint, whose tensors have been checked, to the device. */
-static cleat_status restore(const cleat_checkpoint *checkpoint, const snapshot *copy, cleat_error *error) {
+static cleat_status restore(const cleat_checkpoint *checkpoint, snapshot *copy, cleat_error *error) {
     const cleat_st_tensor *tensor = copy->optim;
-    cleat_status status = restore_blocks(checkpoint, copy, error);
+    cleat_status status = CLEAT_OK;
     for (int k = 0; k < copy->parts && !status; ++k) {
         const cleat_safetensors *file = k == MODEL ? checkpoint->model : checkpoint->optim;
         for (size_t i = 0; i < copy->counts[k] && !status; ++i) {
             const cleat_st_tensor *to = k == MODEL ? &copy->tensors[MODEL][i] : tensor++;
             const cleat_st_tensor *found = cleat_safetensors_find(file, to->name);
-            status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)to->data, error);
+            if (k == MODEL && to->blocks)
+                status = restore_blocks(checkpoint, copy, i, error);
+            else
+                status = cleat_safetensors_read(file, found, 0, cleat_st_elements(found), (void *)to->data, error);
         }
         if (!status && copy->counts[k]) status = write_part(copy, k, error);
     }

@@ -32,7 +32,7 @@ void cleat_deadline_open(cleat_deadline *deadline, const cleat_profile *profile,
                  moments = cleat_session_moments(engine->session);
     const double elements =
         models * (double)cleat_session_flat(engine->session) + moments * (double)cleat_session_trained(engine->session);
-    const double bytes = sizeof(float) * elements;
+    const double bytes = sizeof(float) * elements + (double)work->store->flat[CLEAT_FLAT_BLOCK_WEIGHTS].shape[0];
     const bool follows = schedule->warmup_ratio > 0 || schedule->warmup_steps < schedule->warmup_wanted;
     int64_t warm_up =
         follows ? 0 : (schedule->warmup_steps + schedule->steps_per_epoch - 1) / schedule->steps_per_epoch;

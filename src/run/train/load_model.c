@@ -36,11 +36,24 @@ static void warn_not_finite(loading *l, const char *name, int64_t first, int64_t
     }
 }
 
+/* Loads a weight in blocks of the type that the run had: quantising its values again may change their scales. */
+static cleat_status load_blocks(loading *l, const cleat_tensor *blocks, const cleat_st_tensor *stored,
+                                cleat_error *error) {
+    void *bytes = cleat_alloc(cleat_st_bytes(stored), 1);
+    if (!bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", stored->name);
+    cleat_status status = cleat_safetensors_read_stored(l->checkpoint->model, stored, bytes, error);
+    if (!status) status = cleat_exec_write_unchecked(l->session->exec, 0, blocks, bytes, error);
+    cleat_free(bytes);
+    return status;
+}
+
 static cleat_status load_tensor(loading *l, const cleat_tensor *tensor, cleat_error *error) {
     int64_t row;
     const cleat_st_tensor *stored = cleat_checkpoint_tensor(l->checkpoint, tensor, &row);
     const int64_t elements = cleat_tensor_elements(tensor), start = row * elements;
+    const cleat_tensor *blocks = tensor->is_buffer ? NULL : cleat_store_blocks_of(l->session->work->store, tensor);
     cleat_status status = CLEAT_OK;
+    if (blocks && blocks->dtype == stored->blocks) return load_blocks(l, blocks, stored, error);
     for (int64_t i = 0; i < elements && !status; i += BLOCK) {
         const int64_t some = elements - i < BLOCK ? elements - i : BLOCK;
         status = cleat_safetensors_read(l->checkpoint->model, stored, start + i, some, l->block, error);

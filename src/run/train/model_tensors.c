@@ -53,9 +53,10 @@ cleat_status cleat_session_tensors(const cleat_session *session, float *values, 
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu tensors", most);
     char(*names)[CLEAT_NAME] = (char(*)[CLEAT_NAME])(all + most);
     for (size_t i = 0; i < cleat_store_count(store); ++i) {
-        const cleat_tensor *param = cleat_store_param(store, i);
-        if (buffers || !param->rule.frozen)
-            all[made++] = tensor_over(param, values ? values + param->flat_offset : NULL);
+        const cleat_tensor *param = cleat_store_param(store, i), *blocks = cleat_store_blocks_of(store, param);
+        if (!buffers && param->rule.frozen) continue;
+        all[made] = tensor_over(param, values && !blocks ? values + param->flat_offset : NULL);
+        all[made++].blocks = blocks ? blocks->dtype : CLEAT_F32;
     }
     for (size_t i = 0; buffers && (buffer = cleat_store_buffer(store, i)); ++i, ++made) {
         const int64_t at = cleat_session_flat(session) + buffer->flat_offset;

@@ -182,6 +182,7 @@ static const struct reason {
     {"train.precision", why_precision, NULL},
     {"train.loss_scale", NULL, "the default; used by f16 only"},
     {"train.gradient_checkpointing", why_recompute, NULL},
+    {"train.frozen_weights", NULL, "there are no frozen weights from a quantised GGUF file"},
     {"data.buckets", NULL, "the lengths with the least padding for the training samples"},
     {"loader.num_workers", why_workers, NULL},
     {"run.device", NULL, "GPUs with dedicated memory first, then other GPUs, then CPUs"},

@@ -2,6 +2,7 @@
 #include "train/run_settings.h"
 #include "models/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void cleat_run_settings_free(cleat_run_settings *settings) {
@@ -76,6 +77,8 @@ cleat_status cleat_run_settings_resolve(cleat_run_settings *settings, const clea
     resolved->train.gradient_checkpointing = work->recompute == CLEAT_RECOMPUTE_CHEAP ? CLEAT_CHECKPOINTING_SELECTIVE
                                              : work->recompute                        ? CLEAT_CHECKPOINTING_TRUE
                                                                                       : CLEAT_CHECKPOINTING_FALSE;
+    if (strcmp(resolved->train.params.frozen_weights, "auto") == 0)
+        snprintf(resolved->train.params.frozen_weights, CLEAT_FROZEN_TEXT, "float");
     resolved->loader.num_workers = loader_threads;
     hash_what_computes(resolved, settings->hash);
     return CLEAT_OK;

@@ -16,8 +16,11 @@ void cleat_launch_elements(cleat_binder *binder, const cleat_node *node, const c
 
 /* BLOCKS for a kernel that reads `weight` (lib/blocks.clh): BLOCKS_NONE unless it is a frozen weight in blocks. */
 static inline int32_t cleat_blocks_option(const cleat_tensor *weight) {
-    if (weight->dtype == CLEAT_Q8) return BLOCKS_Q8;
-    return weight->dtype == CLEAT_NF4 ? BLOCKS_NF4 : BLOCKS_NONE;
+    return weight->dtype == CLEAT_Q8     ? BLOCKS_Q8
+           : weight->dtype == CLEAT_NF4  ? BLOCKS_NF4
+           : weight->dtype == CLEAT_Q4   ? BLOCKS_Q4
+           : weight->dtype == CLEAT_HALF ? BLOCKS_HALF
+                                         : BLOCKS_NONE;
 }
 
 /* The options of a kernel that reads rows of an embedding's table (lib/table_rows.clh). */

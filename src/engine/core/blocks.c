@@ -1,5 +1,5 @@
 /* Quantisation of frozen weights to blocks, and back. */
-#include "graph/blocks.h"
+#include "core/blocks.h"
 
 #include "core/half.h"
 #include "core/memory.h"
@@ -10,6 +10,7 @@
 
 enum {
     Q8_BLOCK = 32,
+    Q4_BLOCK = 32,
     NF4_BLOCK = 64,
     NF4_CODES = 16,
     SCALES = 256,   /* scales of NF4 that share a scale */
@@ -29,10 +30,46 @@ static int64_t nf4_floats(int64_t elements) {
     return (elements / 2 + elements / NF4_BLOCK + 3) / 4 * 4;
 }
 
+int64_t cleat_block_codes(cleat_dtype dtype, int64_t elements) {
+    return dtype == CLEAT_Q8 ? elements : dtype == CLEAT_HALF ? elements * 2 : elements / 2;
+}
+
 int64_t cleat_block_bytes(cleat_dtype dtype, int64_t elements) {
     if (dtype == CLEAT_Q8) return elements + elements / Q8_BLOCK * 2;
+    if (dtype == CLEAT_HALF) return elements * 2;
+    if (dtype == CLEAT_Q4) return elements / 2 + elements / Q4_BLOCK * 4;
     const int64_t parts = (elements / NF4_BLOCK + SCALES - 1) / SCALES;
     return nf4_floats(elements) + (1 + parts) * (int64_t)sizeof(float);
+}
+
+const char *cleat_block_name(cleat_dtype dtype) {
+    static const char *const names[] = {
+        [CLEAT_Q8] = "q8", [CLEAT_NF4] = "nf4", [CLEAT_Q4] = "q4", [CLEAT_HALF] = "half"};
+    return (size_t)dtype < sizeof names / sizeof *names && names[dtype] ? names[dtype] : "f32";
+}
+
+cleat_dtype cleat_block_find(const char *name) {
+    int dtype = CLEAT_HALF;
+    while (dtype >= CLEAT_Q8 && strcmp(name, cleat_block_name((cleat_dtype)dtype)) != 0) --dtype;
+    return dtype >= CLEAT_Q8 ? (cleat_dtype)dtype : CLEAT_F32;
+}
+
+int cleat_block_pieces(cleat_dtype dtype, int64_t elements, int64_t first, int64_t count,
+                       cleat_block_piece pieces[CLEAT_BLOCK_PIECES]) {
+    const int64_t codes = cleat_block_codes(dtype, count), all = cleat_block_codes(dtype, elements),
+                  rest = first + count;
+    pieces[0] = (cleat_block_piece){cleat_block_codes(dtype, first), codes};
+    if (dtype != CLEAT_NF4) {
+        const int64_t before = cleat_block_bytes(dtype, first) - cleat_block_codes(dtype, first);
+        pieces[1] = (cleat_block_piece){all + before, cleat_block_bytes(dtype, count) - codes};
+        return pieces[1].bytes ? 2 : 1;
+    }
+    const int64_t floats = nf4_floats(elements), size = (int64_t)sizeof(float), span = CLEAT_BLOCK_SPAN;
+    pieces[1] = (cleat_block_piece){all + first / NF4_BLOCK, nf4_floats(count) - codes};
+    pieces[2] = (cleat_block_piece){floats, size};
+    pieces[3] =
+        (cleat_block_piece){floats + (1 + first / span) * size, ((rest + span - 1) / span - first / span) * size};
+    return 4;
 }
 
 static float largest_of(const float *values, int64_t count) {
@@ -71,6 +108,44 @@ static void values_q8(const int8_t *codes, int64_t elements, float *values) {
         memcpy(&bits, scales + i / Q8_BLOCK * 2, sizeof bits);
         cleat_from_f16(&bits, 1, &scale);
         for (int64_t k = i; k < i + Q8_BLOCK; ++k) values[k] = (float)codes[k] * scale;
+    }
+}
+
+/* --- q4 ------------------------------------------------------------------------------------------------------- */
+
+/* Stores a block of a matrix of `elements` values, and converts its scale and least value to what they are then. Returns
+ * false if one of them is beyond f16. */
+static bool put_q4(uint8_t *bytes, int64_t elements, int64_t block, const uint8_t *codes, float scale_least[2]) {
+    uint8_t *to = bytes + block * Q4_BLOCK / 2;
+    uint16_t bits[2];
+    for (int j = 0; j < Q4_BLOCK / 2; ++j)
+        to[j] = (uint8_t)(codes[j / 8 * 16 + j % 8] | codes[j / 8 * 16 + 8 + j % 8] << 4);
+    cleat_to_f16(scale_least, 2, bits);
+    memcpy(bytes + elements / 2 + block * (int64_t)sizeof bits, bits, sizeof bits);
+    cleat_from_f16(bits, 2, scale_least);
+    return isfinite(scale_least[0]) && isfinite(scale_least[1]);
+}
+
+static bool quantise_q4(const float *values, int64_t elements, uint8_t *bytes) {
+    uint8_t codes[Q4_BLOCK];
+    for (int64_t b = 0; b < elements / Q4_BLOCK; ++b, values += Q4_BLOCK) {
+        float least = values[0], most = values[0];
+        for (int i = 1; i < Q4_BLOCK; ++i) least = fminf(least, values[i]), most = fmaxf(most, values[i]);
+        const float scale = (most - least) / 15, inverse = scale > 0 ? 1 / scale : 0;
+        for (int i = 0; i < Q4_BLOCK; ++i) codes[i] = (uint8_t)fminf((values[i] - least) * inverse + 0.5f, 15);
+        if (!isfinite(inverse) || !put_q4(bytes, elements, b, codes, (float[]){scale, least})) return false;
+    }
+    return true;
+}
+
+static void values_q4(const uint8_t *bytes, int64_t elements, float *values) {
+    for (int64_t b = 0; b < elements / Q4_BLOCK; ++b) {
+        uint16_t bits[2];
+        float by[2];
+        memcpy(bits, bytes + elements / 2 + b * (int64_t)sizeof bits, sizeof bits);
+        cleat_from_f16(bits, 2, by);
+        for (int64_t i = b * Q4_BLOCK; i < (b + 1) * Q4_BLOCK; ++i)
+            values[i] = (float)(bytes[i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15) * by[0] + by[1];
     }
 }
 
@@ -136,7 +211,7 @@ static void values_nf4(const uint8_t *bytes, int64_t elements, float *values) {
     }
 }
 
-/* --- both ----------------------------------------------------------------------------------------------------- */
+/* --- all ------------------------------------------------------------------------------------------------------ */
 
 cleat_status cleat_blocks_quantise(cleat_dtype dtype, const float *values, int64_t elements, void *bytes,
                                    cleat_error *error) {
@@ -146,16 +221,40 @@ cleat_status cleat_blocks_quantise(cleat_dtype dtype, const float *values, int64
         if (!scales) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the scales of a weight");
         quantise_nf4(values, elements, bytes, scales);
         cleat_free(scales);
+    } else if (holds && dtype == CLEAT_HALF) {
+        cleat_to_f16(values, (size_t)elements, bytes);
+        holds = largest_of(values, elements) < 65520.0f;
     } else if (holds) {
-        holds = quantise_q8(values, elements, bytes);
+        holds = dtype == CLEAT_Q4 ? quantise_q4(values, elements, bytes) : quantise_q8(values, elements, bytes);
     }
     if (holds) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                       "it has values that %s cannot hold, or that are not finite: set train.frozen_weights = float",
-                      cleat_dtype_name(dtype));
+                      cleat_block_name(dtype));
 }
 
 void cleat_blocks_values(cleat_dtype dtype, const void *bytes, int64_t elements, float *values) {
-    (dtype == CLEAT_NF4 ? values_nf4((const uint8_t *)bytes, elements, values)
-                        : values_q8((const int8_t *)bytes, elements, values));
+    if (dtype == CLEAT_NF4) values_nf4(bytes, elements, values);
+    if (dtype == CLEAT_Q4) values_q4(bytes, elements, values);
+    if (dtype == CLEAT_Q8) values_q8(bytes, elements, values);
+    if (dtype == CLEAT_HALF) cleat_from_f16(bytes, (size_t)elements, values);
+}
+
+bool cleat_blocks_take(cleat_dtype dtype, cleat_gguf_type type, const void *stored, int64_t elements, void *bytes) {
+    const uint8_t *from = stored;
+    uint8_t *to = bytes, codes[Q4_BLOCK];
+    float by[2] = {0, 0};
+    uint16_t bits;
+    bool fits = (dtype == CLEAT_HALF && type == CLEAT_GGUF_TYPE_F16) || dtype == CLEAT_Q4 ||
+                (dtype == CLEAT_Q8 && type == CLEAT_GGUF_TYPE_Q8_0);
+    if (fits && dtype == CLEAT_HALF) memcpy(bytes, stored, (size_t)elements * 2);
+    for (int64_t b = 0; b < elements / Q8_BLOCK && fits && dtype == CLEAT_Q8; ++b, from += 2 + Q8_BLOCK) {
+        memcpy(&bits, from, sizeof bits);
+        memcpy(to + b * Q8_BLOCK, from + sizeof bits, Q8_BLOCK);
+        memcpy(to + elements + b * (int64_t)sizeof bits, &bits, sizeof bits);
+        fits = (bits & 0x7c00) != 0x7c00;
+    }
+    for (int64_t b = 0; b < elements / Q4_BLOCK && fits && dtype == CLEAT_Q4; ++b)
+        fits = cleat_gguf_codes(type, stored, b, codes, by) && put_q4(to, elements, b, codes, by);
+    return fits;
 }
