@@ -177,18 +177,6 @@ static cleat_status generate(request *r, const cleat_profile *profile, const cha
     return status;
 }
 
-/* The profile of weights without a run: that of fine-tuning, without its adapters. */
-static cleat_status init_profile(const cli_list *words, const char *init, const cli_list *assignments,
-                                 const char *device, cleat_profile **profile, cleat_error *error) {
-    char text[CLEAT_PATH + NAME];
-    cli_list all = {.items = {text, "train.lora_rank=none", "train.freeze=backbone", "data.max_length=2"}, .count = 4};
-    if ((size_t)snprintf(text, sizeof text, "model.init=%s", init) >= sizeof text)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--init: path too long: %.100s...", init);
-    for (size_t i = 0; i < assignments->count && all.count < CLI_LIST; ++i)
-        all.items[all.count++] = assignments->items[i];
-    return cli_profile(words->count ? words->items[0] : "chat", &all, device, profile, error);
-}
-
 static int run(const cli_command *command, int argc, char **argv) {
     const char *device = NULL, *checkpoint = NULL;
     request r = {.max_tokens = 256, .top_p = 1};
@@ -227,9 +215,9 @@ static int run(const cli_command *command, int argc, char **argv) {
         return cli_usage(command, "--max-tokens, --context, --top-k, --seed: whole numbers, at least 1, 2, 0, 0");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_status status = r.init
-                              ? init_profile(&words, r.init, &assignments, device, &profile, &error)
-                              : cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    cleat_status status =
+        r.init ? cli_profile_of_init(&words, r.init, "data.max_length=2", &assignments, device, &profile, &error)
+               : cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
     if (!status) status = generate(&r, profile, checkpoint, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);

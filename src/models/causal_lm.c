@@ -452,4 +452,5 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .architectures = cleat_published_causal,
                                            .architecture = architecture,
                                            .instead_of_onnx = "hf or gguf",
+                                           .peft_task = "CAUSAL_LM",
                                            .init_profile = "chat"};
