@@ -24,8 +24,8 @@ exits 0 "$cleat" train "$source/profiles/text_lm.ini" "${small[@]}" model.d_mode
     model.max_positions=64 data.vocabulary=folder data.template=chatml data.path=chats.jsonl data.max_length=48 train.epochs=2 \
     train.learning_rate=1e-2 train.precision=f32 --out run
 
-# ids: the column `completion` of generated.jsonl in a folder, as lines
-completions() { sed -n 's/.*"completion": \(".*"\), "t.*/\1/p' "$1/generated.jsonl"; }
+# completions FOLDER: the answers in its generated.jsonl, a line each
+completions() { sed -n 's/, "truth": .*//; s/, "tokens": .*//; s/.*"completion": //p' "$1/generated.jsonl"; }
 # same A B: checks that two files are equal; differ A B: that they are not
 same() {
     checks=$((checks + 1))
@@ -97,33 +97,24 @@ same lines.txt top.txt # the likeliest
 
 # --- the context, and ends
 
-exits 0 "$cleat" generate --checkpoint run "${small[@]}" --prompt "say 3" --context 16 --max-tokens 40 --temperature 9 --seed 1
-says err "answers ended because prompt and answer have 16 tokens (model.max_positions, --context)"
+exits 0 "$cleat" generate --checkpoint run "${small[@]}" --prompt "say 3" --context 20 --max-tokens 40 --temperature 9 --seed 1
+says err "answers ended because prompt and answer have 20 tokens (model.max_positions, --context)"
 exits 1 "${answer[@]}" --prompt "say 3" --context 4
 says err "leaves no room for an answer: the context is 4 tokens, model.max_positions 64"
 exits 1 "${answer[@]}" --prompt "$(printf 'say 3 %.0s' {1..60})"
 says err "1 to 64 are possible"
 
-# generation_config.json, as the tokenizer's folder has it: every token ends an answer
-tokens() { sed -n 's/.*"tokens": \([0-9]*\),.*/\1/p' "$1/generated.jsonl"; }
-exits 0 "$cleat" export run --format hf --out exported
-ends=$(seq -s, 0 15)
-for list in 5 "[$ends]" null '"x"' ; do
-    printf '{"eos_token_id": %s}\n' "$list" >exported/generation_config.json
-    exits 0 "$cleat" generate --init exported "${small[@]}" --set data.template=chatml --prompt "say 3" --temperature 9 --seed 1 --max-tokens 40 --out ended
-    tokens ended >>ended.txt
-done
-
 # --- weights without a run
 
+exits 0 "$cleat" export run --format hf --out exported
 exits 0 "$cleat" eval --checkpoint run --data chats.jsonl "${small[@]}"
 mv out of_run.txt
-exits 0 "$cleat" eval --init exported --data chats.jsonl "${small[@]}" --set data.template=chatml --set data.max_length=48 --set train.precision=f32
+exits 0 "$cleat" eval "$source/profiles/chat.ini" --init exported --data chats.jsonl "${small[@]}" --set data.template=chatml --set data.max_length=48 --set train.precision=f32
 mv out of_weights.txt
 same of_run.txt of_weights.txt
-exits 2 "$cleat" eval --init exported
+exits 2 "$cleat" eval "$source/profiles/chat.ini" --init exported
 says err "give --checkpoint, or --init with --data"
-exits 2 "$cleat" eval --init exported --checkpoint run --data chats.jsonl
+exits 2 "$cleat" eval "$source/profiles/chat.ini" --init exported --checkpoint run --data chats.jsonl
 
 # --- errors
 
@@ -131,7 +122,7 @@ exits 2 "$cleat" generate --prompt x
 says err "--checkpoint is required"
 exits 2 "$cleat" generate --checkpoint run
 says err "give the prompts: --data PATH, --data - or --prompt TEXT"
-exits 2 "$cleat" generate --checkpoint run --init exported --prompt x
+exits 2 "$cleat" generate "$source/profiles/chat.ini" --checkpoint run --init exported --prompt x
 exits 2 "${answer[@]}" --prompt x --max-tokens 0
 exits 1 "${answer[@]}" --prompt x --top-p 0
 says err "temperature 0, top_k 0, top_p 0: "

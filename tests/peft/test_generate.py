@@ -72,6 +72,23 @@ def expect(model, tokenizer, prompt):
     return tokenizer.decode(answer, skip_special_tokens=True), len(answer)
 
 
+def ends(folder, model, tokenizer):
+    """eos_token_id of generation_config.json, a number or a list, ends an answer, beside that of the tokenizer."""
+    ids = tokenizer(PROMPTS[1], return_tensors="pt").input_ids
+    answer = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, pad_token_id=256)[0, ids.shape[1]:].tolist()
+    token = next(token for i, token in enumerate(answer) if i and token not in answer[:i])
+    model.generation_config.save_pretrained(folder)
+    for value in (token, [256, token]):
+        path = os.path.join(folder, "generation_config.json")
+        with open(path) as file:
+            config = json.load(file)
+        with open(path, "w") as file:
+            json.dump({**config, "eos_token_id": value}, file)
+        rows = run(folder, os.path.join(folder, "out"), "--set", "train.precision=f32")
+        assert rows[1]["tokens"] == answer.index(token) + 1 < len(answer), (rows[1], answer, token)
+        assert rows[1]["completion"] == tokenizer.decode(answer[:answer.index(token)], skip_special_tokens=True), rows[1]
+
+
 def main():
     for name, config in CONFIGS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -83,6 +100,8 @@ def main():
                 assert row["completion"] == text and row["tokens"] == tokens, (name, row, text, tokens)
             if name != "llama":
                 continue
+            ends(folder, model, tokenizer)
+            os.remove(os.path.join(folder, "generation_config.json"))
             drawn = [[row["completion"] for row in run(folder, os.path.join(folder, "out"), "--temperature", "1.5",
                                                        "--top-k", "40", "--top-p", "0.9", "--seed", seed)]
                      for seed in ("3", "3", "4")]
