@@ -210,6 +210,19 @@ int64_t cleat_causal_positions(const cleat_model *model) {
     return settings_of(model)->max_positions;
 }
 
+/* The value of data.template = auto. */
+static cleat_status keep_template(cleat_model *model, cleat_dataset *dataset, cleat_error *error) {
+    const char **name = &((cleat_causal_settings *)model->settings)->data.chat_name;
+    char *copy = cleat_strdup(cleat_causal_template(dataset));
+    if (!copy) {
+        cleat_dataset_destroy(dataset);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a chat template");
+    }
+    cleat_free((void *)*name);
+    *name = copy;
+    return CLEAT_OK;
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const int most = 16, cpus = cleat_cpus();
@@ -218,7 +231,8 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
     options.predicted = mode == CLEAT_MODE_PREDICT;
-    return open_with(model, path, &options, dataset, error);
+    cleat_status status = open_with(model, path, &options, dataset, error);
+    return status || mode != CLEAT_MODE_TRAIN ? status : keep_template(model, *dataset, error);
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {

@@ -24,6 +24,9 @@ exits 0 "$cleat" train "$source/profiles/text_lm.ini" "${small[@]}" model.d_mode
     model.max_positions=64 data.vocabulary=folder data.template=chatml data.path=chats.jsonl data.max_length=48 train.epochs=2 \
     train.learning_rate=1e-2 train.precision=f32 --out run
 
+checks=$((checks + 1))
+grep -q '^template = chatml$' run/resolved.ini || complain "resolved.ini does not name the template"
+
 # completions FOLDER: the answers in its generated.jsonl, a line each
 completions() { sed -n 's/, "truth": .*//; s/, "tokens": .*//; s/.*"completion": //p' "$1/generated.jsonl"; }
 # same A B: checks that two files are equal; differ A B: that they are not
@@ -81,6 +84,17 @@ says err "line 2 of the standard input: "
 completions stream >stream.txt
 same first.txt stream.txt # the first answer is kept
 
+# --- an interruption while it waits for a prompt: nothing is left behind
+
+mkdir waits
+for signal in INT TERM; do
+    checks=$((checks + 1))
+    status=0
+    { echo "say 3" && sleep 120; } | TMPDIR=$scratch/waits timeout --preserve-status -s $signal 5 "${answer[@]}" --data - --out waited >"$scratch/out" 2>"$scratch/err" || status=$?
+    wanted=$([[ $signal == INT ]] && echo 130 || echo 143)
+    [[ $status == "$wanted" && -z $(ls waits) ]] || complain "SIG$signal: exit status $status, and in TMPDIR: $(ls waits)"
+done
+
 # --- drawing
 
 for seed in 1 1 2; do
@@ -107,9 +121,10 @@ says err "1 to 64 are possible"
 # --- weights without a run
 
 exits 0 "$cleat" export run --format hf --out exported
-exits 0 "$cleat" eval --checkpoint run --data chats.jsonl "${small[@]}"
+cp chats.jsonl others.jsonl
+exits 0 "$cleat" eval --checkpoint run --data others.jsonl "${small[@]}"
 mv out of_run.txt
-exits 0 "$cleat" eval "$source/profiles/chat.ini" --init exported --data chats.jsonl "${small[@]}" --set data.template=chatml --set data.max_length=48 --set train.precision=f32
+exits 0 "$cleat" eval "$source/profiles/chat.ini" --init exported --data others.jsonl "${small[@]}" --set data.template=chatml --set data.max_length=48 --set train.precision=f32
 mv out of_weights.txt
 same of_run.txt of_weights.txt
 exits 2 "$cleat" eval "$source/profiles/chat.ini" --init exported

@@ -491,6 +491,10 @@ const cleat_tokenizer *cleat_causal_tokenizer(const cleat_dataset *dataset) {
     return is_causal(dataset) ? causal_of(dataset)->tokenizer : NULL;
 }
 
+const char *cleat_causal_template(const cleat_dataset *dataset) {
+    return is_causal(dataset) ? causal_of(dataset)->read.chat.name : "none";
+}
+
 int32_t cleat_causal_end(const cleat_dataset *dataset) {
     const causal_dataset *c = is_causal(dataset);
     const char *end = c ? cleat_chat_end(&c->read.chat) : NULL;

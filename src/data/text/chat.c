@@ -264,8 +264,16 @@ cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tok
                        .bos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_bos(tokenizer)),
                        .eos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_eos(tokenizer)),
                        .date = cleat_strdup(date && *date ? date : "26 Jul 2024")};
+    cleat_chat own = {0}; /* also a named template has the system message of the tokenizer's program */
+    const bool automatic = strcmp(name, "auto") == 0;
     cleat_status status = made.date ? CLEAT_OK : no_memory(error);
-    if (!status && strcmp(name, "auto") == 0) status = recognise_file(tokenizer, &made, error);
+    if (!status) status = recognise_file(tokenizer, &own, error);
+    if (!automatic && status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
+    if (automatic) made.form = own.form;
+    if (made.form == own.form)
+        made.system = own.system;
+    else
+        cleat_free(own.system);
     made.name = made.form ? made.form->name : "none";
     if (!status && made.form) status = check_tokens(&made, tokenizer, error);
     if (status) {
