@@ -54,12 +54,12 @@ def write_model(folder, config):
     return model.eval(), fast
 
 
-def run(folder, out, *options):
-    data = os.path.join(folder, "prompts.jsonl")
+def run(folder, out, *options, source="--init"):
+    data = os.path.join(os.path.dirname(out), "prompts.jsonl")
     with open(data, "w") as file:
         for prompt in PROMPTS:
             file.write(json.dumps({"prompt": prompt}) + "\n")
-    subprocess.run([CLEAT, "generate", "--init", folder, "--data", data, "--out", out, "--max-tokens", str(TOKENS),
+    subprocess.run([CLEAT, "generate", source, folder, "--data", data, "--out", out, "--max-tokens", str(TOKENS),
                     "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
     with open(os.path.join(out, "generated.jsonl")) as file:
         return [json.loads(line) for line in file]
@@ -89,6 +89,29 @@ def ends(folder, model, tokenizer):
         assert rows[1]["completion"] == tokenizer.decode(answer[:answer.index(token)], skip_special_tokens=True), rows[1]
 
 
+def merged(folder, tokenizer):
+    """Answers of adapters, of the GGUF file and of the folder into which they are merged, and of transformers."""
+    data, trained = os.path.join(folder, "train.jsonl"), os.path.join(folder, "run")
+    with open(data, "w") as file:
+        for i in range(40):
+            file.write(json.dumps({"prompt": f"say {i}", "completion": f"{i}, {i}"}) + "\n")
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([CLEAT, "train", "chat", data, "--init", folder, "--out", trained, "--quiet", "train.precision=f32", "train.epochs=2",
+                    "data.max_length=64", "train.effective_batch_size=4", "train.learning_rate=1e-2"], **quiet)
+    out = os.path.join(folder, "out")
+    adapted = run(trained, out, source="--checkpoint")
+    before = run(folder, out, "--set", "train.precision=f32")
+    assert [row["completion"] for row in adapted] != [row["completion"] for row in before]
+    for form, file in (("gguf-f32", "model.gguf"), ("hf", "")):
+        exported = os.path.join(folder, form)
+        subprocess.run([CLEAT, "export", trained, "--format", form, "--out", exported, "--quiet"], **quiet)
+        rows = run(os.path.join(exported, file).rstrip("/"), out, "--set", "train.precision=f32")
+        assert [row["completion"] for row in rows] == [row["completion"] for row in adapted], (form, rows, adapted)
+    model = AutoModelForCausalLM.from_pretrained(exported).eval()
+    for row in adapted:
+        assert (row["completion"], row["tokens"]) == expect(model, tokenizer, row["prompt"]), row
+
+
 def main():
     for name, config in CONFIGS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -102,6 +125,7 @@ def main():
                 continue
             ends(folder, model, tokenizer)
             os.remove(os.path.join(folder, "generation_config.json"))
+            merged(folder, tokenizer)
             drawn = [[row["completion"] for row in run(folder, os.path.join(folder, "out"), "--temperature", "1.5",
                                                        "--top-k", "40", "--top-p", "0.9", "--seed", seed)]
                      for seed in ("3", "3", "4")]
