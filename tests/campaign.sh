@@ -49,7 +49,7 @@ make_base() {
 }
 
 transformer=(model.d_model=16 model.heads=2 model.layers=1 model.d_ff=16 model.dropout=0.1)
-cases=("rna f32" "texts f16" "series f32" "tags bf16" "images f32" "rna f16" "images bf16" "texts f32" "series f16" "rna bf16" "chats f32" "chats bf16")
+cases=("rna f32" "texts f16" "series f32" "tags bf16" "images f32" "rna f16" "images bf16" "texts f32" "series f16" "rna bf16" "chats f32" "chats bf16" "blocks f32" "blocks bf16")
 # CLEAT_CAMPAIGN: a regular expression of the cases to take
 [[ ! ${CLEAT_CAMPAIGN:-} ]] || mapfile -t cases < <(printf '%s\n' "${cases[@]}" | grep -E "$CLEAT_CAMPAIGN")
 
@@ -64,8 +64,8 @@ choose() {
     tags) data=$scratch/tags.conll && settings+=(model.type=text_tagger "data.path=$data" "${transformer[@]}" data.vocabulary_size=64 data.max_length=16) ;;
     series) data=$scratch/waves.csv && settings+=(model.type=series_lstm "data.path=$data" model.hidden=16 model.layers=1 data.lookback=12 data.horizon=3 train.epochs=1
         train.effective_batch_size=16 run.checkpoint_every_minutes=1) ;;
-    chats) data=$scratch/chats.jsonl && make_base && settings+=(model.type=causal_lm "data.path=$data" "model.init=$scratch/base" train.lora_rank=4 data.template=chatml
-        data.max_length=32 train.lora_dropout=0.1 train.frozen_weights="$([[ $precision == f32 ]] && echo float || echo nf4)") ;;
+    chats | blocks) data=$scratch/chats.jsonl && make_base && settings+=(model.type=causal_lm "data.path=$data" "model.init=$scratch/base" train.lora_rank=4 data.template=chatml
+        data.max_length=32 train.lora_dropout=0.1 train.frozen_weights="$([[ $family == blocks ]] && echo nf4 || echo float)") ;;
     images) data=$scratch/images && settings+=(model.type=image_resnet "data.path=$data" model.width=4 model.stem=small data.image_size=8 data.val_fraction=0.2 data.flip=true) ;;
     esac
     : >"$family.ini"

@@ -74,9 +74,11 @@ def expect(model, tokenizer, prompt):
 
 def ends(folder, model, tokenizer):
     """eos_token_id of generation_config.json, a number or a list, ends an answer, beside that of the tokenizer."""
-    ids = tokenizer(PROMPTS[1], return_tensors="pt").input_ids
-    answer = model.generate(ids, max_new_tokens=TOKENS, do_sample=False, pad_token_id=256)[0, ids.shape[1]:].tolist()
-    token = next(token for i, token in enumerate(answer) if i and token not in answer[:i])
+    answers = []
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        answers.append(model.generate(ids, max_new_tokens=TOKENS, do_sample=False, pad_token_id=256)[0, ids.shape[1]:].tolist())
+    at, which, token = max((answer.index(token), i, token) for i, answer in enumerate(answers) for token in answer)
     model.generation_config.save_pretrained(folder)
     for value in (token, [256, token]):
         path = os.path.join(folder, "generation_config.json")
@@ -85,8 +87,8 @@ def ends(folder, model, tokenizer):
         with open(path, "w") as file:
             json.dump({**config, "eos_token_id": value}, file)
         rows = run(folder, os.path.join(folder, "out"), "--set", "train.precision=f32")
-        assert rows[1]["tokens"] == answer.index(token) + 1 < len(answer), (rows[1], answer, token)
-        assert rows[1]["completion"] == tokenizer.decode(answer[:answer.index(token)], skip_special_tokens=True), rows[1]
+        assert rows[which]["tokens"] == at + 1 < TOKENS, (rows[which], answers[which], token)
+        assert rows[which]["completion"] == tokenizer.decode(answers[which][:at], skip_special_tokens=True), rows[which]
 
 
 def merged(folder, tokenizer):
