@@ -59,9 +59,14 @@ checks=$((checks + 1))
 for out in messages pairs table; do same lines.txt $out.txt; done
 head -n 1 lines.txt >first.txt
 same first.txt one.txt
-checks=$((checks + 1))
-grep -q '"truth": "the truth"' messages/generated.jsonl && ! grep -q '"truth"' one/generated.jsonl || complain "truths"
-grep -q '"id": "3"' lines/generated.jsonl || complain "the id of a line is not its number"
+# rows COUNT TEXT FOLDER: checks how many rows of generated.jsonl have the text
+rows() {
+    checks=$((checks + 1))
+    [[ $(grep -cF -- "$2" "$3/generated.jsonl") == "$1" ]] || complain "not $1 rows of $3 have $2"
+}
+rows 1 '"truth": "the truth"' messages
+rows 0 '"truth"' one
+rows 1 '"id": "3"' lines # the number of its line
 
 # streamed STATUS INPUT: --data - with this input
 streamed() {
