@@ -80,9 +80,9 @@ cleat_status cleat_load_published(cleat_session *session, const char *init, clea
     cleat_status status = cleat_open_init(init, &weights, error);
     if (!status) status = cleat_session_load_weights(session, weights, 0, NULL, &report, error);
     if (!status && report.tensors[CLEAT_WEIGHT_NEW])
-        status =
-            cleat_fail(error, CLEAT_ERR_FORMAT, "%s lacks %zu tensors of the network (train.lora_rank = %lld)", init,
-                       report.tensors[CLEAT_WEIGHT_NEW], (long long)session->model->options.params.lora_rank);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s lacks %zu tensors of the network, such as a head or adapters; train it first", init,
+                            report.tensors[CLEAT_WEIGHT_NEW]);
     cleat_weight_report_free(&report);
     cleat_weights_close(weights);
     return status;
