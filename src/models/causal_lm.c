@@ -435,7 +435,7 @@ static cleat_status baseline(const cleat_model *model, const cleat_evaluation *e
 
 static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
-/* The tokens that end an answer, for the generation of transformers: those of the weights, EOS, that of the template. */
+/* The tokens that end an answer, for transformers: those of the weights, EOS, that of the template. */
 static cleat_status write_ends(const cleat_model *model, const char *folder, cleat_error *error) {
     static const char name[] = "generation_config.json";
     cleat_tokenizer *tokenizer = NULL;
