@@ -15,6 +15,7 @@ faults) preload=$4 seed=${5:-1} ;;
 cells) preload=$4 seed=1 && shift 4 && commands=("$@") ;;
 *) seed=${4:-1} ;;
 esac
+chats=$(cd "$(dirname "$0")/data/chats" && pwd)
 RANDOM=$seed
 export LC_ALL=C
 require_device
@@ -29,6 +30,8 @@ make_data() {
     awk 'BEGIN { srand(3); for (i = 0; i < 60; i++) { for (w = 0; w < 5; w++) { k = int(6 * rand()); print "w" k "\t" (k > 3 ? "B-x" : "O") }
         print "" } }' >tags.conll
     awk 'BEGIN { srand(4); print "when,a,b"; for (i = 0; i < 300; i++) printf "%d,%.3f,%.3f\n", 1500000000 + 3600 * i, sin(i / 2) + rand() / 9, cos(i / 2) }' >waves.csv
+    awk 'BEGIN { srand(6); for (i = 0; i < 60; i++) printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n",
+        i, int(9 * rand()) }' >chats.jsonl
     mkdir -p images
     printf '\0\0\10\3\0\0\0\74\0\0\0\10\0\0\0\10' >images/train-images-idx3-ubyte
     printf '\0\0\10\1\0\0\0\74' >images/train-labels-idx1-ubyte
@@ -36,8 +39,19 @@ make_data() {
     awk 'BEGIN { for (i = 0; i < 30; i++) printf "\1\2" }' | tr '\1\2' '\0\1' >>images/train-labels-idx1-ubyte
 }
 
+# make_base: a language model, to start adapters from.
+make_base() {
+    [[ ! -d base ]] || return 0
+    : >base.ini
+    "$cleat" train base.ini --set model.type=causal_lm --set "data.path=$scratch/chats.jsonl" --set "data.vocabulary=$chats/tokenizer.json" --set data.template=chatml \
+        --set data.max_length=32 --set model.max_positions=32 --set model.d_model=64 --set model.heads=2 --set model.layers=1 --set model.d_ff=64 --set train.epochs=1 \
+        --set run.self_check=never --out base --quiet >"$scratch/out" 2>"$scratch/err" || { complain "base: exit status $?" && finish; }
+}
+
 transformer=(model.d_model=16 model.heads=2 model.layers=1 model.d_ff=16 model.dropout=0.1)
-cases=("rna f32" "texts f16" "series f32" "tags bf16" "images f32" "rna f16" "images bf16" "texts f32" "series f16" "rna bf16")
+cases=("rna f32" "texts f16" "series f32" "tags bf16" "images f32" "rna f16" "images bf16" "texts f32" "series f16" "rna bf16" "chats f32" "chats bf16" "blocks f32" "blocks bf16")
+# CLEAT_CAMPAIGN: a regular expression of the cases to take
+[[ ! ${CLEAT_CAMPAIGN:-} ]] || mapfile -t cases < <(printf '%s\n' "${cases[@]}" | grep -E "$CLEAT_CAMPAIGN")
 
 # choose CASE: sets `settings` for a family in a precision.
 choose() {
@@ -50,6 +64,8 @@ choose() {
     tags) data=$scratch/tags.conll && settings+=(model.type=text_tagger "data.path=$data" "${transformer[@]}" data.vocabulary_size=64 data.max_length=16) ;;
     series) data=$scratch/waves.csv && settings+=(model.type=series_lstm "data.path=$data" model.hidden=16 model.layers=1 data.lookback=12 data.horizon=3 train.epochs=1
         train.effective_batch_size=16 run.checkpoint_every_minutes=1) ;;
+    chats | blocks) data=$scratch/chats.jsonl && make_base && settings+=(model.type=causal_lm "data.path=$data" "model.init=$scratch/base" train.lora_rank=4 data.template=chatml
+        data.max_length=32 train.lora_dropout=0.1 train.frozen_weights="$([[ $family == blocks ]] && echo nf4 || echo float)") ;;
     images) data=$scratch/images && settings+=(model.type=image_resnet "data.path=$data" model.width=4 model.stem=small data.image_size=8 data.val_fraction=0.2 data.flip=true) ;;
     esac
     : >"$family.ini"

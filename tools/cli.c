@@ -280,6 +280,18 @@ cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkp
     return cleat_profile_of_checkpoint(checkpoint, all.items, all.count, profile, error);
 }
 
+cleat_status cli_profile_of_init(const cli_list *words, const char *init, const char *first,
+                                 const cli_list *assignments, const char *device, cleat_profile **profile,
+                                 cleat_error *error) {
+    char text[CLEAT_PATH + 32];
+    cli_list all = {.items = {text, "train.lora_rank=none", "train.freeze=backbone", first}, .count = first ? 4 : 3};
+    if ((size_t)snprintf(text, sizeof text, "model.init=%s", init) >= sizeof text)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--init: path too long: %.100s...", init);
+    for (size_t i = 0; i < assignments->count && all.count < CLI_LIST; ++i)
+        all.items[all.count++] = assignments->items[i];
+    return cli_profile(words->count ? words->items[0] : "chat", &all, device, profile, error);
+}
+
 cleat_status cli_make_temporary(const char *name, char *folder, size_t size, cleat_error *error) {
     const char *base = getenv("TMPDIR");
     const int length = snprintf(folder, size, "%s/cleat-%s-XXXXXX", base && *base ? base : "/tmp", name);

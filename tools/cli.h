@@ -193,6 +193,10 @@ cleat_status cli_profile_as_given(const char *name, const cli_list *assignments,
 bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const char *checkpoint, int *exit_code);
 cleat_status cli_profile_of_checkpoint(const cli_list *words, const char *checkpoint, const cli_list *assignments,
                                        const char *device, cleat_profile **profile, cleat_error *error);
+/* That of weights without a run: `words` or `chat`, without adapters, and with the assignment `first` (NULL: none). */
+cleat_status cli_profile_of_init(const cli_list *words, const char *init, const char *first,
+                                 const cli_list *assignments, const char *device, cleat_profile **profile,
+                                 cleat_error *error);
 
 /* The models of a command that combines the predictions of several. */
 typedef struct cli_members {

@@ -60,13 +60,15 @@ static void print_confusion(cleat_confusion *matrix) {
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
-    const char *device = NULL, *split = NULL, *examples = NULL, *data = NULL;
+    const char *init = NULL, *device = NULL, *split = NULL, *examples = NULL, *data = NULL;
     cli_list assignments = {.count = 0}, words = {.count = 0}, checkpoints = {.count = 0};
     launch_options several = {.devices = NULL};
     bool json = false;
     char *text = NULL;
     const cli_option options[] = {
         CLI_CHECKPOINTS(&checkpoints),
+        {"--init", CLI_TEXT, &init, "PATH",
+         "weights without a run: a Hugging Face folder or a GGUF file, with PROFILE (chat)"},
         {"--data", CLI_TEXT, &data, "PATH", "labelled data to evaluate instead of those of the profile (data.path)"},
         {"--split", CLI_TEXT, &split, "NAME",
          "train, val (default), test, or all: every sample; of a series, every window of the file (default for other "
@@ -79,7 +81,9 @@ static int run(const cli_command *command, int argc, char **argv) {
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
-    if (!cli_has_checkpoint(command, &words, checkpoints.items[0], &exit_code)) return exit_code;
+    if (!init && !cli_has_checkpoint(command, &words, checkpoints.items[0], &exit_code)) return exit_code;
+    if (init && (checkpoints.count || words.count > 1 || !data))
+        return cli_usage(command, "give --checkpoint, or --init with --data and at most one profile");
     if (launch_elsewhere(command, &several, argc, argv, &device, &exit_code)) return exit_code;
     cleat_error error = {0};
     cli_members members = {.count = 0};
@@ -87,7 +91,13 @@ static int run(const cli_command *command, int argc, char **argv) {
     cleat_class_table table = {0};
     cleat_ranks *ranks;
     cleat_status status = cli_join_ranks(&ranks, &error);
-    if (!status) status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
+    if (!status && init) {
+        cleat_profile *profile = NULL;
+        status = cli_profile_of_init(&words, init, NULL, &assignments, device, &profile, &error);
+        if (!status) members.items[members.count++] = (cleat_member){profile, NULL};
+    } else if (!status) {
+        status = cli_members_open(&words, &checkpoints, &assignments, device, &members, &error);
+    }
     const bool of_folds = !status && checkpoints.count == 1 && members.count > 1 && !words.count &&
                           !assignments.count && (!data || is_same_place(data, members.items[0].profile->data->path));
     if (!status) status = use_data((cleat_profile *)members.items[0].profile, data, &split, &error);
@@ -116,8 +126,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     return cli_leave_ranks(ranks, status, &error);
 }
 
-const cli_command cli_eval = {
-    "eval",
-    "[PROFILE] --checkpoint DIR ... [--data PATH] [--split NAME] [--device SEL | --devices LIST] [--examples FILE] "
-    "[--set section.key=value ...] [--json]",
-    "evaluate a checkpoint on labelled data", run};
+const cli_command cli_eval = {"eval",
+                              "[PROFILE] --checkpoint DIR ... | --init PATH  [--data PATH] [--split NAME] [--device "
+                              "SEL | --devices LIST] [--examples FILE] "
+                              "[--set section.key=value ...] [--json]",
+                              "evaluate a checkpoint on labelled data", run};

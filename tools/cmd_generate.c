@@ -5,6 +5,7 @@
 #include <cleat/generate.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,8 @@ enum { NAME = 256 };
 typedef struct request {
     const char *init, *data, *prompt, *out;
     double max_tokens, context, temperature, top_k, top_p, seed;
-    char temporary[CLEAT_PATH]; /* "": not made */
-    FILE *table;                /* generated.jsonl, or NULL */
-    size_t line;                /* of the standard input; 0: prompts have ids of their own */
+    FILE *table; /* generated.jsonl, or NULL */
+    size_t line; /* of the standard input; 0: prompts have ids of their own */
     size_t answers, cut;
     double prompt_tokens, prompt_seconds, tokens, seconds;
     cleat_status status;
@@ -71,6 +71,18 @@ static bool on_token(void *user, const cleat_answer *answer) {
     return !r->status && !ferror(stdout);
 }
 
+/* --- interruption ----------------------------------------------------------------------------------------------- */
+
+static char prompt_folder[CLEAT_PATH], prompt_file[CLEAT_PATH + NAME]; /* temporary; "": there is none */
+
+/* Removes them and ends as without a handler: finished answers are written. */
+static void on_interruption(int number) {
+    unlink(prompt_file);
+    rmdir(prompt_folder);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 /* --- prompts ---------------------------------------------------------------------------------------------------- */
 
 static cleat_status answer_file(request *r, cleat_generator *generator, const char *path, cleat_error *error) {
@@ -83,12 +95,14 @@ static cleat_status answer_file(request *r, cleat_generator *generator, const ch
 /* Answers a text that a file of this name would contain. */
 static cleat_status answer_text(request *r, cleat_generator *generator, const char *name, const char *text,
                                 cleat_error *error) {
-    char path[CLEAT_PATH + NAME];
-    snprintf(path, sizeof path, "%s/%s", r->temporary, name);
-    FILE *file = fopen(path, "wb");
+    snprintf(prompt_file, sizeof prompt_file, "%s/%s", prompt_folder, name);
+    FILE *file = fopen(prompt_file, "wb");
     const bool written = file && fprintf(file, "%s\n", text) >= 0;
-    if (file && fclose(file) == 0 && written) return answer_file(r, generator, path, error);
-    return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+    if (!file || fclose(file) != 0 || !written)
+        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot write: %s", prompt_file, strerror(errno));
+    const cleat_status status = answer_file(r, generator, prompt_file, error);
+    unlink(prompt_file);
+    return status;
 }
 
 static cleat_status answer_prompt(request *r, cleat_generator *generator, const cleat_profile *profile,
@@ -164,7 +178,9 @@ static cleat_status generate(request *r, const cleat_profile *profile, const cha
     cleat_status status = cleat_generator_open(profile, &options, &generator, error);
     if (!status) status = open_table(r, error);
     if (!status && (streams || r->prompt))
-        status = cli_make_temporary("generate", r->temporary, sizeof r->temporary, error);
+        status = cli_make_temporary("generate", prompt_folder, sizeof prompt_folder, error);
+    signal(SIGINT, on_interruption);
+    signal(SIGTERM, on_interruption);
     if (!status)
         status = r->prompt ? answer_prompt(r, generator, profile, error)
                  : streams ? answer_stream(r, generator, error)
@@ -172,21 +188,9 @@ static cleat_status generate(request *r, const cleat_profile *profile, const cha
     if (r->answers) print_speed(r, generator);
     if (r->table && fclose(r->table) != 0 && !status)
         status = cleat_fail(error, CLEAT_ERR_IO, "%s/generated.jsonl: cannot write: %s", r->out, strerror(errno));
-    if (r->temporary[0]) cli_remove_temporary(r->temporary);
+    if (prompt_folder[0]) cli_remove_temporary(prompt_folder);
     cleat_generator_close(generator);
     return status;
-}
-
-/* The profile of weights without a run: that of fine-tuning, without its adapters. */
-static cleat_status init_profile(const cli_list *words, const char *init, const cli_list *assignments,
-                                 const char *device, cleat_profile **profile, cleat_error *error) {
-    char text[CLEAT_PATH + NAME];
-    cli_list all = {.items = {text, "train.lora_rank=none", "train.freeze=backbone", "data.max_length=2"}, .count = 4};
-    if ((size_t)snprintf(text, sizeof text, "model.init=%s", init) >= sizeof text)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "--init: path too long: %.100s...", init);
-    for (size_t i = 0; i < assignments->count && all.count < CLI_LIST; ++i)
-        all.items[all.count++] = assignments->items[i];
-    return cli_profile(words->count ? words->items[0] : "chat", &all, device, profile, error);
 }
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -227,9 +231,9 @@ static int run(const cli_command *command, int argc, char **argv) {
         return cli_usage(command, "--max-tokens, --context, --top-k, --seed: whole numbers, at least 1, 2, 0, 0");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_status status = r.init
-                              ? init_profile(&words, r.init, &assignments, device, &profile, &error)
-                              : cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
+    cleat_status status =
+        r.init ? cli_profile_of_init(&words, r.init, "data.max_length=2", &assignments, device, &profile, &error)
+               : cli_profile_of_checkpoint(&words, checkpoint, &assignments, device, &profile, &error);
     if (!status) status = generate(&r, profile, checkpoint, &error);
     cleat_profile_destroy(profile);
     return cli_finish(status, &error);

@@ -87,6 +87,8 @@ CLEAT_API cleat_causal_summary cleat_causal_summarise(const cleat_dataset *datas
 CLEAT_API const cleat_tokenizer *cleat_causal_tokenizer(const cleat_dataset *dataset);
 /* Id of the token that ends an answer: of the template, else EOS. */
 CLEAT_API int32_t cleat_causal_end(const cleat_dataset *dataset);
+/* Name of the chat template, `auto` resolved; "none". */
+CLEAT_API const char *cleat_causal_template(const cleat_dataset *dataset);
 /* With `predicted`: the text of a prompt, whose tokens cleat_dataset_fill gives, and that of the right answer; NULL: it
  * is not known. */
 CLEAT_API const char *cleat_causal_prompt(const cleat_dataset *dataset, size_t sample);

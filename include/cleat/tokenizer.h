@@ -204,6 +204,8 @@ CLEAT_API int32_t cleat_tokenizer_mask(const cleat_tokenizer *tokenizer);
  * cleat_tokenizer_leading is then 1. */
 CLEAT_API int32_t cleat_tokenizer_bos(const cleat_tokenizer *tokenizer);
 CLEAT_API int32_t cleat_tokenizer_eos(const cleat_tokenizer *tokenizer);
+/* Whether a token ends an answer: eos, or eos_token_id, a number or a list, of generation_config.json. */
+CLEAT_API bool cleat_tokenizer_ends(const cleat_tokenizer *tokenizer, int32_t id);
 /* Whether a token is special: it is not text, and decoding may leave it out. False if the id does not exist. */
 CLEAT_API bool cleat_tokenizer_is_special(const cleat_tokenizer *tokenizer, int32_t id);
 

@@ -151,8 +151,9 @@ CLEAT_API cleat_status cleat_profile_of_checkpoint(const char *checkpoint, const
                                                    cleat_profile **profile, cleat_error *error);
 
 /* Computes the loss terms and metrics of a checkpoint on a split of profile->data->path. `checkpoint` is a
- * checkpoint folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last. `split` is "train",
- * "val", "test", or "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not
+ * checkpoint folder, a run folder (its best checkpoint is used), or RUN/best or RUN/last; NULL: the weights of the
+ * profile's model.init, CLEAT_ERR_FORMAT if they lack tensors of the network. `split` is "train", "val", "test", or
+ * "all" for every sample, see cleat_dataset_make_whole. If the splits of the profile do not
  * apply to the data (cleat_dataset_is_whole, for example a series shorter than train_rows), "val" and "test"
  * evaluate the whole data and "train" is CLEAT_ERR_NOT_FOUND. CLEAT_ERR_NAN: an output or the loss is not
  * finite; *metrics are written nevertheless, and the message counts the samples and names the first. */

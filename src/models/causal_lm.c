@@ -5,11 +5,13 @@
 #include "core/cpus.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "data/text/chat.h"
 #include "graph/graph.h"
 #include "models/masked_tokens.h"
 #include "models/published/llama.h"
 #include "models/text_tokenizer.h"
 #include "models/token_guess.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <string.h>
@@ -186,7 +188,7 @@ static cleat_status open_with(cleat_model *model, const char *path, const cleat_
         cleat_dataset_destroy(opened);
         return cleat_fail(error, CLEAT_ERR_PROFILE,
                           "%s: the vocabulary has %lld tokens, and the word embeddings have model.embedding_rows = "
-                          "%lld: the tokenizer and the network do not belong together",
+                          "%lld: give the tokenizer of this network (data.vocabulary), or the network of this one",
                           path, (long long)tokens, (long long)rows);
     }
     model->sizes.vocabulary = rows == CLEAT_AUTO ? tokens : rows;
@@ -210,6 +212,19 @@ int64_t cleat_causal_positions(const cleat_model *model) {
     return settings_of(model)->max_positions;
 }
 
+/* The value of data.template = auto. */
+static cleat_status keep_template(cleat_model *model, cleat_dataset *dataset, cleat_error *error) {
+    const char **name = &((cleat_causal_settings *)model->settings)->data.chat_name;
+    char *copy = cleat_strdup(cleat_causal_template(dataset));
+    if (!copy) {
+        cleat_dataset_destroy(dataset);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a chat template");
+    }
+    cleat_free((void *)*name);
+    *name = copy;
+    return CLEAT_OK;
+}
+
 static cleat_status open_data(cleat_model *model, const char *path, cleat_mode mode, const char *fitted,
                               cleat_dataset **dataset, cleat_error *error) {
     const int most = 16, cpus = cleat_cpus();
@@ -218,7 +233,8 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
     options.predicted = mode == CLEAT_MODE_PREDICT;
-    return open_with(model, path, &options, dataset, error);
+    cleat_status status = open_with(model, path, &options, dataset, error);
+    return status || mode != CLEAT_MODE_TRAIN ? status : keep_template(model, *dataset, error);
 }
 
 static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
@@ -419,8 +435,33 @@ static cleat_status baseline(const cleat_model *model, const cleat_evaluation *e
 
 static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
+/* The tokens that end an answer, for transformers: those of the weights, EOS, that of the template. */
+static cleat_status write_ends(const cleat_model *model, const char *folder, cleat_error *error) {
+    static const char name[] = "generation_config.json";
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_chat chat = {0};
+    cJSON *config = NULL;
+    cleat_status status = cleat_tokenizer_load(folder, false, &tokenizer, error);
+    if (!status) status = cleat_chat_open(settings_of(model)->data.chat_name, NULL, tokenizer, &chat, error);
+    if (!status) status = cleat_json_read_file(folder, name, &config, error);
+    if (!status && !config) config = cJSON_CreateObject();
+    cJSON *ends = cJSON_CreateArray();
+    const char *end = cleat_chat_end(&chat);
+    for (int32_t id = 0; !status && id < (int32_t)cleat_tokenizer_size(tokenizer); ++id)
+        if (cleat_tokenizer_ends(tokenizer, id) || (end && cleat_tokenizer_id(tokenizer, end) == id))
+            cJSON_AddItemToArray(ends, cJSON_CreateNumber(id));
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "eos_token_id");
+    cJSON_AddItemToObject(config, "eos_token_id", ends);
+    if (!status) status = cleat_json_write_file(folder, name, config, error);
+    cJSON_Delete(config);
+    cleat_chat_free(&chat);
+    cleat_tokenizer_destroy(tokenizer);
+    return status;
+}
+
 static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
-    return cleat_text_export(spec, false, settings_of(model)->max_positions, false, error);
+    cleat_status status = cleat_text_export(spec, false, settings_of(model)->max_positions, false, error);
+    return status || spec->adapters ? status : write_ends(model, spec->out, error);
 }
 
 static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
@@ -452,4 +493,5 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .architectures = cleat_published_causal,
                                            .architecture = architecture,
                                            .instead_of_onnx = "hf or gguf",
+                                           .peft_task = "CAUSAL_LM",
                                            .init_profile = "chat"};

@@ -145,6 +145,7 @@ struct cleat_model_class {
     const char *instead_of_onnx;
     /* A profile of the project that gives no sizes of the network, for a start from weights; NULL: none. */
     const char *init_profile;
+    const char *peft_task; /* task_type of a PEFT adapter; NULL: none */
 };
 
 /* The entry of `origins` for a family; NULL: none. */

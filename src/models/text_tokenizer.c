@@ -104,7 +104,8 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
                                         "merges.txt",
                                         "sentencepiece.bpe.model",
                                         "spm.model",
-                                        "chat_template.jinja"};
+                                        "chat_template.jinja",
+                                        "generation_config.json"};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
         char path[LONGEST_PATH];

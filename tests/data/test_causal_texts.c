@@ -487,7 +487,9 @@ static void bad_rows_get_a_message(void **state) {
         {"a.csv", "prompt,completion\na,b,c\n", "3 fields, but the header has 2"},
         {"a.parquet", "PAR1", "unsupported file for a language model"},
         {"a.jsonl", "{\"text\": 1}\n{\"text\": 2}\n{\"text\": \"a\"}\n", "2 faults in the data:"},
-        {"a.jsonl", CHAT("{\"role\": \"user\", \"content\": \"a\"}"), "no sample has anything to learn"},
+        {"a.jsonl", CHAT("{\"role\": \"user\", \"content\": \"a\"}"),
+         "no sample has anything to learn: of 1, 0 end at data.max_length"},
+        {"a.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}\n", "jq -c '{messages: "},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -509,7 +511,7 @@ static void bad_options_get_a_message(void **state) {
     test_write_text(test_path("a.jsonl"), CHAT("{\"role\": \"user\", \"content\": \"a\"}"));
     options.chat_name = "chat";
     assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_ARGUMENT);
-    assert_non_null(strstr(error.text, "data.template = chat"));
+    assert_non_null(strstr(error.text, "data.template = chat: no such chat template; there are auto, none, chatml, "));
     options.chat_name = "none";
     assert_int_equal(cleat_causal_open(test_path("a.jsonl"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
     assert_non_null(strstr(error.text, "messages need a chat template, and data.template is none"));

@@ -50,19 +50,31 @@ static const char *write_tokenizer(const char *program) {
     test_write(path, tokenizer_json, tokenizer_size);
     cJSON_AddStringToObject(config, "bos_token", "<s>");
     cJSON_AddStringToObject(cJSON_AddObjectToObject(config, "eos_token"), "content", "</s>");
-    cJSON_AddStringToObject(config, "chat_template", program);
+    if (program) cJSON_AddStringToObject(config, "chat_template", program);
     assert_int_equal(cleat_json_write_file(folder, "tokenizer_config.json", config, NULL), CLEAT_OK);
     cJSON_Delete(config);
     return folder;
 }
 
 /* The caller destroys the tokenizer and frees *chat, on success. */
-static cleat_status open_program(const char *program, cleat_tokenizer **tokenizer, cleat_chat *chat,
-                                 cleat_error *error) {
+static cleat_status open_form(const char *form, const char *program, cleat_tokenizer **tokenizer, cleat_chat *chat,
+                              cleat_error *error) {
     assert_int_equal(cleat_tokenizer_load(write_tokenizer(program), false, tokenizer, NULL), CLEAT_OK);
-    const cleat_status status = cleat_chat_open("auto", "", *tokenizer, chat, error);
+    const cleat_status status = cleat_chat_open(form, "", *tokenizer, chat, error);
     if (status) cleat_tokenizer_destroy(*tokenizer);
     return status;
+}
+
+static cleat_status open_program(const char *program, cleat_tokenizer **tokenizer, cleat_chat *chat,
+                                 cleat_error *error) {
+    return open_form("auto", program, tokenizer, chat, error);
+}
+
+/* The form by its program, or by its name if templates.json has no text of it. */
+static cleat_status open_template(const cJSON *template, cleat_tokenizer **tokenizer, cleat_chat *chat,
+                                  cleat_error *error) {
+    const char *program = cleat_json_text(template, "text");
+    return open_form(program ? "auto" : cleat_json_text(template, "form"), program, tokenizer, chat, error);
 }
 
 static void close_program(cleat_tokenizer *tokenizer, cleat_chat *chat) {
@@ -99,6 +111,7 @@ static void programs_are_recognised(void **state) {
         cleat_error error = {0};
         char changed[8000];
         const char *text = cleat_json_text(program, "text");
+        if (!text) continue;
         if (open_program(text, &tokenizer, &chat, &error) != CLEAT_OK) fail_msg("%s: %s", program->string, error.text);
         assert_string_equal(chat.name, cleat_json_text(program, "form"));
         close_program(tokenizer, &chat);
@@ -134,6 +147,16 @@ static void the_system_message_of_a_program_is_kept(void **state) {
     assert_int_equal(open_program(program, &tokenizer, &chat, NULL), CLEAT_ERR_NOT_SUPPORTED);
 }
 
+/* Mistral's later templates drop the system message of a conversation that ends with an answer, and that of DeepSeek
+ * moves all of them to the front; cleat refuses these. */
+static bool is_strict(const char *name, const cleat_chat_message *messages, size_t count) {
+    const bool mistral = strcmp(name, "mistral_v0_3") == 0 || strcmp(name, "mistral_nemo") == 0;
+    if (mistral) return messages[0].role == CLEAT_CHAT_SYSTEM;
+    for (size_t i = 1; i < count && strcmp(name, "deepseek_r1_distill") == 0; ++i)
+        if (messages[i].role == CLEAT_CHAT_SYSTEM) return true;
+    return false;
+}
+
 static void texts_are_those_of_transformers(void **state) {
     const cJSON *item;
     size_t compared = 0, refused = 0;
@@ -148,12 +171,12 @@ static void texts_are_those_of_transformers(void **state) {
         cleat_tokenizer *tokenizer;
         cleat_chat chat;
         cleat_error error = {0};
-        assert_int_equal(open_program(cleat_json_text(program, "text"), &tokenizer, &chat, NULL), CLEAT_OK);
+        if (open_template(program, &tokenizer, &chat, &error)) fail_msg("%s: %s", name, error.text);
         const cleat_status status = cleat_chat_render(
             &chat, messages, count, cJSON_IsTrue(cleat_json_member(item, "asks")), &text, &spans, &error);
         if (!expected || status) { /* a system message alone is rendered by templates that put it into the user's */
             assert_int_equal(status, CLEAT_ERR_FORMAT);
-            assert_true(!expected || count == 1);
+            assert_true(!expected || count == 1 || is_strict(name, messages, count));
             ++refused;
         } else {
             assert_string_equal(text.data, expected);
@@ -183,7 +206,9 @@ static void learned_tokens_are_those_of_the_reference(void **state) {
         void *const slots[] = {tokens, labels, starts};
         cleat_string_add(&text, "{\"messages\": %s}\n", line);
         test_write_text(test_path("one.jsonl"), text.data);
+        const char *form = cleat_json_text(program, "form");
         options.vocabulary = write_tokenizer(cleat_json_text(program, "text"));
+        if (!cleat_json_text(program, "text")) options.chat_name = form;
         options.val_fraction = 0;
         options.max_length = 1024;
         if (cleat_causal_open(test_path("one.jsonl"), &options, &dataset, &error) != CLEAT_OK)

@@ -111,12 +111,12 @@ def texts():
     put("metadata", "letters", b"\x0c\x00\xff\xff\xff" + "\0".join(letters).encode())
     rows = ['{"prompt": "a", "completion": "b"}', '{"text": "ab ab"}', '{"messages": [{"role": "system", "content": "b"}, {"role": '
             '"user", "content": " a"}, {"role": "assistant", "content": "<think>\\na</think>b", "weight": 1}]}']
-    for i in range(13):  # each template, by the size
+    for i in range(21):  # each template, by the size
         put("chats", f"three_{i}", "\n".join(rows) + "\n" + " " * 7 * i)
     put("prompts", "two", "prompt,completion\na,b\n\"a\na\",ab\n")
     put("documents", "two", "ab a\nb\n\n a b\n")
     programs = json.loads((TESTS / "data/chats/templates.json").read_text())
-    for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2"]:
+    for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2", "phi3_5", "deepseek_r1_distill"]:
         put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)

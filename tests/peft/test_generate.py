@@ -54,12 +54,12 @@ def write_model(folder, config):
     return model.eval(), fast
 
 
-def run(folder, out, *options):
-    data = os.path.join(folder, "prompts.jsonl")
+def run(folder, out, *options, source="--init"):
+    data = os.path.join(os.path.dirname(out), "prompts.jsonl")
     with open(data, "w") as file:
         for prompt in PROMPTS:
             file.write(json.dumps({"prompt": prompt}) + "\n")
-    subprocess.run([CLEAT, "generate", "--init", folder, "--data", data, "--out", out, "--max-tokens", str(TOKENS),
+    subprocess.run([CLEAT, "generate", source, folder, "--data", data, "--out", out, "--max-tokens", str(TOKENS),
                     "--quiet", *options], check=True, stdout=subprocess.DEVNULL)
     with open(os.path.join(out, "generated.jsonl")) as file:
         return [json.loads(line) for line in file]
@@ -70,6 +70,48 @@ def expect(model, tokenizer, prompt):
     answer = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=TOKENS, do_sample=False,
                             pad_token_id=256)[0, ids.shape[1]:]
     return tokenizer.decode(answer, skip_special_tokens=True), len(answer)
+
+
+def ends(folder, model, tokenizer):
+    """eos_token_id of generation_config.json, a number or a list, ends an answer, beside that of the tokenizer."""
+    answers = []
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        answers.append(model.generate(ids, max_new_tokens=TOKENS, do_sample=False, pad_token_id=256)[0, ids.shape[1]:].tolist())
+    at, which, token = max((answer.index(token), i, token) for i, answer in enumerate(answers) for token in answer)
+    model.generation_config.save_pretrained(folder)
+    for value in (token, [256, token]):
+        path = os.path.join(folder, "generation_config.json")
+        with open(path) as file:
+            config = json.load(file)
+        with open(path, "w") as file:
+            json.dump({**config, "eos_token_id": value}, file)
+        rows = run(folder, os.path.join(folder, "out"), "--set", "train.precision=f32")
+        assert rows[which]["tokens"] == at + 1 < TOKENS, (rows[which], answers[which], token)
+        assert rows[which]["completion"] == tokenizer.decode(answers[which][:at], skip_special_tokens=True), rows[which]
+
+
+def merged(folder, tokenizer):
+    """Answers of adapters, of the GGUF file and of the folder into which they are merged, and of transformers."""
+    data, trained = os.path.join(folder, "train.jsonl"), os.path.join(folder, "run")
+    with open(data, "w") as file:
+        for i in range(40):
+            file.write(json.dumps({"prompt": f"say {i}", "completion": f"{i}, {i}"}) + "\n")
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run([CLEAT, "train", "chat", data, "--init", folder, "--out", trained, "--quiet", "train.precision=f32", "train.epochs=2",
+                    "data.max_length=64", "train.effective_batch_size=4", "train.learning_rate=1e-2"], **quiet)
+    out = os.path.join(folder, "out")
+    adapted = run(trained, out, source="--checkpoint")
+    before = run(folder, out, "--set", "train.precision=f32")
+    assert [row["completion"] for row in adapted] != [row["completion"] for row in before]
+    for form, file in (("gguf-f32", "model.gguf"), ("hf", "")):
+        exported = os.path.join(folder, form)
+        subprocess.run([CLEAT, "export", trained, "--format", form, "--out", exported, "--quiet"], **quiet)
+        rows = run(os.path.join(exported, file).rstrip("/"), out, "--set", "train.precision=f32")
+        assert [row["completion"] for row in rows] == [row["completion"] for row in adapted], (form, rows, adapted)
+    model = AutoModelForCausalLM.from_pretrained(exported).eval()
+    for row in adapted:
+        assert (row["completion"], row["tokens"]) == expect(model, tokenizer, row["prompt"]), row
 
 
 def main():
@@ -83,6 +125,9 @@ def main():
                 assert row["completion"] == text and row["tokens"] == tokens, (name, row, text, tokens)
             if name != "llama":
                 continue
+            ends(folder, model, tokenizer)
+            os.remove(os.path.join(folder, "generation_config.json"))
+            merged(folder, tokenizer)
             drawn = [[row["completion"] for row in run(folder, os.path.join(folder, "out"), "--temperature", "1.5",
                                                        "--top-k", "40", "--top-p", "0.9", "--seed", seed)]
                      for seed in ("3", "3", "4")]

@@ -179,6 +179,30 @@ class EveryKind(Case):
         with self.assertRaisesRegex(cleat.Error, "mask token"):
             cleat.predict(run, ["nothing here"])
 
+    def test_answers_of_a_language_model(self):
+        chats = pathlib.Path(__file__).parents[1] / "data/chats"
+        rows = [[{"role": "user", "content": f"say {i}"}, {"role": "assistant", "content": f"{i}, \n{i}"}] for i in range(30)]
+        (self.folder / "chats.jsonl").write_text("".join(json.dumps({"messages": row}) + "\n" for row in rows))
+        small = {"model.d_model": 16, "model.heads": 2, "model.kv_heads": 1, "model.layers": 1, "model.d_ff": 16, "data.max_length": 64,
+                 "data.vocabulary": chats / "tokenizer.json", "data.template": "chatml", "model.max_positions": 64}  # fmt: skip
+        run = self.train("text_lm", self.folder / "chats.jsonl", small)
+        found = cleat.generate(run, ["say 1", rows[2][:1]], max_tokens=9)
+        (self.folder / "in.txt").write_text("say 1\nsay 2\n")
+        command = [PROGRAM, "generate", "--checkpoint", run, "--data", "in.txt", "--max-tokens", "9", "--out", "by_program"]
+        subprocess.run(command, check=True, capture_output=True)
+        lines = (self.folder / "by_program/generated.jsonl").read_text().splitlines()
+        self.assertEqual(found, [json.loads(line)["completion"] for line in lines])
+        self.assertEqual(run.generate("say 1", max_tokens=9), found[0])
+        self.assertEqual(cleat.generate(run.checkpoint, self.folder / "in.txt", max_tokens=9), found)
+        drawn = [cleat.generate(run, "say 1", max_tokens=9, temperature=9, seed=seed) for seed in (1, 1, 2)]
+        self.assertTrue(drawn[0] == drawn[1] != drawn[2], drawn)
+        subprocess.run([PROGRAM, "export", run, "--format", "gguf-f32", "--out", "gguf"], check=True, capture_output=True)
+        settings = {"data.template": "chatml", "train.precision": "f32"}
+        weights = cleat.generate(self.folder / "gguf/model.gguf", "say 1", max_tokens=9, settings=settings)
+        self.assertEqual(weights, run.generate("say 1", max_tokens=9, settings={"train.precision": "f32"}))
+        with self.assertRaisesRegex(cleat.Error, "leaves no room for an answer|1 to 64 are possible"):
+            run.generate("say " * 60)
+
     def test_series(self):
         times = np.datetime64("2026-01-01T00:00:00") + np.arange(240) * np.timedelta64(1, "h")
         values = np.sin(np.arange(240)[:, None] / [3, 5]) + 0.01 * random.standard_normal((240, 2))

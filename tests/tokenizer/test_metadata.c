@@ -123,6 +123,7 @@ static void byte_level_metadata_have_the_ids_of_tokenizer_json(void **state) {
     cleat_tokenizer *expected = load(FOLDER("llama3.json"));
     d.m.bos = cleat_tokenizer_bos(expected);
     d.m.eos = cleat_tokenizer_id(expected, "<|eot_id|>");
+    d.m.eot = cleat_tokenizer_id(expected, "<|end_of_text|>");
     cleat_tokenizer *made = make(&d.m);
     expect_same(made, expected);
     assert_int_equal(cleat_tokenizer_size(made), cleat_tokenizer_size(expected));
@@ -140,15 +141,19 @@ static void byte_level_metadata_have_the_ids_of_tokenizer_json(void **state) {
     cleat_tokenizer_hash(saved, after);
     assert_string_equal(before, after);
     assert_int_equal(cleat_tokenizer_eos(saved), d.m.eos);
+    assert_true(cleat_tokenizer_ends(saved, d.m.eos) && cleat_tokenizer_ends(saved, d.m.eot));
+    assert_false(cleat_tokenizer_ends(saved, d.m.bos) || cleat_tokenizer_ends(saved, -1));
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
     cJSON *config = read_json(path);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(config, "chat_template")), d.m.chat_template);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(config, "eos_token")), "<|eot_id|>");
     cJSON_Delete(config);
     unlink(path);
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    assert_int_equal(unlink(path), 0);
     snprintf(path, sizeof path, "%s/tokenizer.json", folder);
     unlink(path);
-    rmdir(folder);
+    assert_int_equal(rmdir(folder), 0);
     cleat_tokenizer_destroy(saved);
     cleat_tokenizer_destroy(made);
     cleat_tokenizer_destroy(expected);

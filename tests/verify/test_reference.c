@@ -42,9 +42,10 @@ static void assert_passes(const char *type, cleat_precision precision) {
 
 static void every_model_type_passes(void **state) {
     (void)state;
-    static const char *const types[] = {"rna_transformer", "text_classifier", "text_tagger",        "text_pretrain",
-                                        "series_lstm",     "series_dense",    "series_transformer", "image_resnet",
-                                        "image_vit",       "image_convnext",  "mask_segformer",     "emberformer"};
+    static const char *const types[] = {"causal_lm",     "rna_transformer", "text_classifier", "text_tagger",
+                                        "text_pretrain", "series_lstm",     "series_dense",    "series_transformer",
+                                        "image_resnet",  "image_vit",       "image_convnext",  "mask_segformer",
+                                        "emberformer"};
     for (size_t i = 0; i < sizeof types / sizeof *types; ++i) assert_passes(types[i], CLEAT_PRECISION_F32);
 }
 

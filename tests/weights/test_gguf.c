@@ -325,7 +325,7 @@ static void faults_are_named(void **state) {
         size_t size;
         const char *words;
     } rows[] = {
-        {"", 0, 'X', 1, "is no GGUF file"},
+        {"", 0, 'X', 1, "not a GGUF file"},
         {"", 4, 1, 4, "version 1 of GGUF"},
         {"", 4, 0x03000000, 4, "big-endian"},
         {"", 8, 1u << 30, 8, "1073741824 is too much"},
@@ -396,7 +396,7 @@ static void every_cut_is_refused(void **state) {
     const size_t size = b.size;
     for (size_t cut = 0; cut < size; ++cut) {
         b.size = cut;
-        assert_refused(&b, cut < 4 ? "items of 4 bytes" : "copy or download it again");
+        assert_refused(&b, cut < 4 ? "the file is empty or cut" : "copy or download it again");
     }
 }
 

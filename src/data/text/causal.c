@@ -170,14 +170,19 @@ static const cleat_dataset_class causal_class = {
 static cleat_status check_options(const cleat_causal_options *options, cleat_error *error) {
     const double val = options->val_fraction, test = options->test_fraction;
     bool known = false;
-    for (size_t i = 0; cleat_chat_template_name(i); ++i)
+    char names[256] = "";
+    for (size_t i = 0, used = 0; cleat_chat_template_name(i); ++i) {
         known |= strcmp(cleat_chat_template_name(i), options->chat_name) == 0;
-    if (!known || options->max_length < 2 || options->max_length >= INT32_MAX ||
-        !(val >= 0 && test >= 0 && val + test < 1))
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", cleat_chat_template_name(i));
+    }
+    if (!known)
+        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "data.template = %.40s: no such chat template; there are %s",
+                          options->chat_name, names);
+    if (options->max_length < 2 || options->max_length >= INT32_MAX || !(val >= 0 && test >= 0 && val + test < 1))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "data.template = %.40s, data.max_length = %lld, data.val_fraction = %g, data.test_fraction = "
-                          "%g: must be auto, none, chatml, llama3, ...; 2 to 2147483646; 0 to 1, their sum below 1",
-                          options->chat_name, (long long)options->max_length, val, test);
+                          "data.max_length = %lld, data.val_fraction = %g, data.test_fraction = %g: must be 2 to "
+                          "2147483646; 0 to 1, their sum below 1",
+                          (long long)options->max_length, val, test);
     if (!options->tokenizer && !*cleat_text_option(options->vocabulary) && !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a language model needs a tokenizer: set data.vocabulary or model.init");
@@ -436,7 +441,11 @@ static cleat_status open_set(const char *path, causal_dataset *c, const cleat_ca
     if (!status) status = make_rows(c, options->pack, error);
     if (!status) status = name_rows(c, options->pack, error);
     if (!status && !c->base.count)
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no sample has anything to learn", path);
+        status =
+            cleat_fail(error, CLEAT_ERR_FORMAT,
+                       "%s: no sample has anything to learn: of %zu, %zu end at data.max_length = %lld before their "
+                       "answers (increase it, or shorten the prompts), the others have none",
+                       path, c->read.set.n_rows, c->summary.cut, (long long)c->max_length);
     if (!status && !options->predicted && !*cleat_text_option(options->fitted) && !c->summary.rows[CLEAT_SPLIT_TRAIN])
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: the training split has no samples; reduce data.val_fraction, or add some", path);
@@ -489,6 +498,10 @@ cleat_causal_summary cleat_causal_summarise(const cleat_dataset *dataset) {
 
 const cleat_tokenizer *cleat_causal_tokenizer(const cleat_dataset *dataset) {
     return is_causal(dataset) ? causal_of(dataset)->tokenizer : NULL;
+}
+
+const char *cleat_causal_template(const cleat_dataset *dataset) {
+    return is_causal(dataset) ? causal_of(dataset)->read.chat.name : "none";
 }
 
 int32_t cleat_causal_end(const cleat_dataset *dataset) {

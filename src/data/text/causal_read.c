@@ -175,6 +175,11 @@ static cleat_status read_object(reader *r, const cJSON *object, cleat_error *err
     if (messages) return read_messages(r, messages, error);
     if (prompt && (completion || options->predicted)) return add_pair(r, prompt, completion, error);
     if (text) return add_plain(r, text, error);
+    if (cleat_json_member(object, "conversations"))
+        return cleat_fail(
+            error, CLEAT_ERR_FORMAT,
+            "'conversations', which cleat reads as 'messages': jq -c '{messages: [.conversations[] | {role: "
+            "({human: \"user\", gpt: \"assistant\"}[.from] // .from), content: .value}]}' OLD > NEW");
     return cleat_fail(error, CLEAT_ERR_FORMAT,
                       "no 'messages', no texts '%s' and '%s', and no text '%s'; rename the members, for example: jq -c "
                       "'{prompt: .instruction, completion: .output}' OLD > NEW",

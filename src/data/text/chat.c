@@ -14,12 +14,14 @@ typedef enum system_role {
     OWN_TURN,  /* a turn like others, anywhere */
     DATED,     /* a turn; the first one is always there and begins with dates */
     IN_PROMPT, /* the first message only: it begins the first turn of the user */
+    LEADING,   /* the first message only: it stands before all turns */
     REFUSED
 } system_role;
 typedef enum stripping {
     STRIPS_NOTHING,
     STRIPS_CONTENTS,
-    STRIPS_JOINED
+    STRIPS_JOINED,
+    STRIPS_ANSWERS
 } stripping; /* joined: with the system message */
 
 /* A family of templates. In its texts, BOS and EOS stand for tokens of the tokenizer. */
@@ -31,9 +33,12 @@ typedef struct cleat_chat_form {
     const char *inside, *end, *behind; /* an answer is inside, content, end; `behind` is not part of it */
     const char *specials;              /* texts that are one token each, separated by blanks */
     system_role system_role;
-    stripping strips; /* white space around contents */
-    bool alternates;  /* user, assistant, user, ... */
-    bool thinks;      /* Qwen3 */
+    stripping strips;        /* white space around contents */
+    bool alternates;         /* user, assistant, user, ... */
+    bool thinks;             /* Qwen3 */
+    bool forgets;            /* answers are what follows their thoughts */
+    bool skips_empty;        /* system messages */
+    const char *asks, *last; /* behind the prompt, and behind a conversation that is none; NULL: nothing */
 } cleat_chat_form;
 
 #define BOS "\1"
@@ -52,6 +57,14 @@ typedef struct cleat_chat_form {
         BOS " <start_of_turn> <end_of_turn>"
 #define MISTRAL(behind)                                                                                                \
     BOS, {"", ""}, {"[INST] ", " [/INST]"}, "", "", EOS, behind, BOS " " EOS, REFUSED, STRIPS_NOTHING, true
+#define MISTRAL3(blank, strips)                                                                                        \
+    BOS, {"", ""}, {"[INST]" blank, "[/INST]"}, "", blank, EOS, "", BOS " " EOS " [INST] [/INST]", REFUSED, strips, true
+#define PHI3                                                                                                           \
+    "", {"<|system|>\n", "<|end|>\n"}, {"<|user|>\n", "<|end|>\n"}, "<|assistant|>\n", "", "<|end|>", "\n",            \
+        EOS " <|system|> <|user|> <|assistant|> <|end|>", OWN_TURN, STRIPS_NOTHING, false, false
+#define DEEPSEEK                                                                                                       \
+    BOS, {"", ""}, {"<｜User｜>", ""}, "<｜Assistant｜>", "", "<｜end▁of▁sentence｜>", "",                             \
+        BOS " <｜User｜> <｜Assistant｜> <｜end▁of▁sentence｜>", LEADING, STRIPS_NOTHING, false, false
 
 #define LLAMA2                                                                                                         \
     "", {"<<SYS>>\n", "\n<</SYS>>\n\n"}, {BOS "[INST] ", " [/INST]"}, "", " ", " " EOS, "", BOS " " EOS, IN_PROMPT,    \
@@ -61,16 +74,21 @@ typedef struct cleat_chat_form {
         STRIPS_NOTHING, false
 
 static const cleat_chat_form forms[] = {
-    {"chatml", CHATML, false},
-    {"qwen3", CHATML, true},
-    {"llama3", LLAMA3, OWN_TURN, STRIPS_CONTENTS, false, false},
-    {"llama3.1", LLAMA3, DATED, STRIPS_CONTENTS, false, false},
-    {"llama2", LLAMA2, false},
-    {"gemma", GEMMA, REFUSED, STRIPS_CONTENTS, true, false},
-    {"gemma3", GEMMA, IN_PROMPT, STRIPS_CONTENTS, true, false},
-    {"mistral", MISTRAL(""), false},
-    {"mistral-v0.1", MISTRAL(" "), false},
-    {"zephyr", ZEPHYR, false},
+    {"chatml", CHATML, .thinks = false},
+    {"qwen3", CHATML, .thinks = true},
+    {"llama3", LLAMA3, OWN_TURN, STRIPS_CONTENTS, false, .thinks = false},
+    {"llama3.1", LLAMA3, DATED, STRIPS_CONTENTS, false, .thinks = false},
+    {"llama2", LLAMA2, .thinks = false},
+    {"gemma", GEMMA, REFUSED, STRIPS_CONTENTS, true, .thinks = false},
+    {"gemma3", GEMMA, IN_PROMPT, STRIPS_CONTENTS, true, .thinks = false},
+    {"mistral", MISTRAL(""), .thinks = false},
+    {"mistral-v0.1", MISTRAL(" "), .thinks = false},
+    {"mistral-v3", MISTRAL3(" ", STRIPS_ANSWERS), .thinks = false},
+    {"mistral-v3-tekken", MISTRAL3("", STRIPS_NOTHING), .thinks = false},
+    {"zephyr", ZEPHYR, .thinks = false},
+    {"phi3", PHI3, .last = EOS},
+    {"phi3.5", PHI3, .skips_empty = true, .last = EOS},
+    {"deepseek-r1", DEEPSEEK, .forgets = true, .asks = "<think>\n"},
 };
 
 const char *const cleat_chat_roles[CLEAT_CHAT_ROLES] = {"system", "user", "assistant"};
@@ -96,6 +114,11 @@ static const struct {
     {"f395fc5daa794129a5d004210ebce758", "mistral"}, /* Mistral 0.2, Mixtral */
     {"70bf874ad98f31f4b7f52373b11c60d7", "mistral-v0.1"},
     {"5ae4edc1a6c08aa61db34e9fc60441d8", "zephyr"}, /* TinyLlama */
+    {"272f380facdb6472da83cc145815d4a5", "mistral-v3"},
+    {"a3aeb10f2278a2a5a5438a4278f4c2ee", "mistral-v3-tekken"}, /* Nemo */
+    {"0850c77e9e7c37ed82fc89c04c54ba66", "phi3"},
+    {"ceaa31b1554ec3f5cd8aff863abd4554", "phi3.5"},
+    {"a7b627ae2661d349f48e53fd1793f416", "deepseek-r1"}, /* distilled ones of Qwen and Llama */
 };
 
 static const char system_open[] = "<|im_start|>system\n", system_close[] = "<|im_end|>";
@@ -241,8 +264,16 @@ cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tok
                        .bos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_bos(tokenizer)),
                        .eos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_eos(tokenizer)),
                        .date = cleat_strdup(date && *date ? date : "26 Jul 2024")};
+    cleat_chat own = {0}; /* also a named template has the system message of the tokenizer's program */
+    const bool automatic = strcmp(name, "auto") == 0;
     cleat_status status = made.date ? CLEAT_OK : no_memory(error);
-    if (!status && strcmp(name, "auto") == 0) status = recognise_file(tokenizer, &made, error);
+    if (!status) status = recognise_file(tokenizer, &own, error);
+    if (!automatic && status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
+    if (automatic) made.form = own.form;
+    if (made.form == own.form)
+        made.system = own.system;
+    else
+        cleat_free(own.system);
     made.name = made.form ? made.form->name : "none";
     if (!status && made.form) status = check_tokens(&made, tokenizer, error);
     if (status) {
@@ -310,7 +341,7 @@ typedef struct renderer {
 
 /* Appends a text of the form, with the tokens it stands for. */
 static void add_form(renderer *r, const char *text) {
-    for (; *text; ++text) {
+    for (; text && *text; ++text) {
         const char *token = *text == *BOS ? r->chat->bos : *text == *EOS ? r->chat->eos : NULL;
         if (token)
             add(r->out, stretch_of(token));
@@ -320,11 +351,13 @@ static void add_form(renderer *r, const char *text) {
 }
 
 static stretch content_of(const renderer *r, const char *content) {
-    return r->form->strips == STRIPS_CONTENTS || (r->form->strips && !r->prefix) ? strip(stretch_of(content))
-                                                                                 : stretch_of(content);
+    return r->form->strips == STRIPS_CONTENTS || (r->form->strips == STRIPS_JOINED && !r->prefix)
+               ? strip(stretch_of(content))
+               : stretch_of(content);
 }
 
 static void add_system(renderer *r, bool dated, const char *content) {
+    if (r->form->skips_empty && !*content) return;
     add_form(r, r->form->system[0]);
     if (dated) cleat_string_add(r->out, "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n", r->chat->date);
     add(r->out, content_of(r, content));
@@ -372,10 +405,12 @@ static cleat_status add_answer(renderer *r, size_t index, cleat_error *error) {
     add_form(r, r->form->answer);
     cleat_byte_span span = {.begin = r->out->size - r->start};
     add_form(r, r->form->inside);
+    const char *content = r->messages[index].content, *thoughts = NULL;
+    while (r->form->forgets && (thoughts = strstr(content, "</think>"))) content = thoughts + strlen("</think>");
     if (r->form->thinks)
         add_thoughtful(r, index);
     else
-        add(r->out, content_of(r, r->messages[index].content));
+        add(r->out, r->form->strips == STRIPS_ANSWERS ? strip(stretch_of(content)) : content_of(r, content));
     add_form(r, r->form->end);
     span.end = r->out->size - r->start;
     add_form(r, r->form->behind);
@@ -398,7 +433,8 @@ static size_t find_last_query(const renderer *r) {
 
 static cleat_status check_order(const renderer *r, bool asks, cleat_error *error) {
     const system_role system = r->form->system_role;
-    const size_t first = system == IN_PROMPT && r->count && r->messages[0].role == CLEAT_CHAT_SYSTEM;
+    const bool leads = system == IN_PROMPT || system == LEADING;
+    const size_t first = leads && r->count && r->messages[0].role == CLEAT_CHAT_SYSTEM;
     if (r->count == first || (asks && r->messages[r->count - 1].role == CLEAT_CHAT_ASSISTANT))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "no message of the user to answer; add one, or remove the row");
     for (size_t i = first; i < r->count; ++i) {
@@ -433,7 +469,8 @@ cleat_status cleat_chat_render(const cleat_chat *chat, const cleat_chat_message 
     add_form(&r, r.form->first);
     if (system == IN_PROMPT) r.prefix = first;
     if (!first) first = chat->system;
-    if (system == DATED || (system == OWN_TURN && first)) add_system(&r, system == DATED, first ? first : "");
+    if (system == DATED || ((system == OWN_TURN || system == LEADING) && first))
+        add_system(&r, system == DATED, first ? first : "");
     for (size_t i = messages[0].role == CLEAT_CHAT_SYSTEM; i < count && !status; ++i) {
         if (messages[i].role == CLEAT_CHAT_ASSISTANT)
             status = add_answer(&r, i, error);
@@ -443,5 +480,6 @@ cleat_status cleat_chat_render(const cleat_chat *chat, const cleat_chat_message 
             add_system(&r, false, messages[i].content);
     }
     if (asks) add_form(&r, r.form->answer);
+    add_form(&r, asks ? r.form->asks : r.form->last);
     return text->failed && !status ? no_memory(error) : status;
 }

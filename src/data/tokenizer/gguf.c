@@ -84,6 +84,7 @@ static cleat_status read_metadata(reader *r) {
     made->types = r->types;
     made->bos = find_id(r, "tokenizer.ggml.bos_token_id");
     made->eos = find_id(r, "tokenizer.ggml.eos_token_id");
+    made->eot = find_id(r, "tokenizer.ggml.eot_token_id");
     made->unk = find_id(r, "tokenizer.ggml.unknown_token_id");
     made->pad = find_id(r, "tokenizer.ggml.padding_token_id");
     made->add_bos = find_id(r, "tokenizer.ggml.add_bos_token");

@@ -17,7 +17,7 @@ typedef struct cleat_tokenizer_file {
     size_t size;
 } cleat_tokenizer_file;
 
-enum { CLEAT_TOKENIZER_FILES = 12 };
+enum { CLEAT_TOKENIZER_FILES = 13 };
 
 typedef struct cleat_pipeline {
     cleat_normaliser *normalisers;

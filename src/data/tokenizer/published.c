@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* files[] of a pipeline, in this order. */
-enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, CHAT, MODEL };
+enum { TOKENIZER, CONFIG, SPECIALS_MAP, VOCAB_TXT, VOCAB_JSON, MERGES, ADDED, CHAT, GENERATION, MODEL };
 static const char *const file_names[CLEAT_TOKENIZER_FILES] = {"tokenizer.json",
                                                               "tokenizer_config.json",
                                                               "special_tokens_map.json",
@@ -20,6 +20,7 @@ static const char *const file_names[CLEAT_TOKENIZER_FILES] = {"tokenizer.json",
                                                               "merges.txt",
                                                               "added_tokens.json",
                                                               "chat_template.jinja",
+                                                              "generation_config.json",
                                                               "sentencepiece.bpe.model",
                                                               "spm.model",
                                                               "spiece.model",
@@ -84,12 +85,23 @@ static void find_specials(cleat_tokenizer *made) {
     cJSON_Delete(map);
 }
 
+/* eos_token_id of generation_config.json: a number or a list. */
+static void find_ends(cleat_tokenizer *made) {
+    const cleat_tokenizer_file *file = &made->pipeline->files[GENERATION];
+    cJSON *config = file->data ? cJSON_Parse(file->data) : NULL;
+    const cJSON *ids = cleat_json_member(config, "eos_token_id"), *id = cJSON_IsArray(ids) ? ids->child : ids;
+    for (; id && made->n_ends < CLEAT_TOKENIZER_ENDS; id = id->next)
+        if (cJSON_IsNumber(id)) made->ends[made->n_ends++] = id->valueint;
+    cJSON_Delete(config);
+}
+
 /* Creates a tokenizer from a pipeline and takes ownership of the pipeline on success. */
 static cleat_status tokenizer_of(cleat_pipeline *pipeline, cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_tokenizer *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a tokenizer");
     made->pipeline = pipeline;
     find_specials(made);
+    find_ends(made);
     for (int pair = 0; pair < 2; ++pair) {
         made->templates[pair] = pipeline->templates[pair];
         pipeline->templates[pair] = (cleat_template){0};
@@ -383,7 +395,8 @@ bool cleat_tokenizer_is_published_path(const char *path) {
 static void keep_older(const char *name, cleat_tokenizer_file *files) {
     const bool merges = strcmp(name, file_names[VOCAB_JSON]) == 0;
     for (int i = 0; i < CLEAT_TOKENIZER_FILES; ++i) {
-        bool companion = i == CONFIG || i == SPECIALS_MAP || i == ADDED || i == CHAT || (merges && i == MERGES);
+        bool companion =
+            i == CONFIG || i == SPECIALS_MAP || i == ADDED || i == CHAT || i == GENERATION || (merges && i == MERGES);
         if (companion || strcmp(name, file_names[i]) == 0) continue;
         cleat_free(files[i].data);
         files[i] = (cleat_tokenizer_file){.name = file_names[i]};
@@ -392,7 +405,7 @@ static void keep_older(const char *name, cleat_tokenizer_file *files) {
 
 static bool is_older(const char *name) {
     for (int i = VOCAB_TXT; i < CLEAT_TOKENIZER_FILES; ++i)
-        if (i != MERGES && i != ADDED && i != CHAT && strcmp(name, file_names[i]) == 0) return true;
+        if (i != MERGES && i != ADDED && i != CHAT && i != GENERATION && strcmp(name, file_names[i]) == 0) return true;
     return false;
 }
 
@@ -433,7 +446,8 @@ static cleat_status build(cleat_tokenizer_file *files, const char *place, cleat_
 cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metadata, const char *place,
                                            cleat_tokenizer **tokenizer, cleat_error *error) {
     cleat_tokenizer_file files[CLEAT_TOKENIZER_FILES];
-    cleat_string texts[2] = {{0}};
+    static const int places[] = {TOKENIZER, CONFIG, GENERATION};
+    cleat_string texts[3] = {{0}};
     if (!metadata || !place || !tokenizer || (metadata->count && !metadata->pieces))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a tokenizer requires tokens, the name of their file, and a result");
@@ -441,13 +455,15 @@ cleat_status cleat_tokenizer_from_metadata(const cleat_tokenizer_metadata *metad
     cleat_status status = cleat_language_json(metadata, &texts[TOKENIZER], error);
     if (!status) status = cleat_language_config(metadata, &texts[CONFIG], error);
     if (status) status = cleat_fail_in(error, status, "%s", place);
-    for (int i = 0; i < 2; ++i) {
-        files[i].size = texts[i].size;
-        if (!status) status = cleat_string_detach(&texts[i], &files[i].data, error);
+    const int written = metadata->eot > 0 && metadata->eos >= 0 ? 3 : 2;
+    if (written == 3) cleat_string_add(&texts[2], "{\"eos_token_id\": [%d, %d]}\n", metadata->eos, metadata->eot);
+    for (int i = 0; i < written; ++i) {
+        files[places[i]].size = texts[i].size;
+        if (!status) status = cleat_string_detach(&texts[i], &files[places[i]].data, error);
         cleat_string_free(&texts[i]);
     }
     if (!status) status = build(files, place, tokenizer, error);
-    for (int i = 0; i < 2; ++i) cleat_free(files[i].data);
+    for (int i = 0; i < 3; ++i) cleat_free(files[places[i]].data);
     return status;
 }
 

@@ -271,6 +271,12 @@ int32_t cleat_tokenizer_eos(const cleat_tokenizer *tokenizer) {
     return tokenizer->eos;
 }
 
+bool cleat_tokenizer_ends(const cleat_tokenizer *tokenizer, int32_t id) {
+    bool ends = id == tokenizer->eos;
+    for (size_t i = 0; i < tokenizer->n_ends; ++i) ends |= id == tokenizer->ends[i];
+    return ends;
+}
+
 void cleat_tokenizer_hash(const cleat_tokenizer *tokenizer, char hash[33]) {
     char parts[66], rules[64];
     const cleat_tokenizer_file *json = tokenizer->pipeline ? &tokenizer->pipeline->files[0] : NULL;

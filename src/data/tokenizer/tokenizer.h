@@ -9,14 +9,18 @@
 #include "tokenizer/words.h"
 #include "json/member.h"
 
+enum { CLEAT_TOKENIZER_ENDS = 16 };
+
 /* Two kinds: a vocab.txt with the rules of BERT's basic tokenizer (words.h), or the pipeline of a tokenizer.json. */
 struct cleat_tokenizer {
     cleat_vocabulary vocabulary; /* of a vocab.txt */
     cleat_word_rules rules;
-    cleat_pipeline *pipeline;         /* of a tokenizer.json; NULL: a vocab.txt */
-    int32_t specials[CLEAT_SPECIALS]; /* ids; -1: none; a vocab.txt may lack only [MASK] */
-    int32_t bos, eos;                 /* ids; -1: none */
-    cleat_template templates[2];      /* for one text, for two */
+    cleat_pipeline *pipeline;           /* of a tokenizer.json; NULL: a vocab.txt */
+    int32_t specials[CLEAT_SPECIALS];   /* ids; -1: none; a vocab.txt may lack only [MASK] */
+    int32_t bos, eos;                   /* ids; -1: none */
+    int32_t ends[CLEAT_TOKENIZER_ENDS]; /* [n_ends] ids of a generation_config.json that also end a text */
+    size_t n_ends;
+    cleat_template templates[2]; /* for one text, for two */
 };
 
 /* Creates a tokenizer of these pieces; on success it takes ownership of the vocabulary. `place` is the prefix
@@ -43,6 +47,7 @@ typedef struct cleat_tokenizer_metadata {
     const cleat_text_view *merges; /* [n_merges] "a b", zero-terminated, of a byte-level tokenizer */
     size_t n_merges;
     int32_t bos, eos, unk, pad; /* ids */
+    int32_t eot;                /* of a token that ends an answer, beside eos; also 0: none */
     int add_bos, add_eos;       /* to a text: 1, 0 or -1 */
     int add_space_prefix;       /* SentencePiece: a text begins with a blank: 1, 0 or -1, which means 1 */
 } cleat_tokenizer_metadata;

@@ -252,9 +252,10 @@ static cleat_status parse(parser *p) {
     uint64_t tensors = 0, members = 0;
     char magic[4];
     p->what = "the start";
+    if (p->file->size < sizeof magic) return fail_at(p, "the file is empty or cut; copy or download it again");
     cleat_status status = read_bytes(p, magic, sizeof magic);
     if (!status && memcmp(magic, "GGUF", sizeof magic) != 0)
-        return fail_at(p, "is no GGUF file, which begins with these letters");
+        return fail_at(p, "not a GGUF file, whose first letters are GGUF; give such a file, or a Hugging Face folder");
     if (!status) status = read_bytes(p, &version, sizeof version);
     if (!status && version != 2 && version != 3)
         return fail_at(p, "version %u of GGUF%s; this cleat reads 2 and 3: convert the model again", version,

@@ -6,7 +6,8 @@
  *   FIELD           one per field of the model's data, by name: "tokens", "lengths", "label", ... [B, shape...],
  *                   F32, I64 or I32; images have channels last
  *   scale           optional: the graph input of that name, if the loss weights differ from the model's
- *   output, loss    output before the first step; loss before each of the ten steps and after the last
+ *   output, loss    output before the first step, unless training has none; loss before each of the ten steps and
+ *                   after the last
  *   param/, grad/, after/NAME   per parameter: initial value, gradient at that value, value after ten steps
  * Files of the old format, with `config` instead of `profile`, are converted by tests/golden/convert.py. */
 #ifndef CLEAT_SRC_GOLDEN_H

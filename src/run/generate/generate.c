@@ -9,7 +9,6 @@
 #include "generate/sample.h"
 #include "models/causal_lm.h"
 #include "tokenizer/tokenizer.h"
-#include "train/init_weights.h"
 #include "train/load_model.h"
 #include "train/model_tensors.h"
 #include "verify/program_check.h"
@@ -78,21 +77,6 @@ int64_t cleat_generator_context(const cleat_generator *generator) {
     return generator->session ? generator->model->options.context : 0;
 }
 
-/* Weights without a run: all of the network must be in the file. */
-static cleat_status load_init(cleat_generator *g, cleat_error *error) {
-    cleat_weights *weights = NULL;
-    cleat_weight_report report = {0};
-    cleat_status status = cleat_open_init(g->profile->init, &weights, error);
-    if (!status) status = cleat_session_load_weights(g->session, weights, 0, NULL, &report, error);
-    if (!status && report.tensors[CLEAT_WEIGHT_NEW])
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s lacks %zu tensors of the network (train.lora_rank = %lld)",
-                            g->profile->init, report.tensors[CLEAT_WEIGHT_NEW],
-                            (long long)g->model->options.params.lora_rank);
-    cleat_weight_report_free(&report);
-    cleat_weights_close(weights);
-    return status;
-}
-
 /* Room for the longest of the first prompts, unless the caller has chosen. */
 static int64_t choose_context(const cleat_generator *g) {
     const int64_t most = cleat_causal_positions(g->model);
@@ -122,7 +106,8 @@ static cleat_status open_session(cleat_generator *g, cleat_checkpoint *checkpoin
     g->logits = cleat_alloc((size_t)g->vocabulary, sizeof *g->logits);
     g->room = cleat_alloc((size_t)g->vocabulary, sizeof *g->room);
     if (!g->logits || !g->room) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the logits");
-    status = checkpoint ? cleat_load_values(g->session, checkpoint, error) : load_init(g, error);
+    status = checkpoint ? cleat_load_values(g->session, checkpoint, error)
+                        : cleat_load_published(g->session, g->profile->init, error);
     return status ? status : cleat_program_check_create(g->session, &g->check, error);
 }
 
@@ -209,7 +194,7 @@ static cleat_status add_text(growing *a, const cleat_text_view *text, cleat_erro
 
 /* Whether the token ends an answer; it is not shown. */
 static bool is_end(const growing *a, int32_t token) {
-    return token == cleat_causal_end(a->dataset) || token == cleat_tokenizer_eos(cleat_causal_tokenizer(a->dataset));
+    return token == cleat_causal_end(a->dataset) || cleat_tokenizer_ends(cleat_causal_tokenizer(a->dataset), token);
 }
 
 static cleat_status add_token(growing *a, int32_t token, cleat_error *error) {

@@ -222,7 +222,10 @@ static cJSON *config_of(const writer *w) {
     const cleat_param_options *options = &w->model->options.params;
     cJSON *config = cJSON_CreateObject();
     cJSON_AddStringToObject(config, "peft_type", "LORA");
-    cJSON_AddNullToObject(config, "task_type");
+    if (w->model->type->peft_task)
+        cJSON_AddStringToObject(config, "task_type", w->model->type->peft_task);
+    else
+        cJSON_AddNullToObject(config, "task_type");
     cJSON_AddNullToObject(config, "base_model_name_or_path");
     cJSON_AddNumberToObject(config, "r", (double)options->lora_rank);
     cJSON_AddNumberToObject(config, "lora_alpha", options->lora_alpha);

@@ -299,7 +299,9 @@ static cleat_status evaluate_member(evaluation *e, size_t m, cleat_metrics *metr
     if (!status && path) status = write_examples(&examples, &loaded, path, &place, error);
     if (!status && table) status = cleat_model_class_table(loaded.model, examples.metric_state, table, error);
     if (!status && e->folds) status = write_fold(e, &loaded, m == 0, error);
-    if (!status && bad[0]) status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s", member->checkpoint, bad);
+    if (!status && bad[0])
+        status = cleat_fail(error, CLEAT_ERR_NAN, "evaluation of %s: %s",
+                            member->checkpoint ? member->checkpoint : member->profile->init, bad);
     cleat_run_examples_free(&examples);
     cleat_feed_close(feed);
     cleat_samples_free(samples);

@@ -9,6 +9,7 @@
 #include "exec/copy.h"
 #include "graph/store.h"
 #include "models/model.h"
+#include "train/init_weights.h"
 #include "train/model_of_checkpoint.h"
 #include "train/model_tensors.h"
 
@@ -86,6 +87,20 @@ cleat_status cleat_load_values(cleat_session *session, const cleat_checkpoint *c
     return status;
 }
 
+cleat_status cleat_load_published(cleat_session *session, const char *init, cleat_error *error) {
+    cleat_weights *weights = NULL;
+    cleat_weight_report report = {0};
+    cleat_status status = cleat_open_init(init, &weights, error);
+    if (!status) status = cleat_session_load_weights(session, weights, 0, NULL, &report, error);
+    if (!status && report.tensors[CLEAT_WEIGHT_NEW])
+        status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                            "%s lacks %zu tensors of the network, such as a head or adapters; train it first", init,
+                            report.tensors[CLEAT_WEIGHT_NEW]);
+    cleat_weight_report_free(&report);
+    cleat_weights_close(weights);
+    return status;
+}
+
 /* The buckets of a profile may end at the longest sample of its training. */
 static void add_longer_bucket(const cleat_dataset *dataset, cleat_lengths *lengths) {
     const size_t last = lengths->count - 1;
@@ -139,20 +154,23 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     cleat_lengths lengths;
     const cleat_mode mode = purpose == CLEAT_FOR_PREDICTION ? CLEAT_MODE_PREDICT : CLEAT_MODE_EVALUATE;
     cleat_status status = cleat_model_settings(profile, &settings, error);
-    if (!status) status = cleat_checkpoint_open_best(checkpoint, saved, error);
+    if (!status && checkpoint) status = cleat_checkpoint_open_best(checkpoint, saved, error);
     if (status) return status;
-    made->step = (*saved)->state.step;
-    made->epoch = (*saved)->state.epoch;
-    memcpy(made->folder, (*saved)->folder, sizeof made->folder);
-    made->files = (*saved)->files;
-    status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
+    if (checkpoint) {
+        made->step = (*saved)->state.step;
+        made->epoch = (*saved)->state.epoch;
+        memcpy(made->folder, (*saved)->folder, sizeof made->folder);
+        made->files = (*saved)->files;
+        status = cleat_checkpoint_expect_settings(*saved, settings.items, settings.count, error);
+    }
     if (!status) status = cleat_profile_create_model(profile, &made->model, error);
     if (!status) {
         made->model->options.dropout_in_prediction = made->dropout;
         made->model->options.next_only = made->next_only;
         made->model->options.drawings = made->drawings;
     }
-    if (!status) status = cleat_model_open_data(made->model, data, mode, (*saved)->folder, &made->dataset, error);
+    const char *fitted = checkpoint ? made->folder : NULL;
+    if (!status) status = cleat_model_open_data(made->model, data, mode, fitted, &made->dataset, error);
     if (!status) status = choose_lengths(profile, made->model, made->dataset, &lengths, error);
     if (!status) status = cleat_rank_open_device(ranks, profile->run.device, &made->device, error);
     if (status) return status;
@@ -162,7 +180,9 @@ static cleat_status load(const cleat_profile *profile, const char *checkpoint, c
     request.exactly = false; /* the sizes may be those of another device, where the model was trained */
     status = cleat_session_fit(made->device, &request, &made->session, error);
     if (!status) status = cleat_program_check_create(made->session, &made->check, error);
-    return status ? status : cleat_load_values(made->session, *saved, error);
+    if (status) return status;
+    return checkpoint ? cleat_load_values(made->session, *saved, error)
+                      : cleat_load_published(made->session, profile->init, error);
 }
 
 static cleat_status hash_samples(const cleat_loaded_model *loaded, char hash[33], cleat_error *error) {

@@ -28,7 +28,8 @@ cleat_status cleat_run_settings_choose(cleat_run_settings *settings, const cleat
         cleat_value_print(key, settings->profile->data, &given);
         cleat_string_add(&value, "%s.%s=", key->section, key->name);
         cleat_value_print(key, model->settings, &value);
-        if (key->shapes && given.data && strcmp(given.data, "auto") == 0 && !value.failed) {
+        const bool chosen = key->shapes || key->type == CLEAT_KEY_TEXT;
+        if (chosen && given.data && strcmp(given.data, "auto") == 0 && !value.failed) {
             if (!settings->chosen) status = cleat_profile_clone(settings->profile, &settings->chosen, error);
             if (!status) status = cleat_profile_set(settings->chosen, value.data, error);
             if (!status) settings->profile = settings->chosen;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Chat templates of published models and what transformers makes of them, for test_chat_templates.c.
 
-    make_chats.py           writes chats.json and tokenizer.json, with the templates of templates.json
+    make_chats.py [FOLDER]  writes chats.json and tokenizer.json, with the templates of templates.json; FOLDER has NAME.jinja
+                            of those without a text there, whose results are kept otherwise
     make_chats.py --check   compares chats.json with what the installed transformers makes
 
 chats.json: `rendered`, texts by apply_chat_template; `encoded`, token ids and which of them have a byte of an answer: the
@@ -25,7 +26,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SPECIALS = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<start_of_turn>",
             "<end_of_turn>"]
 ENDS = {"chatml": "<|im_end|>", "qwen3": "<|im_end|>", "llama3": "<|eot_id|>", "llama3.1": "<|eot_id|>", "llama2": "</s>", "gemma": "<end_of_turn>",
-        "gemma3": "<end_of_turn>", "mistral": "</s>", "mistral-v0.1": "</s>", "zephyr": "</s>"}
+        "gemma3": "<end_of_turn>", "mistral": "</s>", "mistral-v0.1": "</s>", "zephyr": "</s>", "mistral-v3": "</s>", "mistral-v3-tekken": "</s>",
+        "phi3": "<|end|>", "phi3.5": "<|end|>", "deepseek-r1": "<｜end▁of▁sentence｜>"}
+MORE = ["[INST]", "[/INST]", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>"]
 CORPUS = ["Hello there, how are you? I am fine, thank you.\n\nThe answer is 42.\n", "user assistant system model\n", "Grüße aus Köln, 你好。\n"] * 20
 
 
@@ -73,6 +76,7 @@ def train():
     trainer = tokenizers.trainers.BpeTrainer(vocab_size=340, special_tokens=SPECIALS, show_progress=False,
                                              initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet())
     made.train_from_iterator(CORPUS, trainer)
+    made.add_special_tokens(MORE)
     return made
 
 
@@ -101,7 +105,8 @@ def encode(tokenizer, messages, end):
     return {"ids": made.ids, "learned": learned}
 
 
-def make():
+def make(texts):
+    kept = json.loads((HERE / "chats.json").read_text())
     templates = json.loads((HERE / "templates.json").read_text())
     made, rendered, encoded = train(), [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +114,12 @@ def make():
         json_text = (pathlib.Path(folder) / "tokenizer.json").read_text()
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=f"{folder}/tokenizer.json", bos_token="<s>", eos_token="</s>")
     for name, template in templates.items():
-        tokenizer.chat_template = template["text"]
+        file = pathlib.Path(texts, f"{name}.jinja")
+        if "text" not in template and not file.is_file():
+            rendered += [case for case in kept["rendered"] if case["template"] == name]
+            encoded += [case for case in kept["encoded"] if case["template"] == name]
+            continue
+        tokenizer.chat_template = template.get("text") or file.read_text()
         for index, messages in enumerate(CONVERSATIONS):
             which = {"template": name, "conversation": index}
             for asks in (False, True):
@@ -123,8 +133,9 @@ def make():
 
 
 def main():
-    found, tokenizer = make()
-    if sys.argv[1:] != ["--check"]:
+    check = sys.argv[1:] == ["--check"]
+    found, tokenizer = make(HERE if check else "".join(sys.argv[1:2]))
+    if not check:
         (HERE / "chats.json").write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
         (HERE / "tokenizer.json").write_text(tokenizer)
         return

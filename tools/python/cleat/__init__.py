@@ -8,7 +8,7 @@
 train, predict and evaluate take arrays, DataFrames or paths; plan and devices show what fits where; cleat.sklearn has
 estimators. Messages of the library go to the logger "cleat". Failures raise cleat.Error."""
 from ._library import Error, Status, version as __version__
-from ._program import devices, plan
+from ._program import devices, generate, plan
 from ._run import Run, evaluate, predict, train
 
-__all__ = ["Error", "Run", "Status", "__version__", "devices", "evaluate", "plan", "predict", "train"]
+__all__ = ["Error", "Run", "Status", "__version__", "devices", "evaluate", "generate", "plan", "predict", "train"]

@@ -89,7 +89,7 @@ class StartupStats(ctypes.Structure):
 class MemoryStats(ctypes.Structure):
     c_name = "cleat_memory_stats"
     _fields_ = [(name, ctypes.c_int64) for name in ("planned", "allocated", "peak")] + [
-        ("category_bytes", ctypes.c_int64 * 7)
+        ("category_bytes", ctypes.c_int64 * 8)
     ]
 
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Union
 
-from . import _library
+from . import _library, _program
 from ._library import Error, ErrorText, Profile, Status, check, encode, library
 from ._live import curves
 from ._tables import fail, is_frame, is_path
@@ -124,6 +124,10 @@ class Run:
     def evaluate(self, *split: str, **options: Any) -> Dict[str, Any]:
         """cleat.evaluate(run, ...)."""
         return evaluate(self, *split, **options)
+
+    def generate(self, prompts: Any, **options: Any) -> Any:
+        """cleat.generate(run, prompts, ...)."""
+        return _program.generate(self, prompts, **options)
 
     def _best_step(self) -> Optional[int]:
         """The step of the best evaluation, as recorded in the last checkpoint."""
