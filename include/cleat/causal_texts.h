@@ -16,6 +16,7 @@ extern "C" {
  *                    with `predicted` 0 at the last place, whose next token continues the prompt
  *   starts  i32 [L]  index of the first place of the sample that the place belongs to; padded with INT32_MAX, which is
  *                    greater than every index
+ *   positions i32 [L]  with the option of this name: the place in its sample; padded with -1
  * One slot is a row: one sample, or with `pack` as many as fit; the length of packed rows is that of the fullest one. A
  * sample of n tokens takes at most n - 1 places: the last one is never an input, and places behind the last learned
  * token are left out.
@@ -50,6 +51,7 @@ typedef struct cleat_causal_options {
     double val_fraction, test_fraction;
     uint64_t split_seed;
     cleat_fold fold;
+    bool positions;     /* a fourth field */
     bool predicted;     /* prompts: a row each, in file order, with the start of the answer; no token is learned */
     const char *fitted; /* folder with the tokenizer of an earlier set, which replaces `vocabulary` */
     int workers;        /* as in cleat_text_options */

@@ -19,13 +19,12 @@
 static const char *const terms[] = {"cross_entropy"};
 
 /* Indices of the dataset's fields. */
-enum { TOKENS, LABELS, STARTS };
+enum { TOKENS, LABELS, STARTS, POSITIONS };
 
-const char *const cleat_causal_network_names[] = {[CLEAT_CAUSAL_LLAMA] = "llama",
-                                                  [CLEAT_CAUSAL_MISTRAL] = "mistral",
-                                                  [CLEAT_CAUSAL_QWEN2] = "qwen2",
-                                                  [CLEAT_CAUSAL_QWEN3] = "qwen3",
-                                                  [CLEAT_CAUSAL_NETWORKS] = NULL};
+const char *const cleat_causal_network_names[] = {
+    [CLEAT_CAUSAL_LLAMA] = "llama", [CLEAT_CAUSAL_MISTRAL] = "mistral",    [CLEAT_CAUSAL_QWEN2] = "qwen2",
+    [CLEAT_CAUSAL_QWEN3] = "qwen3", [CLEAT_CAUSAL_GEMMA3] = "gemma3_text", [CLEAT_CAUSAL_GPT2] = "gpt2",
+    [CLEAT_CAUSAL_NETWORKS] = NULL};
 const char *const cleat_rope_scaling_names[] = {
     [CLEAT_ROPE_NONE] = "none", [CLEAT_ROPE_LINEAR] = "linear", [CLEAT_ROPE_LLAMA3] = "llama3", NULL};
 static const char *const train_on_names[] = {[CLEAT_ON_COMPLETIONS] = "completions", [CLEAT_ON_ALL] = "all", NULL};
@@ -35,7 +34,8 @@ static const char *const train_on_names[] = {[CLEAT_ON_COMPLETIONS] = "completio
 
 static const cleat_key keys[] = {
     {FIELD(model, network, network), CHOICE(cleat_causal_network_names, "llama"), SHAPES,
-     .help = "Decoder: Llama's; mistral has a window; qwen2 biases of q, k, v; qwen3 norms of q and k."},
+     .help =
+         "Decoder: Llama's; mistral has a window; qwen2 biases of q, k, v; qwen3 norms of q and k; Gemma's; GPT-2's."},
     {FIELD(model, d_model, d_model), INT(8, 16384, "256"), SHAPES, .help = "Model width: features per position."},
     {FIELD(model, heads, heads), INT(1, 256, "8"), SHAPES, .help = "Attention heads of the queries."},
     {FIELD(model, kv_heads, kv_heads), INT(1, 256, "auto"), OR_AUTO, SHAPES,
@@ -53,9 +53,16 @@ static const cleat_key keys[] = {
      .help = "The output layer is the table of word embeddings; false: it has separate weights."},
     {FIELD(model, window, window), INT(1, 1e7, "none"), OR_NONE, COMPUTES,
      .help = "Number of last tokens that a token sees, itself included (Mistral); none: all."},
-    {FIELD(model, norm_eps, norm_eps), FLOAT(0, 1, "1e-5"), COMPUTES, .help = "Added to the mean square in RMS norms."},
+    {FIELD(model, global_every, global_every), INT(1, 1e4, "none"), OR_NONE, COMPUTES,
+     .help = "A layer whose number, from 1, is a multiple of this sees all tokens in spite of model.window (Gemma)."},
+    {FIELD(model, query_scalar, query_scalar), FLOAT(1e-6, 1e6, "auto"), OR_AUTO, COMPUTES,
+     .help = "Scores of attention are divided by the root of this number; auto: elements of a head."},
+    {FIELD(model, norm_eps, norm_eps), FLOAT(0, 1, "1e-5"), COMPUTES,
+     .help = "Added to the mean square in RMS norms, or to the variance in layer norms."},
     {FIELD(model, rope_base, rope_base), FLOAT(1.001, 1e9, "10000"), COMPUTES,
      .help = "Base of the frequencies of rotary positions (rope_theta)."},
+    {FIELD(model, local_rope_base, local_rope_base), FLOAT(1.001, 1e9, "none"), OR_NONE, COMPUTES,
+     .help = "Base in layers with a window, whose frequencies have no scaling (Gemma 3); none: as in all layers."},
     {FIELD(model, rope_scaling, rope_scaling), CHOICE(cleat_rope_scaling_names, "none"), COMPUTES,
      .help = "Frequencies for longer texts: all divided by rope_factor (linear), or the slow ones (llama3)."},
     {FIELD(model, rope_factor, rope_factor), FLOAT(1, 1e6, "1"), COMPUTES,
@@ -129,6 +136,9 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     if (s->head_size == CLEAT_AUTO && s->d_model % s->heads != 0)
         return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
                                        "d_model must be a multiple of heads, unless model.head_size is given");
+    if (s->network == CLEAT_CAUSAL_GPT2 && (kv_heads_of(s) != s->heads || head_of(s) * s->heads != s->d_model))
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "kv_heads"}, heads,
+                                       "in gpt2, queries, keys and values all have d_model elements");
     if (head_of(s) % 2 != 0 || head_of(s) < 2)
         return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
                                        "a head has %lld elements, but rotary positions turn pairs of them",
@@ -158,6 +168,7 @@ static cleat_rotary_angles angles_of(const cleat_causal_settings *s) {
 
 cleat_llama cleat_causal_shape(const cleat_model *model) {
     const cleat_causal_settings *s = settings_of(model);
+    const bool is_gemma = s->network == CLEAT_CAUSAL_GEMMA3;
     return (cleat_llama){.vocabulary = vocabulary_of(model),
                          .d_model = s->d_model,
                          .layers = s->layers,
@@ -166,11 +177,17 @@ cleat_llama cleat_causal_shape(const cleat_model *model) {
                          .kv_heads = kv_heads_of(s),
                          .head = head_of(s),
                          .window = s->window,
+                         .global_every = s->global_every,
                          .angles = angles_of(s),
+                         .local_base = s->local_rope_base,
+                         .embedding_factor = is_gemma ? (float)sqrt((double)s->d_model) : 0,
+                         .score_factor = s->query_scalar == CLEAT_AUTO ? 0 : (float)(1 / sqrt(s->query_scalar)),
                          .norm_eps = (float)s->norm_eps,
-                         .gate = CLEAT_GATE_SILU,
+                         .gate = is_gemma ? CLEAT_GATE_GELU_TANH : CLEAT_GATE_SILU,
+                         .end_norms = is_gemma,
+                         .learned = s->network == CLEAT_CAUSAL_GPT2 ? s->max_positions : 0,
                          .qkv_bias = s->network == CLEAT_CAUSAL_QWEN2,
-                         .head_norms = s->network == CLEAT_CAUSAL_QWEN3,
+                         .head_norms = is_gemma || s->network == CLEAT_CAUSAL_QWEN3,
                          .tied = s->tied};
 }
 
@@ -233,6 +250,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.fitted = fitted ? fitted : "";
     options.workers = model->options.workers != CLEAT_AUTO ? (int)model->options.workers : cpus > most ? most : cpus;
     options.predicted = mode == CLEAT_MODE_PREDICT;
+    options.positions = settings_of(model)->network == CLEAT_CAUSAL_GPT2;
     cleat_status status = open_with(model, path, &options, dataset, error);
     return status || mode != CLEAT_MODE_TRAIN ? status : keep_template(model, *dataset, error);
 }
@@ -242,7 +260,8 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     made[TOKENS] = cleat_synthetic_integers("tokens", vocabulary_of(model), 1, row);
     made[LABELS] = cleat_synthetic_integers("labels", vocabulary_of(model), 1, row);
     made[STARTS] = cleat_synthetic_integers("starts", 1, 1, row);
-    return STARTS + 1;
+    made[POSITIONS] = cleat_synthetic_integers("positions", 1, 1, row);
+    return settings_of(model)->network == CLEAT_CAUSAL_GPT2 ? POSITIONS + 1 : POSITIONS;
 }
 
 /* --- graph ---------------------------------------------------------------------------------------------------- */
@@ -281,7 +300,8 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_tensor *labels = cleat_input(graph, "labels", CLEAT_I32, 2, row);
     cleat_tensor *starts = cleat_input(graph, "starts", CLEAT_I32, 2, row), *each = NULL;
     cleat_model_inputs inputs = cleat_model_add_inputs(graph, mode, 2, row);
-    cleat_tensor *x = cleat_nn_llama(graph, tokens, starts, &shape);
+    cleat_tensor *positions = shape.learned ? cleat_input(graph, "positions", CLEAT_I32, 2, row) : NULL;
+    cleat_tensor *x = cleat_nn_llama(graph, tokens, starts, positions, &shape);
     cleat_tensor *head = cleat_nn_llama_head(graph, &shape);
     if (mode == CLEAT_MODE_PREDICT) {
         cleat_tensor *last = cleat_select_marked(graph, x, labels, 1, NULL); /* [B, 1, D] */
@@ -407,7 +427,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     const int64_t length = cleat_dataset_length(of->dataset, of->sample);
     int32_t *all = cleat_alloc((size_t)of->length, 3 * sizeof *all);
     row r = {.from = of, .tokens = all, .labels = all + of->length, .starts = all + 2 * of->length};
-    void *const slots[] = {r.tokens, r.labels, r.starts};
+    void *const slots[] = {r.tokens, r.labels, r.starts, NULL};
     (void)model;
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)of->length);
     cleat_status status = cleat_dataset_fill(of->dataset, of->sample, of->length, NULL, slots, error);

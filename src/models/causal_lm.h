@@ -11,6 +11,8 @@ typedef enum cleat_causal_network {
     CLEAT_CAUSAL_MISTRAL,
     CLEAT_CAUSAL_QWEN2,
     CLEAT_CAUSAL_QWEN3,
+    CLEAT_CAUSAL_GEMMA3,
+    CLEAT_CAUSAL_GPT2,
     CLEAT_CAUSAL_NETWORKS
 } cleat_causal_network;
 
@@ -19,8 +21,8 @@ typedef enum cleat_rope_scaling { CLEAT_ROPE_NONE, CLEAT_ROPE_LINEAR, CLEAT_ROPE
 typedef struct cleat_causal_settings {
     cleat_data_settings common;
     int network; /* a cleat_causal_network */
-    int64_t d_model, heads, kv_heads, head_size, layers, d_ff, max_positions, embedding_rows, window;
-    double norm_eps, rope_base;
+    int64_t d_model, heads, kv_heads, head_size, layers, d_ff, max_positions, embedding_rows, window, global_every;
+    double norm_eps, rope_base, local_rope_base, query_scalar;
     int rope_scaling; /* a cleat_rope_scaling */
     double rope_factor, rope_low, rope_high;
     int64_t rope_old_length;

@@ -53,7 +53,8 @@ typedef struct row {
 
 static row fill(const cleat_dataset *dataset, size_t index) {
     row r;
-    void *const slots[] = {r.tokens, r.labels, r.starts};
+    int32_t positions[LONGEST];
+    void *const slots[] = {r.tokens, r.labels, r.starts, positions};
     assert_int_equal(cleat_dataset_fill(dataset, index, LONGEST, NULL, slots, NULL), CLEAT_OK);
     for (r.length = 0; r.length < LONGEST && r.starts[r.length] < LONGEST;) ++r.length;
     for (int64_t i = r.length; i < LONGEST; ++i) {
@@ -61,6 +62,8 @@ static row fill(const cleat_dataset *dataset, size_t index) {
         assert_int_equal(r.labels[i], -1);
         assert_int_equal(r.starts[i], INT32_MAX);
     }
+    for (int64_t i = 0; i < LONGEST && cleat_dataset_fields(dataset) == 4; ++i)
+        assert_int_equal(positions[i], i < r.length ? i - r.starts[i] : -1);
     return r;
 }
 
@@ -236,7 +239,11 @@ static void rows_hold_each_sample_once(void **state) {
     if (!cleat_folder_exists(path)) skip();
     cleat_dataset *alone = must_open(path, &options);
     options.pack = true;
+    options.positions = true;
     cleat_dataset *packed = must_open(path, &options);
+    assert_int_equal(cleat_dataset_fields(alone), 3);
+    assert_int_equal(cleat_dataset_fields(packed), 4);
+    assert_string_equal(cleat_dataset_field(packed, 3)->name, "positions");
     const cleat_causal_summary one = cleat_causal_summarise(alone), all = cleat_causal_summarise(packed);
     assert_true(sum_of_samples(alone, &samples) == sum_of_samples(packed, &packed_samples));
     assert_int_equal(samples, packed_samples);

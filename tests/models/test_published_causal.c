@@ -16,8 +16,10 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/model.h"
+#include "models/published/llama.h"
 #include "profile/adopt.h"
 #include "source_path.h"
+#include "weights/layout.h"
 
 enum { PATH = 512 };
 
@@ -123,7 +125,36 @@ static void the_settings_come_from_config(void **state) {
     static const char *const old[][2] = {{"model.rope_scaling", "linear"}, {"model.rope_factor", "2.5"}, {NULL, NULL}};
     static const char *const window[][2] = {{"model.network", "mistral"}, {"model.window", "12"}, {NULL, NULL}};
     static const char *const none[][2] = {{"model.network", "mistral"}, {"model.window", "none"}, {NULL, NULL}};
+    static const char *const gemma[][2] = {
+        {"model.network", "gemma3_text"}, {"model.global_every", "2"},  {"model.window", "16"},
+        {"model.query_scalar", "256"},    {"model.rope_base", "50000"}, {"model.local_rope_base", "900"},
+        {"model.rope_factor", "8"},       {"model.head_size", "10"},    {NULL, NULL}};
+    static const char *const old_gemma[][2] = {{"model.global_every", "6"},      {"model.window", "4096"},
+                                               {"model.query_scalar", "7.5"},    {"model.rope_base", "1000000"},
+                                               {"model.local_rope_base", "900"}, {NULL, NULL}};
+    static const char *const local[][2] = {
+        {"model.global_every", "none"}, {"model.local_rope_base", "10000"}, {NULL, NULL}};
+    static const char *const gpt2[][2] = {
+        {"model.network", "gpt2"},      {"model.d_model", "30"}, {"model.heads", "3"},
+        {"model.layers", "1"},          {"model.d_ff", "120"},   {"model.norm_eps", "1e-05"},
+        {"model.max_positions", "128"}, {"model.tied", "true"},  {NULL, NULL}};
+    static const char *const inner[][2] = {{"model.d_ff", "50"}, {"model.max_positions", "1024"}, {NULL, NULL}};
     (void)state;
+    expect_settings("{\"model_type\": \"gemma3_text\", \"head_dim\": 10, \"sliding_window\": 16, \"layer_types\": "
+                    "[\"sliding_attention\", \"full_attention\"], \"rope_parameters\": {\"full_attention\": "
+                    "{\"rope_type\": \"linear\", \"factor\": 8, \"rope_theta\": 5e4}, \"sliding_attention\": "
+                    "{\"rope_type\": \"default\", \"rope_theta\": 900}}}",
+                    gemma);
+    expect_settings("{\"model_type\": \"gemma3_text\", \"query_pre_attn_scalar\": 7.5, \"rope_local_base_freq\": 900}",
+                    old_gemma);
+    expect_settings("{\"model_type\": \"gemma3_text\", \"layer_types\": [\"sliding_attention\", "
+                    "\"sliding_attention\"]}",
+                    local);
+    expect_settings("{\"model_type\": \"gpt2\", \"n_embd\": 30, \"n_head\": 3, \"n_layer\": 1, \"n_positions\": 128, "
+                    "\"n_inner\": null}",
+                    gpt2);
+    expect_settings("{\"model_type\": \"gpt2\", \"n_embd\": 30, \"n_head\": 3, \"n_layer\": 1, \"n_inner\": 50}",
+                    inner);
     expect_settings("{}", plain);
     expect_settings("{\"head_dim\": 10, \"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 500000.0, "
                     "\"factor\": 32.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
@@ -149,6 +180,23 @@ static void what_the_network_lacks_is_refused(void **state) {
     expect_refused("{\"attention_bias\": true}", length, SAYS("config.json", "attention_bias"));
     expect_refused("{\"model_type\": \"qwen2\", \"use_sliding_window\": true}", length,
                    SAYS("config.json", "use_sliding_window"));
+    expect_refused("{\"model_type\": \"gemma3\", \"text_config\": {}}", length,
+                   SAYS("config.json", "text_config", "vision", "GGUF"));
+    expect_refused("{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": 50}", length,
+                   SAYS("config.json", "attn_logit_softcapping is 50", "soft caps"));
+    expect_refused("{\"model_type\": \"gemma3_text\", \"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
+                   length, SAYS("config.json", "layer_types", "multiples"));
+    expect_refused("{\"model_type\": \"gemma3_text\", \"layer_types\": [\"sliding_attention\"]}", length,
+                   SAYS("config.json", "layer_types", "num_hidden_layers"));
+    expect_refused("{\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true}", length,
+                   SAYS("config.json", "use_bidirectional_attention"));
+    expect_refused("{\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": "
+                   "\"linear\"}}}",
+                   length, SAYS("config.json", "sliding_attention", "default"));
+    expect_refused("{\"model_type\": \"gpt2\", \"n_embd\": 32, \"n_head\": 4, \"n_layer\": 1, "
+                   "\"activation_function\": \"relu\"}",
+                   length, SAYS("config.json", "activation_function", "relu"));
+    expect_refused("{\"model_type\": \"gpt2\"}", length, SAYS("config.json", "n_embd"));
     expect_refused("{\"model_type\": \"falcon\"}", length, SAYS(folder, "falcon", "llama, mistral, qwen2, qwen3"));
     expect_refused("{\"num_key_value_heads\": 3}", length,
                    SAYS("num_key_value_heads = 3", "num_attention_heads", "evenly"));
@@ -165,6 +213,7 @@ static void settings_that_contradict_each_other_are_named(void **state) {
         {{"model.heads=4", "model.kv_heads=8"}, {"model.kv_heads", "model.heads"}},
         {{"model.heads=5", "model.d_model=24"}, {"model.d_model", "model.head_size"}},
         {{"model.heads=8", "model.d_model=24"}, {"pairs"}},
+        {{"model.network=gpt2", "model.kv_heads=1"}, {"model.kv_heads", "d_model elements"}},
         {{"data.max_length=4096"}, {"data.max_length", "model.max_positions"}},
         {{"data.val_fraction=0.6", "data.test_fraction=0.5"}, {"val_fraction", "test_fraction"}},
     };
@@ -176,6 +225,35 @@ static void settings_that_contradict_each_other_are_named(void **state) {
         for (const char *const *said = cases[i].says; *said; ++said)
             if (!strstr(error.text, *said)) fail_msg("'%s' lacks '%s'", error.text, *said);
         cleat_profile_destroy(profile);
+    }
+}
+
+/* Norms of Gemma multiply by 1 + weight; matrices of GPT-2 are transposed. */
+static void tensors_have_their_names_and_changes(void **state) {
+    static const struct {
+        const cleat_architecture *of;
+        const char *param, *source;
+        float added;
+        int rank;
+    } rows[] = {
+        {&cleat_published_gemma3, "blocks.1.n1.weight", "model.layers.1.input_layernorm.weight", 1, 0},
+        {&cleat_published_gemma3, "blocks.1.n2_end.weight", "model.layers.1.post_feedforward_layernorm.weight", 1, 0},
+        {&cleat_published_gemma3, "norm.weight", "model.norm.weight", 1, 0},
+        {&cleat_published_gemma3, "blocks.1.att.out.weight", "model.layers.1.self_attn.o_proj.weight", 0, 0},
+        {&cleat_published_gpt2, "emb.position", "transformer.wpe.weight", 0, 0},
+        {&cleat_published_gpt2, "emb.weight", "transformer.wte.weight", 0, 0},
+        {&cleat_published_gpt2, "blocks.2.n2.bias", "transformer.h.2.ln_2.bias", 0, 0},
+        {&cleat_published_gpt2, "blocks.2.mlp.up.bias", "transformer.h.2.mlp.c_fc.bias", 0, CLEAT_TRANSPOSED},
+        {&cleat_published_gpt2, "blocks.0.att.c_attn.weight", "transformer.h.0.attn.c_attn.weight", 0,
+         CLEAT_TRANSPOSED}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        cleat_weight_sources sources;
+        assert_true(cleat_architecture_sources(rows[i].of, NULL, false, rows[i].param, &sources));
+        assert_int_equal(sources.count, 1);
+        assert_string_equal(sources.names[0], rows[i].source);
+        assert_true(sources.added == rows[i].added);
+        assert_int_equal(sources.rank, rows[i].rank);
     }
 }
 
@@ -214,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_settings_come_from_config),
         cmocka_unit_test(what_the_network_lacks_is_refused),
+        cmocka_unit_test(tensors_have_their_names_and_changes),
         cmocka_unit_test(settings_that_contradict_each_other_are_named),
         cmocka_unit_test(a_tokenizer_larger_than_the_embeddings_is_refused),
     };

@@ -32,7 +32,7 @@ static void build(network *n, int which, int64_t length, const cleat_llama *shap
     n->tokens[which] = cleat_input(graph, "tokens", CLEAT_I32, 2, row);
     if (which) n->positions[which] = cleat_input(graph, "positions", CLEAT_I32, 2, row);
     cleat_tensor *x = which ? cleat_nn_llama_cached(graph, n->tokens[which], n->positions[which], CONTEXT, shape)
-                            : cleat_nn_llama(graph, n->tokens[which], NULL, shape);
+                            : cleat_nn_llama(graph, n->tokens[which], NULL, NULL, shape);
     n->logits[which] = cleat_linear(graph, x, cleat_nn_llama_head(graph, shape), NULL, NULL);
     cleat_retain(graph, n->logits[which]);
     assert_int_equal(cleat_graph_status(graph, NULL), CLEAT_OK);

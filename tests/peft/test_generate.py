@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import (AutoModelForCausalLM, LlamaConfig, MistralConfig, PreTrainedTokenizerFast, Qwen2Config,
-                              Qwen3Config)
+    from transformers import (AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, LlamaConfig, MistralConfig,
+                              PreTrainedTokenizerFast, Qwen2Config, Qwen3Config)
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -30,6 +30,9 @@ CONFIGS = {
     "mistral": MistralConfig(**SIZES, sliding_window=20),
     "qwen2": Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen3": Qwen3Config(**SIZES, head_dim=16),
+    "gemma3": Gemma3TextConfig(**SIZES | {"num_hidden_layers": 5}, head_dim=16, query_pre_attn_scalar=20,
+                               sliding_window=20, sliding_window_pattern=3, pad_token_id=None),
+    "gpt2": GPT2Config(**SIZES, n_inner=104),
 }
 PROMPTS = ["x", "hello there", "y" * 63, "the end of a chunk " * 3 + "1234567", "0123456789" * 6 + "01234",
            "a longer prompt, of several chunks. " * 5 + "abcdefg"]
@@ -41,7 +44,7 @@ def write_model(folder, config):
     model = AutoModelForCausalLM.from_config(config)
     for name, value in model.named_parameters():
         if value.dim() == 1:
-            value.data.normal_(0 if name.endswith("bias") else 1, 0.2)
+            value.data.normal_(0 if name.endswith("bias") or not value.sum() else 1, 0.2)
         else:
             value.data.mul_(4)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -116,6 +119,8 @@ def merged(folder, tokenizer):
 
 def main():
     for name, config in CONFIGS.items():
+        if sys.argv[3:] and name not in sys.argv[3:]:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             model, tokenizer = write_model(folder, config)
             rows = run(folder, os.path.join(folder, "out"), "--set", "train.precision=f32")

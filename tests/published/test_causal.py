@@ -36,7 +36,12 @@ MODELS = [("llama", "llama", {"tie_word_embeddings": True}),
           ("linear", "llama", {"head_dim": 12, "rope_parameters": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}}),
           ("mistral", "mistral", {"sliding_window": 9}),
           ("qwen2", "qwen2", {"tie_word_embeddings": True}),
-          ("qwen3", "qwen3", {"head_dim": 16})]
+          ("qwen3", "qwen3", {"head_dim": 16}),
+          ("gemma3", "gemma3_text", {"head_dim": 16, "num_hidden_layers": 7, "query_pre_attn_scalar": 16, "sliding_window": 9, "rope_parameters": {
+              "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 50000.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}),
+          ("gemma3, odd", "gemma3_text", {"head_dim": 8, "num_hidden_layers": 3, "query_pre_attn_scalar": 20, "sliding_window": 7,
+                                          "sliding_window_pattern": 2, "rope_theta": 50000.0, "rope_local_base_freq": 900.0}),
+          ("gpt2", "gpt2", {"num_hidden_layers": 3, "n_inner": 100, "bos_token_id": 0})]
 STILL = {"train.learning_rate": 1e-12, "train.weight_decay": 0, "train.epochs": 1}
 STEPS = 10
 
@@ -125,14 +130,14 @@ def compare_evaluation(folder, name, data):
     wanted = math.exp(loss_of(reference(folder / "base"), rows).item())
     same(name, perplexity(run), wanted, 1e-6)
     same(f"{name}, packed", perplexity(run, data__pack="true"), wanted, 1e-6)
-    for precision, tolerance in (("f16", 1e-3), ("bf16", 5e-3)) if name in ("llama", "qwen3") else ():
+    for precision, tolerance in (("f16", 1e-3), ("bf16", 5e-3)) if name in ("llama", "qwen3", "gemma3") else ():
         same(f"{name}, {precision}", perplexity(run, train__precision=precision, data__pack="true"), wanted, tolerance)
     cleat("export", run, "--format", "hf", "--out", folder / "hf")
     exported, loading = AutoModelForCausalLM.from_pretrained(folder / "hf", dtype=torch.float64, output_loading_info=True)
     assert not any(loading.values()), loading
     assert ids_of(folder / "hf") == rows
     same(f"{name}, exported", math.exp(loss_of(exported.eval(), rows).item()), wanted, 1e-6)
-    if name not in ("mistral", "llama3"):  # GGUF files hold no window, and only scalings of published models
+    if name not in ("mistral", "llama3", "gemma3, odd"):  # GGUF files hold no window of Llama, and only scalings of published models
         cleat("export", run, "--format", "gguf-f32", "--out", folder / "gguf")
         train(next((folder / "gguf").glob("*.gguf")), folder / "again", data, STILL)
         same(f"{name}, GGUF", perplexity(folder / "again"), wanted, 1e-6)
@@ -162,7 +167,9 @@ def compare_adapters(folder, name, data, layers):
     for out in ("lora0", "lora"):
         cleat("export", folder / out, "--format", "peft", "--out", folder / f"{out}-peft")
     config = json.loads((folder / "lora-peft/adapter_config.json").read_text())
-    assert not config.get("modules_to_save") and "model.layers.1.self_attn.k_proj" in config["target_modules"], config
+    module = "transformer.h.1.attn.c_attn" if name == "gpt2" else "model.layers.1.self_attn.k_proj"
+    assert not config.get("modules_to_save") and module in config["target_modules"], config
+    assert config["fan_in_fan_out"] == (name == "gpt2")
     model = PeftModel.from_pretrained(reference(folder / "base"), folder / "lora0-peft", is_trainable=True).double()
     trained = [p for p in model.parameters() if p.requires_grad]
     made = torch.optim.AdamW(trained, lr=5e-3, weight_decay=0)
@@ -213,13 +220,15 @@ def main():
         for part in ("train", "val"):
             (data / f"{part}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
         for name, kind, more in MODELS:
+            if sys.argv[3:] and name not in sys.argv[3:]:
+                continue
             folder = root / name
             publish(folder / "base", kind, more)
             compare_evaluation(folder, name, data)
-            if name in ("mistral", "qwen2", "qwen3"):
+            if name in ("mistral", "qwen2", "qwen3", "gemma3", "gpt2"):
                 compare_training(folder, name, data)
-            if name in ("llama", "qwen3"):
-                compare_adapters(folder, name, data, "all-linear" if name == "llama" else "query key value")
+            if name in ("llama", "qwen3", "gemma3", "gpt2"):
+                compare_adapters(folder, name, data, "query key value" if name == "qwen3" else "all-linear")
             if name == "llama":
                 compare_predictions(folder)
         if os.environ.get("CLEAT_SMOLLM2"):

@@ -36,6 +36,8 @@ static void shapes_there(void **state) {
         {5, 4, 5, {2, 3, 4, 5, 6}, {2, 3, 4, 5, 6}}, /* refused */
         {4, 3, 4, {8, 3, 5, 2}, {8, 3, 5, 2}},       /* refused: an image has rank 4 */
         {2, 0, 2, {5, 7}, {5, 7}},                   /* not in the file */
+        {2, CLEAT_TRANSPOSED, 2, {5, 7}, {7, 5}},    /* Conv1D */
+        {1, CLEAT_TRANSPOSED, 1, {5}, {5}},          /* its bias */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         int64_t shape[CLEAT_MAX_RANK] = {0};
@@ -107,6 +109,22 @@ static void parts_are_turned_alike(void **state) {
     }
 }
 
+static void matrices_are_transposed(void **state) {
+    (void)state;
+    float there[N * C], here[N * C], back[N * C];
+    const cleat_tensor tensor = tensor_of(2, (int64_t[]){N, C}), bias = tensor_of(1, (int64_t[]){N});
+    for (int64_t i = 0; i < N * C; ++i) there[i] = (float)i; /* [C, N] */
+    cleat_from_torch(&tensor, CLEAT_TRANSPOSED, there, here);
+    for (int64_t n = 0; n < N; ++n)
+        for (int64_t c = 0; c < C; ++c) assert_true(here[n * C + c] == there[c * N + n]);
+    cleat_to_torch(&tensor, CLEAT_TRANSPOSED, here, back);
+    assert_memory_equal(back, there, sizeof back);
+    assert_int_equal(cleat_torch_unit(&tensor, CLEAT_TRANSPOSED), N * C);
+    assert_int_equal(cleat_torch_unit(&bias, CLEAT_TRANSPOSED), 1);
+    cleat_from_torch(&bias, CLEAT_TRANSPOSED, there, here);
+    assert_memory_equal(here, there, N * sizeof *here);
+}
+
 static void all_others_stay(void **state) {
     (void)state;
     float there[N * C], here[N * C];
@@ -125,6 +143,7 @@ int main(void) {
         cmocka_unit_test(convolution_weights_are_turned),
         cmocka_unit_test(depth_wise_weights_are_turned),
         cmocka_unit_test(parts_are_turned_alike),
+        cmocka_unit_test(matrices_are_transposed),
         cmocka_unit_test(all_others_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

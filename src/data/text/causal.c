@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS, LABELS, STARTS };
+enum { TOKENS, LABELS, STARTS, POSITIONS };
 
 /* Tokens from, from + 1, ... of a sample, as inputs. */
 typedef struct segment {
@@ -45,6 +45,7 @@ static const cleat_field fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
     [LABELS] = {.name = "labels", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
     [STARTS] = {.name = "starts", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = INT32_MAX},
+    [POSITIONS] = {.name = "positions", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
 };
 
 static const causal_dataset *causal_of(const cleat_dataset *dataset) {
@@ -90,7 +91,8 @@ static cleat_split causal_split(const cleat_dataset *dataset, size_t row) {
 }
 
 /* Each slot may be NULL. Returns the number of labels. */
-static int64_t write_row(const causal_dataset *c, size_t row, int32_t *tokens, int32_t *labels, int32_t *starts) {
+static int64_t write_row(const causal_dataset *c, size_t row, int32_t *tokens, int32_t *labels, int32_t *starts,
+                         int32_t *positions) {
     int64_t learned = 0, at = 0;
     for (size_t s = c->rows[row]; s < c->rows[row + 1]; ++s) {
         const segment *here = &c->segments[s];
@@ -102,6 +104,7 @@ static int64_t write_row(const causal_dataset *c, size_t row, int32_t *tokens, i
             if (tokens) tokens[at] = token;
             if (labels) labels[at] = is_label ? next : -1;
             if (starts) starts[at] = (int32_t)start;
+            if (positions) positions[at] = (int32_t)(at - start);
             learned += is_label;
         }
     }
@@ -112,12 +115,13 @@ static int64_t write_row(const causal_dataset *c, size_t row, int32_t *tokens, i
 static cleat_status causal_fill(const cleat_dataset *dataset, size_t row, int64_t length, const cleat_rng_key *rng_key,
                                 void *const *slots, cleat_error *error) {
     (void)length, (void)rng_key, (void)error;
-    write_row(causal_of(dataset), row, slots[TOKENS], slots[LABELS], slots[STARTS]);
+    const bool counts = cleat_dataset_fields(dataset) > POSITIONS;
+    write_row(causal_of(dataset), row, slots[TOKENS], slots[LABELS], slots[STARTS], counts ? slots[POSITIONS] : NULL);
     return CLEAT_OK;
 }
 
 static int64_t causal_items(const cleat_dataset *dataset, size_t row) {
-    return write_row(causal_of(dataset), row, NULL, NULL, NULL);
+    return write_row(causal_of(dataset), row, NULL, NULL, NULL, NULL);
 }
 
 static cleat_status causal_save(const cleat_dataset *dataset, const char *folder, cleat_error *error) {
@@ -151,19 +155,13 @@ static void causal_destroy(cleat_dataset *dataset) {
     cleat_free(c);
 }
 
-static const cleat_dataset_class causal_class = {
-    .name = "causal texts",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
-    .id = causal_id,
-    .length = causal_length,
-    .split = causal_split,
-    .fill = causal_fill,
-    .items = causal_items,
-    .save = causal_save,
-    .check_saved = causal_check_saved,
-    .destroy = causal_destroy,
-};
+#define CLASS(FIELDS)                                                                                                  \
+    {                                                                                                                  \
+        .name = "causal texts", .fields = fields, .n_fields = FIELDS, .id = causal_id, .length = causal_length,        \
+        .split = causal_split, .fill = causal_fill, .items = causal_items, .save = causal_save,                        \
+        .check_saved = causal_check_saved, .destroy = causal_destroy                                                   \
+    }
+static const cleat_dataset_class causal_classes[] = {CLASS(POSITIONS), CLASS(POSITIONS + 1)}; /* by options.positions */
 
 /* --- opening -------------------------------------------------------------------------------------------------- */
 
@@ -386,7 +384,7 @@ static cleat_status name_rows(causal_dataset *c, bool pack, cleat_error *error) 
         const int64_t places = count_places(c, row);
         if (pack && !c->predicted && places > c->packed_length) c->packed_length = places;
         c->summary.places += (size_t)places;
-        c->summary.learned += (size_t)write_row(c, row, NULL, NULL, NULL);
+        c->summary.learned += (size_t)write_row(c, row, NULL, NULL, NULL, NULL);
     }
     for (size_t i = 0; i < set->n_rows; ++i) ++c->summary.samples[set->rows[i].split];
     return c->names.failed ? cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the names of rows") : CLEAT_OK;
@@ -473,7 +471,7 @@ cleat_status cleat_causal_open(const char *path, const cleat_causal_options *opt
     if (status) return status;
     causal_dataset *c = cleat_alloc(1, sizeof *c);
     if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    c->base.type = &causal_class;
+    c->base.type = &causal_classes[options->positions];
     c->max_length = options->max_length;
     c->predicted = options->predicted;
     status = open_set(path, c, options, error);
@@ -489,7 +487,7 @@ cleat_status cleat_causal_open(const char *path, const cleat_causal_options *opt
 /* --- queries -------------------------------------------------------------------------------------------------- */
 
 static const causal_dataset *is_causal(const cleat_dataset *dataset) {
-    return dataset->type == &causal_class ? causal_of(dataset) : NULL;
+    return dataset->type->fill == causal_fill ? causal_of(dataset) : NULL;
 }
 
 cleat_causal_summary cleat_causal_summarise(const cleat_dataset *dataset) {

@@ -26,9 +26,19 @@ static cleat_tensor *norm(cleat_graph *graph, const char *prefix, cleat_tensor *
     char name[CLEAT_NAME];
     const int64_t width = cleat_width(x);
     snprintf(name, sizeof name, "%.50s.weight", prefix);
-    cleat_tensor *gamma = cleat_param(graph, name, 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1});
+    cleat_tensor *gamma = cleat_param(graph, name, 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1}), *beta = NULL;
+    snprintf(name, sizeof name, "%.50s.bias", prefix);
+    if (shape->learned) beta = cleat_param(graph, name, 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
     cleat_scope(graph, "%s/", prefix);
-    return cleat_rms_norm(graph, x, gamma, shape->norm_eps);
+    return beta ? cleat_layer_norm(graph, x, gamma, beta, shape->norm_eps)
+                : cleat_rms_norm(graph, x, gamma, shape->norm_eps);
+}
+
+/* factor x; 0: x */
+static cleat_tensor *times(cleat_graph *graph, const char *name, cleat_tensor *x, float factor) {
+    if (!x || factor == 0) return x;
+    const int64_t width = cleat_width(x);
+    return cleat_layer_scale(graph, x, cleat_constant(graph, name, 1, &width, factor), NULL);
 }
 
 /* A linear layer, with its adapters. */
@@ -55,9 +65,14 @@ static cleat_tensor *norm_heads(cleat_graph *graph, const char *prefix, cleat_te
 
 /* Where the tokens stand: in rows of samples, or (positions is not NULL) behind those of a cache. */
 typedef struct places {
-    cleat_tensor *angles, *starts, *positions;
-    int64_t context; /* rows of the cache */
+    cleat_tensor *angles, *local_angles, *starts, *positions;
+    int64_t context; /* rows of the cache; 0: there is none */
 } places;
+
+/* The window of a block. */
+static int64_t window_of(int64_t layer, const cleat_llama *shape) {
+    return shape->global_every && (layer + 1) % shape->global_every == 0 ? 0 : shape->window;
+}
 
 /* Attends to all tokens that are in the cache of the block. */
 static cleat_tensor *attend_cached(cleat_graph *graph, int64_t layer, cleat_tensor *q, cleat_tensor *kv,
@@ -66,8 +81,22 @@ static cleat_tensor *attend_cached(cleat_graph *graph, int64_t layer, cleat_tens
     const int64_t cache_shape[] = {kv->shape[0], at->context, kv->shape[2]};
     cleat_tensor *cache =
         cleat_state(graph, part_of(layer, "cache").text, cleat_autocast_storage(graph), 3, cache_shape);
+    /* That operation has the usual factor of the scores. */
+    q = times(graph, "att.q_factor", q, shape->score_factor * sqrtf((float)shape->head));
     return cleat_cached_attention(graph, q, kv, at->positions, cache, (int)shape->heads, (int)shape->kv_heads,
-                                  (int)shape->window);
+                                  (int)window_of(layer, shape));
+}
+
+/* Queries, keys and values are one layer; they do not turn. */
+static cleat_tensor *attention_gpt2(cleat_graph *graph, int64_t layer, cleat_tensor *x, const places *at,
+                                    const cleat_llama *shape) {
+    const int heads = (int)shape->heads;
+    cleat_tensor *qkv = linear(graph, part_of(layer, "att.c_attn").text, x, 3 * shape->d_model, INIT_STD, true, NULL);
+    cleat_scope(graph, "%s/", part_of(layer, "att").text);
+    if (!at->context)
+        return cleat_causal_attention(graph, qkv, NULL, at->starts, heads, heads, (int)window_of(layer, shape), 0);
+    return attend_cached(graph, layer, cleat_slice(graph, qkv, 2, 0, shape->d_model),
+                         cleat_slice(graph, qkv, 2, shape->d_model, 3 * shape->d_model), at, shape);
 }
 
 /* x [B, L, D] after its norm -> [B, L, H D/H] */
@@ -85,35 +114,58 @@ static cleat_tensor *attention(cleat_graph *graph, int64_t layer, cleat_tensor *
         halves[0] = norm_heads(graph, part_of(layer, "att.k_norm").text, halves[0], shape);
         kv = cleat_concat(graph, halves, 2);
     }
+    const int window = (int)window_of(layer, shape);
+    cleat_tensor *angles = window && at->local_angles ? at->local_angles : at->angles;
     cleat_scope(graph, "%s/", part_of(layer, "att").text);
-    q = cleat_rotary(graph, q, at->angles, at->positions, heads, heads, false);
-    kv = cleat_rotary(graph, kv, at->angles, at->positions, 2 * kv_heads, kv_heads, false);
-    if (at->positions) return attend_cached(graph, layer, q, kv, at, shape);
-    return cleat_causal_attention(graph, q, kv, at->starts, heads, kv_heads, (int)shape->window, 0);
+    q = cleat_rotary(graph, q, angles, at->positions, heads, heads, false);
+    kv = cleat_rotary(graph, kv, angles, at->positions, 2 * kv_heads, kv_heads, false);
+    if (at->context) return attend_cached(graph, layer, q, kv, at, shape);
+    return cleat_causal_attention(graph, q, kv, at->starts, heads, kv_heads, window, shape->score_factor);
+}
+
+/* Adds the output of a branch, a linear layer, to x. */
+static cleat_tensor *add_branch(cleat_graph *graph, int64_t layer, const char *part, const char *norm_part,
+                                cleat_tensor *y, cleat_tensor *x, const cleat_llama *shape) {
+    const float std = INIT_STD / sqrtf(2.0f * (float)shape->layers);
+    const bool is_normed = shape->end_norms;
+    y = linear(graph, part_of(layer, part).text, y, shape->d_model, std, shape->learned, is_normed ? NULL : x);
+    return is_normed ? cleat_add(graph, x, norm(graph, part_of(layer, norm_part).text, y, shape)) : y;
 }
 
 static cleat_tensor *block(cleat_graph *graph, int64_t layer, cleat_tensor *x, const places *at,
                            const cleat_llama *shape) {
-    const float end_std = INIT_STD / sqrtf(2.0f * (float)shape->layers);
     cleat_tensor *y = norm(graph, part_of(layer, "n1").text, x, shape);
-    y = attention(graph, layer, y, at, shape);
-    x = linear(graph, part_of(layer, "att.out").text, y, shape->d_model, end_std, false, x);
+    y = shape->learned ? attention_gpt2(graph, layer, y, at, shape) : attention(graph, layer, y, at, shape);
+    x = add_branch(graph, layer, "att.out", "n1_end", y, x, shape);
     y = norm(graph, part_of(layer, "n2").text, x, shape);
-    y = linear(graph, part_of(layer, "mlp.gate_up").text, y, 2 * shape->d_ff, INIT_STD, false, NULL);
-    y = cleat_gated(graph, y, shape->gate);
-    return linear(graph, part_of(layer, "mlp.down").text, y, shape->d_model, end_std, false, x);
+    if (shape->learned)
+        y = cleat_gelu_tanh(graph, linear(graph, part_of(layer, "mlp.up").text, y, shape->d_ff, INIT_STD, true, NULL));
+    else
+        y = cleat_gated(graph,
+                        linear(graph, part_of(layer, "mlp.gate_up").text, y, 2 * shape->d_ff, INIT_STD, false, NULL),
+                        shape->gate);
+    return add_branch(graph, layer, "mlp.down", "n2_end", y, x, shape);
 }
 
-static cleat_tensor *table(cleat_graph *graph, const char *name, const cleat_llama *shape) {
-    const int64_t table_shape[2] = {shape->vocabulary, shape->d_model};
+static cleat_tensor *table(cleat_graph *graph, const char *name, int64_t rows, const cleat_llama *shape) {
+    const int64_t table_shape[2] = {rows, shape->d_model};
     return cleat_param(graph, name, 2, table_shape, (cleat_init){CLEAT_INIT_NORMAL, INIT_STD});
 }
 
 static cleat_tensor *decoder(cleat_graph *graph, cleat_tensor *tokens, int64_t length, places *at,
                              const cleat_llama *shape) {
     cleat_scope(graph, "%s/", "emb");
-    cleat_tensor *x = cleat_embedding(graph, tokens, table(graph, "emb.weight", shape), cleat_autocast_storage(graph));
-    at->angles = cleat_rotary_table(graph, length, &shape->angles);
+    const cleat_dtype storage = cleat_autocast_storage(graph);
+    const cleat_rotary_angles local = {.width = shape->head, .base = shape->local_base, .factor = 1};
+    cleat_tensor *x = cleat_embedding(graph, tokens, table(graph, "emb.weight", shape->vocabulary, shape), storage);
+    x = times(graph, "emb.factor", x, shape->embedding_factor);
+    if (shape->learned) {
+        cleat_tensor *rows = table(graph, "emb.position", shape->learned, shape);
+        x = cleat_add(graph, x, cleat_embedding(graph, at->positions, rows, storage));
+    } else {
+        at->angles = cleat_rotary_table(graph, length, &shape->angles);
+    }
+    if (local.base > 0) at->local_angles = cleat_rotary_table(graph, length, &local);
     for (int64_t layer = 0; layer < shape->layers; ++layer) {
         cleat_segment(graph);
         x = block(graph, layer, x, at, shape);
@@ -122,8 +174,9 @@ static cleat_tensor *decoder(cleat_graph *graph, cleat_tensor *tokens, int64_t l
     return norm(graph, "norm", x, shape);
 }
 
-cleat_tensor *cleat_nn_llama(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *starts, const cleat_llama *shape) {
-    places at = {.starts = starts};
+cleat_tensor *cleat_nn_llama(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *starts, cleat_tensor *positions,
+                             const cleat_llama *shape) {
+    places at = {.starts = starts, .positions = positions};
     return tokens ? decoder(graph, tokens, tokens->shape[1], &at, shape) : NULL;
 }
 
@@ -134,5 +187,5 @@ cleat_tensor *cleat_nn_llama_cached(cleat_graph *graph, cleat_tensor *tokens, cl
 }
 
 cleat_tensor *cleat_nn_llama_head(cleat_graph *graph, const cleat_llama *shape) {
-    return table(graph, shape->tied ? "emb.weight" : "head.weight", shape);
+    return table(graph, shape->tied ? "emb.weight" : "head.weight", shape->vocabulary, shape);
 }

@@ -1,4 +1,4 @@
-/* Llama, Mistral, Qwen2 and Qwen3 as transformers has them. */
+/* Llama, Mistral, Qwen2 and Qwen3 as transformers has them; what they share with Gemma and GPT-2. */
 #include "models/published/llama.h"
 
 #include "models/causal_lm.h"
@@ -29,25 +29,15 @@ static const cleat_weight_row names[] = {
 /* Buffers of older versions, and a head that is the table of embeddings. */
 static const char *const ignored[] = {"*rotary_emb.inv_freq", "lm_head.weight", NULL};
 
-#define ROWS(EPS)                                                                                                      \
-    {.key = "model_type", .setting = "model.network", .kind = CLEAT_JSON_TEXT},                                        \
-        {.key = "vocab_size", .setting = "model.embedding_rows"}, {.key = "hidden_size", .setting = "model.d_model"},  \
-        {.key = "num_attention_heads", .setting = "model.heads"},                                                      \
-        {.key = "num_hidden_layers", .setting = "model.layers"},                                                       \
-        {.key = "intermediate_size", .setting = "model.d_ff"},                                                         \
-        {.key = "max_position_embeddings", .setting = "model.max_positions", .fallback = "2048"},                      \
-        {.key = "rms_norm_eps", .setting = "model.norm_eps", .fallback = EPS, .kind = CLEAT_JSON_NUMBER},              \
-        {.key = "hidden_act", .fallback = "\"silu\"", .only = "\"silu\""}, {                                           \
-        .key = "tie_word_embeddings", .setting = "model.tied", .fallback = "false", .kind = CLEAT_JSON_BOOL            \
-    }
-static const cleat_config_row llama_config[] = {ROWS("1e-6"),
+#define ROWS CLEAT_CAUSAL_ROWS("1e-6", "false", "hidden_act", "\"silu\"")
+static const cleat_config_row llama_config[] = {ROWS,
                                                 {.key = "attention_bias", .fallback = "false", .only = "false"},
                                                 {.key = "mlp_bias", .fallback = "false", .only = "false"},
                                                 {.key = NULL}};
-static const cleat_config_row mistral_config[] = {ROWS("1e-6"), {.key = NULL}};
+static const cleat_config_row mistral_config[] = {ROWS, {.key = NULL}};
 static const cleat_config_row qwen2_config[] = {
-    ROWS("1e-6"), {.key = "use_sliding_window", .fallback = "false", .only = "false"}, {.key = NULL}};
-static const cleat_config_row qwen3_config[] = {ROWS("1e-6"),
+    ROWS, {.key = "use_sliding_window", .fallback = "false", .only = "false"}, {.key = NULL}};
+static const cleat_config_row qwen3_config[] = {ROWS,
                                                 {.key = "attention_bias", .fallback = "false", .only = "false"},
                                                 {.key = "use_sliding_window", .fallback = "false", .only = "false"},
                                                 {.key = NULL}};
@@ -62,8 +52,9 @@ static cleat_status set_size(const cleat_weights *weights, const char *key, cons
 }
 
 /* A number of an object of config.json, `path` of its members. */
-static cleat_status set_number(const cleat_weights *weights, const char *object, const char *key, const char *setting,
-                               const cleat_setting_sink *sink, bool is_required, cleat_error *error) {
+cleat_status cleat_causal_set_number(const cleat_weights *weights, const char *object, const char *key,
+                                     const char *setting, const cleat_setting_sink *sink, bool is_required,
+                                     cleat_error *error) {
     char path[96], text[32];
     const cJSON *item;
     snprintf(path, sizeof path, "%s%s%s", object, *object ? "." : "", key);
@@ -100,24 +91,27 @@ static cleat_status set_scaling(const cleat_weights *weights, const char *object
                                    "a scaling of rotary positions that is supported: default, linear or llama3", error);
     status = sink->set(sink->user, "model.rope_scaling", name, path, error);
     for (int i = 0; i < (is_llama3 ? 4 : 1) && !status; ++i)
-        status = set_number(weights, object, llama3[i][0], llama3[i][1], sink, true, error);
+        status = cleat_causal_set_number(weights, object, llama3[i][0], llama3[i][1], sink, true, error);
+    return status;
+}
+
+cleat_status cleat_causal_configure(const cleat_weights *weights, const char *rope, const cleat_setting_sink *sink,
+                                    cleat_error *error) {
+    const char *base = strncmp(rope, "rope_parameters", 15) == 0 ? rope : "";
+    cleat_status status = set_size(weights, "num_key_value_heads", "model.kv_heads", sink, error);
+    if (!status) status = set_size(weights, "head_dim", "model.head_size", sink, error);
+    if (!status) status = cleat_causal_set_number(weights, base, "rope_theta", "model.rope_base", sink, false, error);
+    if (!status) status = set_scaling(weights, rope, sink, error);
+    if (!status)
+        status = sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
     return status;
 }
 
 static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
                               cleat_error *error) {
     const cJSON *rope = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "rope_parameters");
-    const char *object = cJSON_IsObject(rope) ? "rope_parameters" : "rope_scaling";
     (void)head;
-    cleat_status status = set_size(weights, "num_key_value_heads", "model.kv_heads", sink, error);
-    if (!status) status = set_size(weights, "head_dim", "model.head_size", sink, error);
-    if (!status)
-        status = set_number(weights, cJSON_IsObject(rope) ? object : "", "rope_theta", "model.rope_base", sink, false,
-                            error);
-    if (!status) status = set_scaling(weights, object, sink, error);
-    if (!status)
-        status = sink->set(sink->user, "data.vocabulary", cleat_weights_folder(weights), "the tokenizer", error);
-    return status;
+    return cleat_causal_configure(weights, cJSON_IsObject(rope) ? "rope_parameters" : "rope_scaling", sink, error);
 }
 
 static cleat_status configure_mistral(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
@@ -126,20 +120,25 @@ static cleat_status configure_mistral(const cleat_weights *weights, int head, co
     return status ? status : set_size(weights, "sliding_window", "model.window", sink, error);
 }
 
-static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_causal_put(cJSON *config, const char *key, double value) {
+    cJSON_DeleteItemFromObjectCaseSensitive(config, key);
+    return cJSON_AddNumberToObject(config, key, value);
+}
+
+cleat_status cleat_causal_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
     static const char *const classes[] = {[CLEAT_CAUSAL_LLAMA] = "LlamaForCausalLM",
                                           [CLEAT_CAUSAL_MISTRAL] = "MistralForCausalLM",
                                           [CLEAT_CAUSAL_QWEN2] = "Qwen2ForCausalLM",
-                                          [CLEAT_CAUSAL_QWEN3] = "Qwen3ForCausalLM"};
+                                          [CLEAT_CAUSAL_QWEN3] = "Qwen3ForCausalLM",
+                                          [CLEAT_CAUSAL_GEMMA3] = "Gemma3ForCausalLM"};
     const cleat_causal_settings *s = model->settings;
     const cleat_llama shape = cleat_causal_shape(model);
     cJSON *array = cJSON_AddArrayToObject(config, "architectures");
     bool done = array && cJSON_AddItemToArray(array, cJSON_CreateString(classes[s->network])) &&
                 cJSON_AddNumberToObject(config, "num_key_value_heads", (double)shape.kv_heads) &&
                 cJSON_AddNumberToObject(config, "head_dim", (double)shape.head) &&
-                cJSON_AddNumberToObject(config, "rope_theta", s->rope_base);
-    cJSON_DeleteItemFromObjectCaseSensitive(config, "vocab_size");
-    done = done && cJSON_AddNumberToObject(config, "vocab_size", (double)shape.vocabulary);
+                cJSON_AddNumberToObject(config, "rope_theta", s->rope_base) &&
+                cleat_causal_put(config, "vocab_size", (double)shape.vocabulary);
     if (done && s->network == CLEAT_CAUSAL_MISTRAL)
         done = shape.window ? cJSON_AddNumberToObject(config, "sliding_window", (double)shape.window) != NULL
                             : cJSON_AddNullToObject(config, "sliding_window") != NULL;
@@ -162,19 +161,24 @@ static const char members[] =
 #define CAUSAL(NAME, CONFIG, CONFIGURE)                                                                                \
     {                                                                                                                  \
         .name = NAME, .base = "model.", .names = names, .ignored = ignored, .config = CONFIG, .members = members,      \
-        .configure = CONFIGURE, .describe = describe                                                                   \
+        .configure = CONFIGURE, .describe = cleat_causal_describe                                                      \
     }
-static const cleat_architecture architectures[CLEAT_CAUSAL_NETWORKS] = {
+static const cleat_architecture architectures[] = {
     [CLEAT_CAUSAL_LLAMA] = CAUSAL("llama", llama_config, configure),
     [CLEAT_CAUSAL_MISTRAL] = CAUSAL("mistral", mistral_config, configure_mistral),
     [CLEAT_CAUSAL_QWEN2] = CAUSAL("qwen2", qwen2_config, configure),
     [CLEAT_CAUSAL_QWEN3] = CAUSAL("qwen3", qwen3_config, configure),
 };
 
-const cleat_architecture *const cleat_published_causal[] = {
-    &architectures[CLEAT_CAUSAL_LLAMA], &architectures[CLEAT_CAUSAL_MISTRAL], &architectures[CLEAT_CAUSAL_QWEN2],
-    &architectures[CLEAT_CAUSAL_QWEN3], NULL};
+/* By cleat_causal_network. */
+const cleat_architecture *const cleat_published_causal[] = {&architectures[CLEAT_CAUSAL_LLAMA],
+                                                            &architectures[CLEAT_CAUSAL_MISTRAL],
+                                                            &architectures[CLEAT_CAUSAL_QWEN2],
+                                                            &architectures[CLEAT_CAUSAL_QWEN3],
+                                                            &cleat_published_gemma3,
+                                                            &cleat_published_gpt2,
+                                                            NULL};
 
 const cleat_architecture *cleat_published_causal_of(int network) {
-    return &architectures[network];
+    return cleat_published_causal[network];
 }

@@ -27,8 +27,10 @@ typedef struct cleat_weight_row {
     bool head;
     /* Number of dimensions in the file if it is more than the parameter's: a 1 x 1 convolution that is a
      * matrix here (4), a vector with leading ones (cls_token [1, 1, D]: 3) or, if negative, with ones after
-     * it (layer_scale [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. */
+     * it (layer_scale [D, 1, 1]: -3). 0: that of the parameter; convolutions always have 4. CLEAT_TRANSPOSED
+     * (weights/layout.h): matrices are transposed. */
     int rank;
+    float added; /* to the values of the file: 1 for factors 1 + weight */
     /* A table [P, D] of the positions of a square of patches, possibly after one of a class token. If the
      * file's square has another size, it is resampled (weights/position_table.h). */
     bool positions;
@@ -41,6 +43,7 @@ typedef struct cleat_config_row {
     const char *fallback; /* value, as JSON, if the file lacks the member; NULL: it is required */
     const char *only;     /* the only value, as JSON, that is supported; NULL: any that the setting accepts */
     int kind;             /* its type (weights/config.h); 0: a whole number; ignored with `only` */
+    const char *remedy;   /* with `only`: what to do if it has another value; NULL: use other weights */
 } cleat_config_row;
 
 /* Receives the settings of a profile, "model.d_model", that config.json determines; `key` is the member of
@@ -101,6 +104,7 @@ typedef struct cleat_weight_sources {
     size_t count;
     bool head;
     int rank;       /* as in cleat_weight_row */
+    float added;    /* as in cleat_weight_row */
     bool positions; /* as in cleat_weight_row */
 } cleat_weight_sources;
 /* Finds the sources in `names`, or with `other` in other_names; returns false if there are none. `model` may

@@ -53,9 +53,9 @@ static cleat_status expect_only(const cleat_weights *weights, const cleat_config
     if (!found)
         status = out_of_memory(weights, error);
     else if (!cJSON_Compare(item, only, true))
-        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                            "%s/config.json: %s is %.60s; only %s is supported; use other weights",
-                            cleat_weights_folder(weights), row->key, found, row->only);
+        status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s/config.json: %s is %.60s; only %s is supported; %s",
+                            cleat_weights_folder(weights), row->key, found, row->only,
+                            row->remedy ? row->remedy : "use other weights");
     cJSON_free(found);
     cJSON_Delete(only);
     return status;

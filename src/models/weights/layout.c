@@ -5,11 +5,19 @@
 
 enum { IMAGE = 4 };
 
+static bool is_transposed(const cleat_tensor *tensor, int rank) {
+    return rank == CLEAT_TRANSPOSED && cleat_tensor_rank(tensor) == 2;
+}
+
 int cleat_torch_shape(const cleat_tensor *tensor, int rank, int64_t *shape) {
     const int64_t *here = cleat_tensor_shape(tensor);
     int rank_here = cleat_tensor_rank(tensor);
     int64_t there[IMAGE] = {1, 1, 1, 1};
     memcpy(shape, here, (size_t)rank_here * sizeof *here);
+    if (is_transposed(tensor, rank)) {
+        shape[0] = here[1];
+        shape[1] = here[0];
+    }
     if (rank != IMAGE || rank_here < 2 || rank_here > IMAGE) return rank_here;
     if (rank_here == 2) {
         there[0] = here[0];
@@ -39,13 +47,16 @@ static bool is_turned(const cleat_tensor *tensor, int rank, int rank_here) {
 
 int64_t cleat_torch_unit(const cleat_tensor *tensor, int rank) {
     const int64_t *shape = cleat_tensor_shape(tensor);
+    if (is_transposed(tensor, rank)) return shape[0] * shape[1];
     if (is_turned(tensor, rank, 4)) return shape[1] * shape[2] * shape[3];
     return is_turned(tensor, rank, 3) ? shape[0] * shape[1] * shape[2] : 1;
 }
 
 void cleat_from_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *there, float *here) {
     const int64_t *shape = cleat_tensor_shape(tensor);
-    if (is_turned(tensor, rank, 4))
+    if (is_transposed(tensor, rank))
+        swap_last(1, shape[1], shape[0], there, here);
+    else if (is_turned(tensor, rank, 4))
         swap_last(count / (shape[1] * shape[2] * shape[3]), shape[3], shape[1] * shape[2], there, here);
     else if (is_turned(tensor, rank, 3))
         swap_last(1, shape[2], shape[0] * shape[1], there, here);
@@ -55,7 +66,9 @@ void cleat_from_torch_part(const cleat_tensor *tensor, int rank, int64_t count, 
 
 void cleat_to_torch_part(const cleat_tensor *tensor, int rank, int64_t count, const float *here, float *there) {
     const int64_t *shape = cleat_tensor_shape(tensor);
-    if (is_turned(tensor, rank, 4))
+    if (is_transposed(tensor, rank))
+        swap_last(1, shape[0], shape[1], here, there);
+    else if (is_turned(tensor, rank, 4))
         swap_last(count / (shape[1] * shape[2] * shape[3]), shape[1] * shape[2], shape[3], here, there);
     else if (is_turned(tensor, rank, 3))
         swap_last(1, shape[0] * shape[1], shape[2], here, there);

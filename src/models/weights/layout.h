@@ -4,12 +4,16 @@
  *   convolution weight      [N, C, R, S]    [N, R, S, C]
  *   depthwise weight        [C, 1, R, S]    [R, S, C]
  *   1 x 1 weight            [N, C, 1, 1]    [N, C]
+ *   CLEAT_TRANSPOSED        [K, N]          [N, K]
  *   image                   [B, C, H, W]    [B, H, W, C]
  *   all others              identical */
 #ifndef CLEAT_SRC_LAYOUT_H
 #define CLEAT_SRC_LAYOUT_H
 
 #include "cleat/graph.h"
+
+/* In place of a rank: matrices are transposed (Conv1D of transformers), all others as they are. */
+enum { CLEAT_TRANSPOSED = 100 };
 
 /* Writes the PyTorch shape of `tensor`, for an array of `rank` dimensions, to shape [CLEAT_MAX_RANK]. Returns
  * the number of dimensions written; it differs from `rank` if no layout of the table has that rank. */

@@ -24,6 +24,8 @@ typedef struct loader {
     const cleat_weights *weights;
     const cleat_weight_target *target;
     bool bare;    /* the file's names lack the architecture's base */
+    int layout;   /* of the current parameter: CLEAT_TRANSPOSED, or 0 for that of its rank */
+    float added;  /* to its values */
     uint8_t *use; /* tensor_use [tensors of the file]; NULL: not recorded */
     stage stored; /* elements in the layout of the file, if cleat's differs */
     stage values; /* the same in the layout of cleat */
@@ -132,7 +134,7 @@ static void describe_shape(int rank, const int64_t *shape, char text[96]) {
 static int file_shape(const loader *l, const cleat_tensor *param, int rank, int64_t shape[CLEAT_ST_RANK]) {
     int64_t there[CLEAT_MAX_RANK];
     const bool own = !l->target->architecture; /* in the layouts of cleat */
-    const int known = cleat_torch_shape(param, own ? 0 : rank, there);
+    const int known = cleat_torch_shape(param, own ? 0 : l->layout ? l->layout : rank, there);
     const int missing = rank > known ? rank - known : 0;
     for (int i = 0; i < missing; ++i) shape[i] = 1;
     for (int i = 0; i < known; ++i) shape[missing + i] = there[i];
@@ -248,7 +250,8 @@ static cleat_status pass_rows(loader *l, cleat_tensor *param, const cleat_st_ten
 /* Whether a frozen matrix takes its parts as they are stored. */
 static bool takes_stored(const loader *l, const cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                          cleat_weight_blocks *stored) {
-    bool takes = l->target->write_stored && param->rule.blocks != CLEAT_F32 && param->rank == 2;
+    const bool as_in_file = !l->layout && l->added == 0;
+    bool takes = as_in_file && l->target->write_stored && param->rule.blocks != CLEAT_F32 && param->rank == 2;
     for (size_t i = 0; i < count && takes; ++i)
         takes = cleat_weights_blocks(l->weights, parts[i], &stored[i]) && !stored[i].is_transposed;
     return takes;
@@ -258,7 +261,8 @@ static bool takes_stored(const loader *l, const cleat_tensor *param, const cleat
 static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_tensor *const *parts, size_t count,
                                cleat_error *error) {
     int64_t shape[CLEAT_ST_RANK];
-    const int there = file_shape(l, param, parts[0]->rank, shape), rank = l->target->architecture ? there : 0;
+    const int there = file_shape(l, param, parts[0]->rank, shape), known = l->target->architecture ? there : 0;
+    const int rank = l->layout ? l->layout : known;
     const int64_t elements = cleat_tensor_elements(param), unit = cleat_torch_unit(param, rank);
     const int64_t block = elements < BLOCK ? elements : unit < BLOCK ? BLOCK / unit * unit : unit;
     cleat_weight_blocks as[CLEAT_WEIGHT_PARTS];
@@ -274,6 +278,7 @@ static cleat_status read_parts(loader *l, cleat_tensor *param, const cleat_st_te
         status = read_stack(l, parts, elements / (int64_t)count, i, some, stored, error);
         if (status) break;
         if (unit > 1) cleat_from_torch_part(param, rank, some, stored, l->values.values);
+        for (int64_t k = 0; k < some && l->added != 0; ++k) l->values.values[k] += l->added;
         status = l->target->write(l->target->user, param, i, some, l->values.values, error);
     }
     return status ? status : add_line(&l->report, CLEAT_WEIGHT_TAKEN, param->name, "", error);
@@ -356,6 +361,8 @@ static cleat_status load_one(loader *l, cleat_tensor *param, cleat_error *error)
     found = find_parts(l, &sources, parts);
     if (!found && find_sources(l, param, true, &others) && (found = find_parts(l, &others, parts))) sources = others;
     if (!found && sources.head) return draw(l, param, NULL, 0, NULL, error);
+    l->layout = sources.rank == CLEAT_TRANSPOSED ? CLEAT_TRANSPOSED : 0;
+    l->added = sources.added;
     if (!found)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: has no tensor '%s%s', the network's %s",
                           cleat_weights_path(l->weights), l->target->prefix, sources.names[0], param->name);

@@ -49,7 +49,8 @@ bool cleat_architecture_sources(const cleat_architecture *architecture, const cl
     for (const cleat_weight_row *row = rows; row && row->param; ++row) {
         const bool all = match(row->param, param, whole, numbers, &count);
         if (!all && !match(row->param, param, stem, numbers, &count)) continue;
-        cleat_weight_sources made = {.head = row->head, .rank = row->rank, .positions = row->positions};
+        cleat_weight_sources made = {
+            .head = row->head, .rank = row->rank, .added = row->added, .positions = row->positions};
         if (architecture->renumber) architecture->renumber(model, count, numbers);
         while (made.count < CLEAT_WEIGHT_PARTS && row->sources[made.count]) {
             expand(row->head ? "" : architecture->base, row->sources[made.count], numbers, all ? "" : param + stem,

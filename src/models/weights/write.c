@@ -18,6 +18,7 @@ enum { LONGEST_PATH = 1280, LONGEST_VALUE = 1100 };
 typedef struct origin {
     size_t tensor; /* of the content; COUNTER: none */
     int rank;      /* of the layout */
+    float added;   /* to the values of the file */
     int64_t first; /* element of the tensor, in that layout */
 } origin;
 static const size_t COUNTER = SIZE_MAX;
@@ -68,8 +69,9 @@ static cleat_tensor param_of(const char *name, int rank, const int64_t *shape) {
 static cleat_status append_parts(writer *w, const cleat_tensor *param, const cleat_weight_sources *sources, origin from,
                                  cleat_error *error) {
     int64_t shape[CLEAT_ST_RANK], known_shape[CLEAT_MAX_RANK];
-    const int wanted = sources->rank ? abs(sources->rank) : param->rank >= 3 ? 4 : param->rank;
-    const int known = cleat_torch_shape(param, wanted, known_shape);
+    const bool transposed = sources->rank == CLEAT_TRANSPOSED;
+    const int wanted = sources->rank && !transposed ? abs(sources->rank) : param->rank >= 3 ? 4 : param->rank;
+    const int known = cleat_torch_shape(param, transposed ? CLEAT_TRANSPOSED : wanted, known_shape);
     const int missing = wanted > known ? wanted - known : 0;
     const int leading = sources->rank < 0 ? 0 : missing; /* ones in front; the others follow */
     for (int i = 0; i < missing + known; ++i) {
@@ -78,7 +80,8 @@ static cleat_status append_parts(writer *w, const cleat_tensor *param, const cle
     }
     cleat_status status = CLEAT_OK;
     shape[0] /= (int64_t)sources->count;
-    from.rank = known;
+    from.rank = transposed ? CLEAT_TRANSPOSED : known;
+    from.added = sources->added;
     for (size_t i = 0; i < sources->count && !status; ++i) {
         status = append(w, sources->names[i], CLEAT_ST_F32, missing + known, shape, from, error);
         if (!status) status = append_counter(w, sources->names[i], error);
@@ -136,6 +139,7 @@ static cleat_status read_values(writer *w, const origin *from, cleat_error *erro
     if (!w->values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", tensor->name);
     cleat_status status = w->content->read(w->content->values, tensor, w->values, error);
     if (!status) status = turn(w, tensor, from->rank, error);
+    for (int64_t i = 0; i < cleat_st_elements(tensor) && !status && from->added != 0; ++i) w->values[i] -= from->added;
     if (!status) w->tensor = from->tensor;
     return status;
 }
@@ -178,7 +182,7 @@ static cJSON *json_of(const char *text) {
 static cleat_status add_row(const cleat_weights_content *content, const cleat_config_row *row, cJSON *config,
                             cleat_error *error) {
     char text[LONGEST_VALUE];
-    if (!row->only && !row->setting) return CLEAT_OK;
+    if (row->only ? strcmp(row->only, "null") == 0 : !row->setting) return CLEAT_OK;
     cleat_status status = row->only ? CLEAT_OK : content->get(content->user, row->setting, text, sizeof text, error);
     if (status) return status;
     cJSON *value = row->only ? cJSON_Parse(row->only) : json_of(text);

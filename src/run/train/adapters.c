@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "graph/graph.h"
 #include "nn/lora.h"
+#include "weights/layout.h"
 #include "json/member.h"
 
 #include <stdio.h>
@@ -123,6 +124,7 @@ typedef struct writer {
     float *values; /* [capacity] of the tensor that is being written */
     size_t capacity;
     cJSON *modules, *head; /* names of adapted and of fully saved modules */
+    bool transposed;       /* adapted modules are Conv1D */
 } writer;
 
 /* `module`.`part`, under the name that it has in a PeftModel, [rows, columns]: elements of `tensor` from `first` on. */
@@ -168,6 +170,7 @@ static cleat_status add_adapters(writer *w, const layer *l, cleat_error *error) 
     char name[CLEAT_NAME + 8], module[CLEAT_WEIGHT_NAME];
     snprintf(name, sizeof name, "%s.weight", l->prefix);
     if (!cleat_architecture_sources(w->architecture, w->model, false, name, &sources)) return fail_layer(w, l, error);
+    w->transposed = sources.rank == CLEAT_TRANSPOSED;
     const int64_t layers = (int64_t)sources.count, side = l->weight->shape[0] / layers, fan_in = l->weight->shape[1];
     const bool whole = l->places.parts == 1;
     if (!whole && l->places.parts != layers) return fail_layer(w, l, error);
@@ -231,7 +234,7 @@ static cJSON *config_of(const writer *w) {
     cJSON_AddNumberToObject(config, "lora_alpha", options->lora_alpha);
     cJSON_AddNumberToObject(config, "lora_dropout", options->lora_dropout);
     cJSON_AddStringToObject(config, "bias", "none");
-    cJSON_AddBoolToObject(config, "fan_in_fan_out", false);
+    cJSON_AddBoolToObject(config, "fan_in_fan_out", w->transposed);
     cJSON_AddBoolToObject(config, "inference_mode", true);
     cJSON_AddBoolToObject(config, "init_lora_weights", true);
     cJSON_AddBoolToObject(config, "use_rslora", false);
