@@ -173,7 +173,7 @@ test_frozen() {
     says out 15
     mv "$bert" "$scratch/elsewhere"
     exits 0 "$cleat" export "$scratch/frozen_f16" --format hf --out "$scratch/hf_gone"
-    says err "warning: frozen parameters are exported as the run has them, in half precision: those of model.init = $bert cannot be used: "
+    says err "warning: frozen parameters are exported as the run has them, rounded by train.precision or train.frozen_weights: those of model.init = $bert cannot be used: "
     says err "no such folder or file of weights"
     cp -r "$scratch/hf_bf16" "$bert"
     python3 - "$bert/model.safetensors" <<'END'

@@ -531,8 +531,9 @@ int main(int argc, char **argv) {
                                            "chat"};
     static const char *const networks[] = {"model.network=bert", "model.network=distilbert", "model.network=electra",
                                            "model.network=deberta-v2"};
-    static const char *const answers[] = {"train.frozen_weights=q8", "train.frozen_weights=nf4", "model.head_size=64",
-                                          "model.head_size=128", "model.window=16"};
+    static const char *const answers[] = {
+        "train.frozen_weights=q8", "train.frozen_weights=nf4", "train.frozen_weights=q4", "train.frozen_weights=f16",
+        "model.head_size=64",      "model.head_size=128",      "model.window=16"};
     static const char *const precisions[] = {"train.precision=f32", "train.precision=f16", "train.precision=bf16"};
     static const int64_t widths[] = {10, 1000, 4001};
     static const int64_t hidden[] = {24, 67, 128, 512};

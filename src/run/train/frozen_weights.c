@@ -155,9 +155,8 @@ static void choose(const cleat_profile *profile, const cleat_model *model, cleat
     if (compare_weights(profile, model, frozen, &why)) {
         frozen->count = 0;
         cleat_log(CLEAT_LOG_WARNING,
-                  "frozen parameters are exported as the run has them, %s: those of model.init = %s cannot be used: %s",
-                  model->options.params.frozen_weights == CLEAT_FROZEN_FLOAT ? "in half precision"
-                                                                             : "rounded by train.frozen_weights",
+                  "frozen parameters are exported as the run has them, rounded by train.precision or "
+                  "train.frozen_weights: those of model.init = %s cannot be used: %s",
                   profile->init, why.text);
     } else if (frozen->count > 0) {
         cleat_log(CLEAT_LOG_INFO, "%zu frozen tensors are exported as they are in model.init = %s", frozen->count,
