@@ -111,8 +111,11 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = 1 + sqrt(rows) + offset * rstd, .length = rows, .f32_units = 6};
 }
 
-static const op_row rows[] = {{1, 1},     {5, 17},         {300, 256, 0},    {9, 256, 30},
-                              {33, 1200}, {70, 256, 0, 1}, {5, 17, 0, 0, 1}, {300, 256, 3, 0, 1}};
+/* The first row without beta has whole vectors only, since the harness lets PoCL optimize it: of rows with a rest PoCL
+ * 3.1 then stores vectors of zeros that their condition excludes (with beta too: CLEAT_TEST_FULL=1, row 1, shape gpu;
+ * not with -cl-opt-disable). CPUs have other code. */
+static const op_row rows[] = {{1, 1},     {5, 17},         {300, 256, 0},       {9, 256, 30},
+                              {33, 1200}, {70, 256, 0, 1}, {300, 256, 3, 0, 1}, {5, 17, 0, 0, 1}};
 
 static const op_row rms_rows[] = {{1, 1}, {5, 17}, {300, 256}, {9, 256, 3}, {33, 1200}, {2, 4096}};
 
