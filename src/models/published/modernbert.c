@@ -161,9 +161,15 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
 }
 
+static const char members[] =
+    " layer_types classifier_activation classifier_bias classifier_pooling decoder_bias deterministic_flash_attn "
+    "embedding_dropout global_attn_every_n_layers global_rope_theta hidden_activation initializer_cutoff_factor "
+    "local_attention local_rope_theta mlp_dropout norm_bias norm_eps attention_bias mlp_bias reference_compile "
+    "repad_logits_with_grad rope_parameters rope_scaling sparse_pred_ignore_index sparse_prediction ";
+
 #define ARCHITECTURE(HEAD, NAMES, CONFIG)                                                                              \
     .name = "modernbert", .base = "model.", .names = NAMES, .ignored = ignored, .config = CONFIG, .head = HEAD,        \
-    .configure = configure, .describe = describe, .keeps = cleat_published_keeps_text
+    .members = members, .configure = configure, .describe = describe, .keeps = cleat_published_keeps_text
 const cleat_architecture cleat_published_modernbert[CLEAT_TOKENIZER_HEADS] = {
     [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, names, config_rows)},
     [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, names, config_rows)},

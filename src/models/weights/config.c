@@ -142,14 +142,11 @@ static const char known_members[] =
     "return_dict semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
     "summary_last_dropout summary_type summary_use_proj tie_weights_ tokenizer_class torch_dtype torchscript "
     "transformers_version "
-    "use_cache weight_init layer_types classifier_activation classifier_bias classifier_pooling decoder_bias "
-    "deterministic_flash_attn embedding_dropout global_attn_every_n_layers global_rope_theta hidden_activation "
-    "initializer_cutoff_factor local_attention local_rope_theta mlp_dropout norm_bias norm_eps reference_compile "
-    "repad_logits_with_grad sparse_pred_ignore_index sparse_prediction max_window_layers pretraining_tp ";
+    "use_cache weight_init ";
 
 void cleat_weights_name_unread(const cleat_weights *weights, const char *members) {
     const cJSON *config = cleat_weights_config(weights);
-    char place[4200], known[sizeof known_members + 256];
+    char place[4200], known[sizeof known_members + 1024];
     snprintf(known, sizeof known, "%s%s", known_members, members ? members : "");
     snprintf(place, sizeof place, "%s/config.json", cleat_weights_folder(weights));
     cleat_json_name_unread(config, place, known, NULL, CLEAT_LOG_INFO);
