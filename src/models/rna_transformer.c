@@ -684,4 +684,5 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .write_submission = cleat_rna_write_submission,
                                                  .examples = &examples,
                                                  .architectures = cleat_published_rna,
-                                                 .architecture = architecture};
+                                                 .architecture = architecture,
+                                                 .init_profile = "rna_finetune"};

@@ -54,8 +54,8 @@ static void assert_passes(cleat_precision precision, const char *path) {
     cleat_verify_free(&report);
 }
 
-static const char *const families[] = {"rna",      "text",   "tagging",   "lstm",        "dense",  "mlp",
-                                       "temporal", "resnet", "segformer", "emberformer", "groups", "lora"};
+static const char *const families[] = {"rna",    "text",      "tagging",     "lstm",   "dense", "mlp",  "temporal",
+                                       "resnet", "segformer", "emberformer", "groups", "lora",  "rnafm"};
 
 static bool is_of_old_format(const char *path) {
     cleat_safetensors *file = NULL;

@@ -15,10 +15,10 @@ typedef struct cleat_modernbert {
 } cleat_modernbert;
 
 /* Word embeddings emb.word.weight [vocabulary, D] with the norm emb.norm; blocks.0 ...: x += att.out(attention(turned
- * att.qkv(n1(x)))), x += f2(gelu(a) b) with a, b = f1(n2(x)), where block 0 has no n1; then the norm `norm`. Dropout comes
- * after emb.norm and before each addition. Each block is a segment that may be recomputed (graph/recompute.h). rng may be
- * NULL if dropout is 0. After the last block's attention, only the row to read is computed. tokens i32 [B, L], lengths
- * i32 [B] or NULL -> T [B, L, D], or the row to read (nn/rows.h) */
+ * att.qkv(n1(x)))), x += f2(gelu(a) b) with a, b = f1(n2(x)), where block 0 has no n1; then the norm `norm`. Dropout
+ * comes after emb.norm and before each addition. Each block is a segment that may be recomputed (graph/recompute.h).
+ * rng may be NULL if dropout is 0. After the last block's attention, only the row to read is computed. tokens i32
+ * [B, L], lengths i32 [B] or NULL -> T [B, L, D], or the row to read (nn/rows.h) */
 cleat_tensor *cleat_nn_modernbert(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *lengths, cleat_tensor *rng,
                                   const cleat_modernbert *shape, const cleat_read_row *read);
 

@@ -30,7 +30,7 @@ static const char *attend(cleat_onnx_builder *b, const char *scores, const char 
     return OP(b, "Where", OP(b, "Unsqueeze", mask, cleat_onnx_int(b, 2)), y, cleat_onnx_number(b, 0));
 }
 
-/* reach: keys that a query sees to each side of its own; 0: all */
+/* reach: keys that a query sees to each side; 0: all */
 static void emit_attention(cleat_onnx_translator *t, const cleat_node *node, int64_t reach) {
     enum { Q, KV, LENGTHS };
     cleat_onnx_builder *b = cleat_onnx_of(t);

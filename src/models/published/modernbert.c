@@ -151,7 +151,7 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
     if (model->type->architectures == cleat_published_classifiers)
         done = done &&
                cJSON_AddStringToObject(config, "classifier_pooling", s.pooling == CLEAT_POOLING_MEAN ? "mean" : "cls");
-    /* Else transformers warns of ids of its own beyond the vocabulary. */
+    /* Else transformers warns of its default ids, beyond the vocabulary. */
     static const char *const tokens[] = {"bos_token_id", "cls_token_id", "eos_token_id", "sep_token_id"};
     for (int i = 0; i < 4; ++i) done = done && cJSON_AddNullToObject(config, tokens[i]);
     if (s.padding_row == CLEAT_AUTO)

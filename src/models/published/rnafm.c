@@ -1,4 +1,4 @@
-/* RNA-FM as multimolecule 0.2 saves it: a folder of transformers with tensors and members of its own. */
+/* RNA-FM as multimolecule 0.2 saves it: a folder of transformers with other names of tensors and members. */
 #include "models/rna.h"
 #include "weights/config.h"
 

@@ -1,4 +1,4 @@
-/* Multi-head self-attention, local and causal attention and cross-attention and their gradients, without an L x S tensor.
+/* Multi-head, local, causal and cross-attention and their gradients, without an L x S tensor.
  * Kernels receive queries, keys and values as base, row length and number of rows; self-attention passes the
  * same tensor three times. */
 #include "ops/attention/attention.h"
