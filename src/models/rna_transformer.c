@@ -52,7 +52,7 @@ static const cleat_key keys[] = {
      .help = "Network: cleat's, or the RNA language model RNA-FM as multimolecule saves it; model.init sets it."},
     {FIELD(model, max_positions, max_positions), INT(4, 65536, "1026"), SHAPES_LATER,
      .help = "network = rnafm: rows of the position embeddings, 4 more than residues of the longest chain."},
-    {FIELD(model, norm_eps, norm_eps), FLOAT(1e-12, 1, "1e-5"), SHAPES_LATER,
+    {FIELD(model, norm_eps, norm_eps), FLOAT(1e-12, 1, "1e-05"), SHAPES_LATER,
      .help = "network = rnafm: added to the variance in layer norms."},
     {FIELD(model, head, head), CHOICE(head_names, "frames"), SHAPES,
      .help = "Output head: rigid transforms from residue to residue (frames), or absolute coordinates."},
