@@ -1,5 +1,5 @@
 /* Layer normalization of rows: forward, backward, and the gradients of gamma and beta. RMS_NORM = 1: without a mean
- * and without beta.
+ * and without beta. NO_BETA = 1: without beta.
  *
  * A row stays in registers (PARTS vectors per work-item) between the passes: first the mean, then the squared
  * deviations from it, which avoids cancellation of large numbers. Memory is read once and written once. */
@@ -10,6 +10,9 @@
 
 #ifndef RMS_NORM
 #define RMS_NORM 0
+#endif
+#ifndef NO_BETA
+#define NO_BETA RMS_NORM
 #endif
 #define PARAMETERS (RMS_NORM ? 1 : 2)
 /* Y_F32, DY_F32: 1 if the result, or its gradient, is f32 although T is a half type. */
@@ -65,7 +68,7 @@ WIDE_ROWS __kernel void layer_norm_forward(TENSOR(const T, x), TENSOR(const floa
             __global T_Y *to = AT(y) + (ulong)row * WIDTH;
 #pragma unroll UNROLL
             for (int k = 0; k < PARTS; ++k) {
-                floatv shift = RMS_NORM ? (floatv)(0.0f) : row_load_f32(AT(beta), COLUMN(k));
+                floatv shift = NO_BETA ? (floatv)(0.0f) : row_load_f32(AT(beta), COLUMN(k));
                 STORE_Y(fma(part[k] * r, row_load_f32(AT(gamma), COLUMN(k)), shift), to, COLUMN(k));
             }
             if (lane == 0) {

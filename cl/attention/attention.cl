@@ -19,7 +19,9 @@ __kernel void attention_delta(TENSOR(const T, y), TENSOR(const T, dy), TENSOR(co
 
 /* Number of keys before the end of those that query i sees; 0 if it sees none. */
 #define END_KEY(b, i)                                                                                                  \
-    (CAUSAL ? (FIRST_KEY(b, i) <= (i) ? (i) + 1 : 0) : (i) < LENGTH(q_lengths, b, lq) ? LENGTH(k_lengths, b, lk) : 0)
+    (CAUSAL                           ? (FIRST_KEY(b, i) <= (i) ? (i) + 1 : 0)                                         \
+     : (i) < LENGTH(q_lengths, b, lq) ? end_key(i, LENGTH(k_lengths, b, lk))                                           \
+                                      : 0)
 
 /* --- one work-item per query ---------------------------------------------------------------------------- */
 
@@ -91,7 +93,7 @@ __kernel void attention_plain_keys(TENSOR(const T, q), TENSOR(const T, k), TENSO
         const int queries = j < LENGTH(k_lengths, b, lk) ? LENGTH(q_lengths, b, lq) : 0;
         float dkey[DH], dvalue[DH];
         for (int d = 0; d < DH; ++d) dkey[d] = dvalue[d] = 0.0f;
-        for (int n = CAUSAL ? j * SHARING : 0; n < queries * SHARING; ++n) {
+        for (int n = RANGED ? max(j - AHEAD, 0) * SHARING : 0; n < queries * SHARING; ++n) {
             const int h = k_head * SHARING + n % SHARING, i = n / SHARING;
             if (j < FIRST_KEY(b, i)) continue;
             float score = 0.0f, dweight = 0.0f;

@@ -205,7 +205,7 @@ OUTLINED void attention_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(cons
     const int filled = keys > 0 ? clamp(LENGTH(q_lengths, b, lq), start, max(start, end)) : start;
     __global const int *starts = STARTS(b);
 
-    for (int r = 0; CAUSAL && r < 2 * rows; ++r)
+    for (int r = 0; RANGED && r < 2 * rows; ++r)
         for (int w = 0; w < ROW_VECTORS; ++w) PUT((floatv)(0.0f), SCRATCH_K(item) + (ulong)r * PITCH + w * VEC);
     for (int i0 = start; i0 < filled; i0 += block) {
         known group[BACKWARD_GROUPS];
@@ -231,7 +231,7 @@ OUTLINED void attention_part(TENSOR(const T, q), TENSOR(const T, k), TENSOR(cons
                 if (from < to)
                     differentiate(group + g, seen + g, packed_k + skipped, packed_v + skipped,
                                   SCRATCH_K(item) + from * PITCH, SCRATCH_V(item) + from * PITCH, from, to - from,
-                                  !CAUSAL && i0 == start && g == 0);
+                                  !RANGED && i0 == start && g == 0);
             }
         }
         for (int i = 0, g = 0; i < n && HAS(dq); i += QUERIES, ++g) {

@@ -106,7 +106,7 @@ INLINED void dq_of_tile(const tiles_of_group *t, int item, INPUTS, TENSOR(float,
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         scores s = multiply(queries, keys);
-        if (CAUSAL)
+        if (RANGED)
             hide_keys(&s, &seen, first, i0, j0);
         else if (m < COLS)
             mask_columns(&s, m);
@@ -203,7 +203,7 @@ INLINED void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(con
     load_held(keys, ROWS, KV_AT(k, b, j0, k_head), kv_row, n, softmax_scale * LOG2E);
     load_held(values, ROWS, KV_AT(v, b, j0, k_head), kv_row, n, 1.0f);
 
-    const int first_query = CAUSAL ? max(start, j0) : start;
+    const int first_query = RANGED ? max(start, j0 - AHEAD) : start;
     const int end = WINDOW > 0 ? min(length, j0 + n + WINDOW - 1) : length;
     for (int h = k_head * SHARING; h < (k_head + 1) * SHARING; ++h)
         for (int i0 = first_query; i0 < end; i0 += COLS) {
@@ -230,7 +230,7 @@ INLINED void keys_of_tile(const tiles_of_group *t, int group, INPUTS, TENSOR(con
 #pragma unroll
                 for (int i = 0; i < OWN_ROWS; ++i) {
                     const int key = j0 + own_row(i);
-                    const bool hidden = CAUSAL && (key < first || key > i0 + c);
+                    const bool hidden = RANGED && (key < first || key >= end_key(i0 + c, lk));
                     const float p = hidden ? 0.0f : WEIGHT_OF(s.at[i][j] - log_sum);
                     store_weight(weight, i, j, p);
                     store_weight(dscore, i, j, p * (ds.at[i][j] - d));

@@ -45,7 +45,7 @@ attention_gpu_forward(TENSOR(const T, q), TENSOR(const T, k), TENSOR(const T, v)
         load_rows(streamed, COLS, KV_AT(k, b, j0, h / SHARING), kv_row, m, 1.0f);
         barrier(CLK_LOCAL_MEM_FENCE);
         scores s = multiply(queries, streamed);
-        if (CAUSAL)
+        if (RANGED)
             hide_keys(&s, &seen, first, i0, j0);
         else if (m < COLS)
             mask_columns(&s, m);

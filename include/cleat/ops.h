@@ -99,7 +99,7 @@ CLEAT_API cleat_tensor *cleat_linear(cleat_graph *graph, cleat_tensor *x, cleat_
                                      cleat_tensor *residual);
 
 /* Layer normalisation over the last dimension (Ba et al. 2016) with biased variance: y = (x - mean) /
- * sqrt(var + eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] -> T [..., D]. */
+ * sqrt(var + eps) * gamma + beta. x T [..., D], gamma f32 [D], beta f32 [D] or NULL -> T [..., D]. */
 CLEAT_API cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                          float eps);
 
@@ -151,6 +151,12 @@ CLEAT_API cleat_tensor *cleat_softmax(cleat_graph *graph, cleat_tensor *x);
  * alone exceeds the range of exp: outputs stay finite, but gradients are meaningless and may be infinite or
  * NaN. */
 CLEAT_API cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads);
+
+/* The same for a window: query i sees the keys j with |i - j| <= window / 2 ("local_attention" of ModernBERT, Warner et
+ * al. 2024), and keys that no query of a block sees cost nothing. window >= 2; one that hides no key gives the kernels
+ * of cleat_attention. Not on matrix units. */
+CLEAT_API cleat_tensor *cleat_local_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads,
+                                              int window);
 
 /* Causal attention with grouped queries (Ainslie et al. 2023), packed sequences and a sliding window, computed block
  * by block like cleat_attention; keys that no query of a block sees cost nothing. q T [B, L, H D/H]: H = heads heads;

@@ -18,6 +18,9 @@ enum { CLEAT_RNA_TOKENS = 5, CLEAT_RNA_PADDING = -1 };
  *   coords   f32 [L, 3]  C1' atoms, Angstrom; 0 if unknown
  *   mask     f32 [L]     1 if the C1' atom is known, else 0
  *   partner  i32 [L]     index of the Watson-Crick (or G-U wobble) partner within the sample, or -1
+ * and with first_token > 0, for language models, whose sequences have tokens of start and end:
+ *   marked_lengths  i32 []   lengths + 2; 0 in an empty slot
+ *   end      i32 []      position of the token of the end, lengths + 3, if that of the start has 2; 0 in an empty slot
  * Sequences read for prediction have mask 0 and partner -1 at all residues. */
 typedef struct cleat_rna_options {
     int64_t min_length; /* shorter chains are omitted and counted */
@@ -37,6 +40,7 @@ typedef struct cleat_rna_options {
     /* Training: probability of cropping a chain of more than 16 residues to a random stretch of at least
      * 16. */
     double crop;
+    int32_t first_token; /* the token of A, 0 or more; those of C, G, U and N follow */
 } cleat_rna_options;
 
 /* min_length 1, max_length 1200, val_fraction 0.1, test_fraction 0, split_seed 0, structures true. */

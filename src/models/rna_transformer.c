@@ -11,6 +11,7 @@
 #include "data/rna/helix.h"
 #include "graph/graph.h"
 #include "models/baselines.h"
+#include "models/rna.h"
 #include "models/rna_metrics.h"
 #include "nn/transformer.h"
 
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const cleat_rna_network_names[] = {"cleat", "rnafm", NULL};
 typedef enum rna_head { HEAD_RIGID_FRAMES, HEAD_ABSOLUTE } rna_head;
 static const char *const head_names[] = {"frames", "absolute", NULL};
 typedef enum rna_positions { POSITIONS_START, POSITIONS_BOTH_ENDS } rna_positions;
@@ -27,6 +29,9 @@ static const char *const position_names[] = {"start", "both_ends", NULL};
 typedef struct rna_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
+    int network; /* a cleat_rna_network */
+    int64_t max_positions;
+    double norm_eps;
     rna_head head;
     rna_positions positions;
     cleat_rna_options data;
@@ -43,6 +48,12 @@ typedef struct rna_settings {
 
 static const cleat_key keys[] = {
     ENCODER_ROWS(encoder),
+    {FIELD(model, network, network), CHOICE(cleat_rna_network_names, "cleat"), SHAPES_LATER,
+     .help = "Network: cleat's, or the RNA language model RNA-FM as multimolecule saves it; model.init sets it."},
+    {FIELD(model, max_positions, max_positions), INT(4, 65536, "1026"), SHAPES_LATER,
+     .help = "network = rnafm: rows of the position embeddings, 4 more than residues of the longest chain."},
+    {FIELD(model, norm_eps, norm_eps), FLOAT(1e-12, 1, "1e-05"), SHAPES_LATER,
+     .help = "network = rnafm: added to the variance in layer norms."},
     {FIELD(model, head, head), CHOICE(head_names, "frames"), SHAPES,
      .help = "Output head: rigid transforms from residue to residue (frames), or absolute coordinates."},
     {FIELD(model, positions, positions), CHOICE(position_names, "both_ends"), SHAPES,
@@ -79,6 +90,10 @@ static void defaults(void *settings) {
 static const rna_settings *settings_of(const cleat_model *model) {
     return model->settings;
 }
+
+/* Tokens of multimolecule: <pad> <cls> <eos> <unk> <mask> <null> A C G U N ..., and the number of rows of its position
+ * table that no residue gets: 0, 1, and those of <cls> and <eos> for the longest chain. */
+enum { START_TOKEN = 1, END_TOKEN = 2, LETTER_TOKENS = 6, FM_TOKENS = 28, START_POSITION = 2, UNUSED_POSITIONS = 4 };
 
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +149,11 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     double weights[N_TERMS];
     cleat_status status = cleat_encoder_check(&s->encoder, record, error);
     if (!status) status = cleat_fractions_check(s->data.val_fraction, 0, record, error);
+    if (!status && s->network == CLEAT_RNA_FM && s->common.max_length > s->max_positions - UNUSED_POSITIONS)
+        status = cleat_record_contradict(record, error, (cleat_key_name){"data", "max_length"},
+                                         (cleat_key_name){"model", "max_positions"},
+                                         "this network has positions for at most %lld residues; set data.max_length",
+                                         (long long)s->max_positions - UNUSED_POSITIONS);
     if (status) return status;
     weights_of(s, weights);
     for (int k = 0; k < N_TERMS; ++k)
@@ -143,7 +163,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
 }
 
 /* Indices of the dataset's fields. */
-enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
+enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER, MARKED, END };
 
 /* Weights for a mean over chains; empty slots have weight 0. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
@@ -219,6 +239,7 @@ static head_output build_head(const cleat_model *model, cleat_graph *graph, clea
 }
 
 static int64_t vocabulary_of(const cleat_model *model) {
+    if (settings_of(model)->network == CLEAT_RNA_FM) return FM_TOKENS;
     return model->sizes.vocabulary ? model->sizes.vocabulary : CLEAT_RNA_TOKENS;
 }
 
@@ -230,10 +251,40 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_encoder_layer_of(param, layers(model));
 }
 
+/* RNA-FM (Chen et al. 2022) as multimolecule has it: <cls>, the residues and <eos> with learned positions, a norm, and
+ * the pre-norm encoder. <eos> comes second here: the order of rows means nothing to attention, and where a chain ends
+ * differs. tokens i32 [B, L] -> T [B, L, D] */
+static cleat_tensor *rna_fm(cleat_graph *graph, cleat_tensor *tokens, cleat_tensor *rng, const cleat_transformer *shape,
+                            int64_t max_positions) {
+    const cleat_init normal = {CLEAT_INIT_NORMAL, shape->init_std};
+    const int64_t batch = tokens->shape[0], length = tokens->shape[1], width = shape->d_model;
+    const int64_t words_shape[2] = {FM_TOKENS, width}, places_shape[2] = {max_positions, width};
+    const int64_t row[3] = {batch, 1, width}, one[2] = {batch, width}, flat[2] = {batch, length * width};
+    const int64_t joined[3] = {batch, length + 1, width};
+    const cleat_dtype storage = cleat_autocast_storage(graph);
+    cleat_tensor *marked = cleat_input(graph, "marked_lengths", CLEAT_I32, 1, &batch);
+    cleat_tensor *end = cleat_input(graph, "end", CLEAT_I32, 1, &batch);
+    cleat_scope(graph, "emb/");
+    cleat_tensor *words = cleat_param(graph, "emb.word.weight", 2, words_shape, normal);
+    cleat_tensor *places = cleat_param(graph, "emb.position.weight", 2, places_shape, normal);
+    cleat_tensor *x = cleat_embedding(graph, tokens, words, storage);
+    x = cleat_position_embedding(graph, x, places, START_POSITION + 1);
+    cleat_tensor *last = cleat_reshape(graph, cleat_embedding(graph, end, places, storage), 3, row);
+    last = cleat_position_embedding(graph, last, words, END_TOKEN);
+    cleat_tensor *parts[] = {cleat_reshape(graph, last, 2, one), cleat_reshape(graph, x, 2, flat)};
+    x = cleat_reshape(graph, cleat_concat(graph, parts, 2), 3, joined);
+    cleat_tensor *start = cleat_add(graph, cleat_slice(graph, words, 0, START_TOKEN, START_TOKEN + 1),
+                                    cleat_slice(graph, places, 0, START_POSITION, START_POSITION + 1));
+    x = cleat_prepend_token(graph, x, cleat_reshape(graph, start, 1, &width));
+    x = cleat_nn_layer_norm_eps(graph, "emb.norm", x, shape->norm_eps);
+    return cleat_slice(graph, cleat_nn_encoder(graph, x, marked, rng, shape, NULL), 1, 2, length + 2);
+}
+
 static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode, int64_t batch, int64_t length,
                   cleat_model_graph *built) {
     const bool drops = mode == CLEAT_MODE_PREDICT && model->options.dropout_in_prediction;
-    const cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, drops ? CLEAT_MODE_TRAIN : mode);
+    const rna_settings *s = settings_of(model);
+    cleat_transformer shape = cleat_encoder_shape(&settings_of(model)->encoder, drops ? CLEAT_MODE_TRAIN : mode);
     int64_t row[2] = {batch, length}, point[3] = {batch, length, 3}, sample_weight_shape[2] = {N_TERMS, batch};
     int64_t four = 4, n_state = N_TERMS + 1;
     cleat_structure target = {0};
@@ -250,11 +301,17 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     } else if (shape.dropout > 0) {
         rng = cleat_input(graph, "rng", CLEAT_U32, 1, &four);
     }
-    cleat_tensor *x = cleat_nn_embedding(graph, "emb", tokens, vocabulary_of(model), &shape); /* [B, L, D] */
-    x = cleat_positional_encoding(graph, x,
-                                  settings_of(model)->positions == POSITIONS_BOTH_ENDS ? target.lengths : NULL);
-    if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
-    x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape, NULL);
+    cleat_tensor *x;
+    if (s->network == CLEAT_RNA_FM) {
+        shape.norm_eps = (float)s->norm_eps;
+        shape.init_std = 0.02f;
+        x = rna_fm(graph, tokens, rng, &shape, s->max_positions);
+    } else {
+        x = cleat_nn_embedding(graph, "emb", tokens, vocabulary_of(model), &shape); /* [B, L, D] */
+        x = cleat_positional_encoding(graph, x, s->positions == POSITIONS_BOTH_ENDS ? target.lengths : NULL);
+        if (shape.dropout > 0) x = cleat_dropout(graph, x, rng, shape.dropout);
+        x = cleat_nn_encoder(graph, x, target.lengths, rng, &shape, NULL);
+    }
     head_output found = build_head(model, graph, x, target.lengths);
     found.x = cleat_model_output(graph, found.x, built);
     if (mode == CLEAT_MODE_PREDICT) return;
@@ -273,6 +330,7 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
     options.max_length = settings_of(model)->common.max_length;
     options.structures = mode != CLEAT_MODE_PREDICT;
     if (mode != CLEAT_MODE_TRAIN) options.generated = 0;
+    if (settings_of(model)->network == CLEAT_RNA_FM) options.first_token = LETTER_TOKENS;
     return cleat_rna_open(path, &options, dataset, error);
 }
 
@@ -283,7 +341,9 @@ static size_t fields(const cleat_model *model, cleat_synthetic_field *made) {
     made[COORDS] = cleat_synthetic_floats("coords", 2, points);
     made[MASK] = cleat_synthetic_values("mask", CLEAT_VALUES_ONE, 1, row);
     made[PARTNER] = cleat_synthetic_values("partner", CLEAT_VALUES_OPPOSITE, 1, row);
-    return PARTNER + 1;
+    made[MARKED] = cleat_synthetic_values("marked_lengths", CLEAT_VALUES_LENGTH, 0, NULL);
+    made[END] = cleat_synthetic_values("end", CLEAT_VALUES_LENGTH, 0, NULL);
+    return settings_of(model)->network == CLEAT_RNA_FM ? END + 1 : MARKED;
 }
 
 enum { PAIR_MAE, PAIR_MAE_LOCAL, LDDT, RMSD, TM, N_METRICS };
@@ -480,7 +540,7 @@ static cleat_status read_chain(const cleat_dataset *dataset, size_t sample, know
                            .x = cleat_alloc(3 * length, sizeof *chain->x)};
     if (!chain->tokens || !chain->coords || !chain->mask || !chain->x)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a chain of length %zu", length);
-    void *slots[] = {[TOKENS] = chain->tokens, [COORDS] = chain->coords, [MASK] = chain->mask, [PARTNER] = NULL};
+    void *slots[END + 1] = {[TOKENS] = chain->tokens, [COORDS] = chain->coords, [MASK] = chain->mask};
     return cleat_dataset_fill(dataset, sample, chain->length, NULL, slots, error);
 }
 
@@ -513,7 +573,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
         cleat_examples_begin(json, "rna", prediction);
         cleat_json_add_name(json, "sequence");
         cleat_string_add(json, "\"");
-        for (int64_t i = 0; i < chain.length; ++i) cleat_string_add_bytes(json, &"ACGUN"[chain.tokens[i]], 1);
+        cleat_string_add_bytes(json, cleat_rna_sequence(prediction->dataset, prediction->sample), (size_t)chain.length);
         cleat_string_add(json, "\"");
         add_points(json, "truth", chain.coords, chain.mask, chain.length);
         add_points(json, "prediction", chain.x, NULL, chain.length);
@@ -593,6 +653,11 @@ static cleat_status fitted_baseline(const cleat_model *model, const cleat_evalua
     return status;
 }
 
+static const cleat_architecture *architecture(const cleat_model *model, bool timm) {
+    (void)timm;
+    return settings_of(model)->network == CLEAT_RNA_FM ? cleat_published_rna[0] : NULL;
+}
+
 static const cleat_model_examples examples = {.add = add_example, .baseline = baseline_of, .fitted = fitted_baseline};
 
 const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
@@ -617,4 +682,7 @@ const cleat_model_class cleat_rna_transformer = {.name = "rna_transformer",
                                                  .write = write,
                                                  .combine = combine,
                                                  .write_submission = cleat_rna_write_submission,
-                                                 .examples = &examples};
+                                                 .examples = &examples,
+                                                 .architectures = cleat_published_rna,
+                                                 .architecture = architecture,
+                                                 .init_profile = "rna_finetune"};

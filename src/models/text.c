@@ -35,7 +35,6 @@ typedef struct text_settings { /* begins as a cleat_text_model_settings */
     cleat_encoder_settings encoder;
     cleat_text_network_settings network;
     cleat_text_options data;
-    cleat_text_pooling pooling; /* classifiers only */
     cleat_class_loss_settings loss;
 } text_settings;
 
@@ -55,8 +54,9 @@ static const char *const tag_names[] = {"error", "repair", NULL};
 
 static const cleat_key classifier_keys[] = {
     ENCODER_ROWS(encoder),
-    {FIELD(model, pooling, pooling), CHOICE(cleat_text_pooling_names, "mean"), SHAPES,
-     .help = "Pooling of token features for classification: mean of all tokens, or the first token; network = cleat."},
+    {FIELD(model, pooling, network.pooling), CHOICE(cleat_text_pooling_names, "mean"), SHAPES,
+     .help = "Pooling of token features for classification: mean of all tokens, or the first token; network = cleat or "
+             "modernbert."},
     TEXT_NETWORK_ROWS(network),
     PROBLEM_ROW(data.targets),
     TEXT_FILE_ROWS,
@@ -167,7 +167,7 @@ static cleat_text_shape shape_of(const cleat_model *model) {
     const cleat_model_sizes sizes = sizes_of(model);
     return (cleat_text_shape){.encoder = &s->encoder,
                               .network = &s->network,
-                              .pooling = s->pooling,
+                              .pooling = s->network.pooling,
                               .vocabulary = sizes.vocabulary,
                               .classes = sizes.classes,
                               .tags = is_tagger(model),

@@ -2,11 +2,14 @@
 #include "models/text_networks.h"
 
 #include "core/cpus.h"
+#include "graph/graph.h"
 #include "models/model.h"
 #include "nn/bert.h"
 #include "nn/deberta.h"
+#include "nn/modernbert.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +31,8 @@ typedef struct usual_network {
     activation *head;
     bool early_dropout; /* also before the hidden layer of the head */
     bool plain_attention;
-    bool projects; /* the embeddings may differ in width from the blocks */
+    bool projects;    /* the embeddings may differ in width from the blocks */
+    bool normed_head; /* the hidden layer has no bias and a norm, tags have one too, and the mean may be its input */
 } usual_network;
 
 static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
@@ -41,13 +45,18 @@ static const usual_network networks[CLEAT_TEXT_NETWORKS] = {
     [CLEAT_TEXT_ELECTRA] =
         {.token_types = 2, .norm_eps = 1e-12, .head = cleat_gelu, .early_dropout = true, .projects = true},
     [CLEAT_TEXT_DEBERTA] = {.norm_eps = 1e-7, .head = cleat_gelu},
+    [CLEAT_TEXT_MODERNBERT] = {.norm_eps = 1e-5, .head = cleat_gelu, .normed_head = true},
 };
 
-const char *const cleat_text_network_names[] = {
-    [CLEAT_TEXT_CLEAT] = "cleat",           [CLEAT_TEXT_BERT] = "bert",
-    [CLEAT_TEXT_ROBERTA] = "roberta",       [CLEAT_TEXT_XLM_ROBERTA] = "xlm-roberta",
-    [CLEAT_TEXT_DISTILBERT] = "distilbert", [CLEAT_TEXT_ELECTRA] = "electra",
-    [CLEAT_TEXT_DEBERTA] = "deberta-v2",    [CLEAT_TEXT_NETWORKS] = NULL};
+const char *const cleat_text_network_names[] = {[CLEAT_TEXT_CLEAT] = "cleat",
+                                                [CLEAT_TEXT_BERT] = "bert",
+                                                [CLEAT_TEXT_ROBERTA] = "roberta",
+                                                [CLEAT_TEXT_XLM_ROBERTA] = "xlm-roberta",
+                                                [CLEAT_TEXT_DISTILBERT] = "distilbert",
+                                                [CLEAT_TEXT_ELECTRA] = "electra",
+                                                [CLEAT_TEXT_DEBERTA] = "deberta-v2",
+                                                [CLEAT_TEXT_MODERNBERT] = "modernbert",
+                                                [CLEAT_TEXT_NETWORKS] = NULL};
 
 cleat_text_network_settings cleat_text_network_resolve(const cleat_text_network_settings *network,
                                                        const cleat_encoder_settings *encoder) {
@@ -98,6 +107,20 @@ static cleat_deberta deberta_shape(const cleat_bert *bert, const cleat_text_netw
                            .norm_positions = s->normed_positions};
 }
 
+static cleat_tensor *modernbert_features(cleat_graph *graph, const cleat_bert *bert,
+                                         const cleat_text_network_settings *s, const cleat_text_inputs *inputs,
+                                         const cleat_read_row *read) {
+    cleat_modernbert shape = {.encoder = bert->encoder,
+                              .vocabulary = bert->vocabulary,
+                              .padding = bert->padding,
+                              .global_every = s->global_every,
+                              .window = (int)s->local_window,
+                              .global_base = s->global_base,
+                              .local_base = s->local_base};
+    shape.encoder.norm_eps = bert->norm_eps;
+    return cleat_nn_modernbert(graph, inputs->tokens, inputs->lengths, inputs->rng, &shape, read);
+}
+
 /* Embedding and pre-norm encoder of cleat's own. */
 static cleat_tensor *cleat_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                     const cleat_text_inputs *inputs, const cleat_read_row *read) {
@@ -117,11 +140,25 @@ static cleat_tensor *cleat_head(cleat_graph *graph, const cleat_text_shape *shap
     return cleat_nn_linear(graph, "head", x, shape->classes, NULL);
 }
 
-/* x [B, D] -> [B, classes], or [B, L, D] -> [B, L, classes] */
+cleat_tensor *cleat_text_network_plain_head(cleat_graph *graph, const char *prefix, cleat_tensor *x,
+                                            const cleat_text_network_settings *network) {
+    char name[CLEAT_NAME];
+    const double usual = networks[network->network].norm_eps, eps = network->norm_eps;
+    if (!x) return NULL;
+    snprintf(name, sizeof name, "%.50s.dense", prefix);
+    x = cleat_gelu(graph, cleat_nn_linear_plain(graph, name, x, cleat_width(x), INIT_STD, NULL));
+    snprintf(name, sizeof name, "%.50s.norm", prefix);
+    return cleat_nn_layer_norm_plain(graph, name, x, (float)(eps == CLEAT_AUTO ? usual : eps));
+}
+
+/* x [B, D] or [B, L, D] -> [B, classes], or [B, L, D] -> [B, L, classes] */
 static cleat_tensor *build_head(cleat_graph *graph, const cleat_text_shape *shape, cleat_tensor *x, float rate,
                                 const cleat_text_inputs *inputs) {
     const usual_network *own = &networks[shape->network->network];
-    if (!shape->tags) {
+    if (own->normed_head) {
+        if (!shape->tags && shape->pooling == CLEAT_POOLING_MEAN) x = cleat_mean_pool(graph, x, inputs->lengths);
+        x = cleat_text_network_plain_head(graph, "head", x, shape->network);
+    } else if (!shape->tags) {
         if (own->early_dropout && rate > 0) x = cleat_dropout(graph, x, inputs->rng, rate);
         x = cleat_nn_linear_normal(graph, "head.dense", x, shape->encoder->d_model, INIT_STD, NULL);
         x = own->head(graph, x);
@@ -137,6 +174,7 @@ cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_s
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
     const cleat_bert bert = bert_shape(shape, &s, mode);
     const cleat_deberta deberta = deberta_shape(&bert, &s);
+    if (s.network == CLEAT_TEXT_MODERNBERT) return modernbert_features(graph, &bert, &s, inputs, read);
     cleat_tensor *x = cleat_nn_bert_embeddings(graph, inputs->tokens, inputs->types, inputs->rng, &bert);
     if (s.network == CLEAT_TEXT_DEBERTA)
         return cleat_nn_deberta_encoder(graph, x, inputs->lengths, inputs->rng, &deberta, read);
@@ -150,7 +188,8 @@ const char *cleat_text_network_words(const cleat_text_network_settings *network)
 cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                        const cleat_text_inputs *inputs) {
     const cleat_text_network_settings s = cleat_text_network_resolve(shape->network, shape->encoder);
-    const bool first = !shape->tags && (s.network != CLEAT_TEXT_CLEAT || shape->pooling == CLEAT_POOLING_FIRST);
+    const bool pools = s.network == CLEAT_TEXT_CLEAT || networks[s.network].normed_head;
+    const bool first = !shape->tags && (!pools || shape->pooling == CLEAT_POOLING_FIRST);
     const cleat_read_row read = {.row = CLEAT_ROW_FIRST, .lengths = inputs->lengths};
     cleat_tensor *x = cleat_text_network_features(graph, shape, mode, inputs, first ? &read : NULL);
     if (s.network == CLEAT_TEXT_CLEAT) return cleat_head(graph, shape, x, inputs);
@@ -184,6 +223,11 @@ static cleat_status check_network(const cleat_text_network_settings *network, co
         return cleat_record_contradict(
             record, error, (cleat_key_name){"model", "embedding_width"}, (cleat_key_name){"model", "network"},
             "the embeddings of this network have the width d_model = %lld", (long long)encoder->d_model);
+    if (s.network == CLEAT_TEXT_MODERNBERT && encoder->d_model / encoder->heads % 2 != 0)
+        return cleat_record_contradict(record, error, (cleat_key_name){"model", "heads"},
+                                       (cleat_key_name){"model", "d_model"},
+                                       "a head has %lld elements; rotary positions need an even number",
+                                       (long long)(encoder->d_model / encoder->heads));
     if (usable < 1)
         return cleat_record_contradict(record, error, (cleat_key_name){"model", "first_position"}, positions,
                                        "the first token has row %lld of %lld", (long long)first,

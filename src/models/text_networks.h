@@ -14,6 +14,7 @@ typedef enum cleat_text_network {
     CLEAT_TEXT_DISTILBERT,
     CLEAT_TEXT_ELECTRA,
     CLEAT_TEXT_DEBERTA,
+    CLEAT_TEXT_MODERNBERT,
     CLEAT_TEXT_NETWORKS
 } cleat_text_network;
 
@@ -39,6 +40,10 @@ typedef struct cleat_text_network_settings {
     int64_t position_buckets, relative_positions;
     int position_terms; /* a cleat_position_terms */
     bool shared_positions, normed_positions;
+    /* Of modernbert. */
+    int64_t local_window, global_every;
+    double global_base, local_base;
+    cleat_text_pooling pooling; /* of classifiers: of cleat and modernbert */
 } cleat_text_network_settings;
 
 /* Start of the settings of every text family. */
@@ -79,6 +84,14 @@ typedef struct cleat_text_model_settings {
          .help = "deberta-v2: compute position keys and queries with the layers of keys and queries."},                \
         {FIELD(model, normed_positions, MEMBER.normed_positions), BOOL("true"), SHAPES_LATER,                          \
          .help = "deberta-v2: apply layer norm to the position embeddings."},                                          \
+        {FIELD(model, local_window, MEMBER.local_window), INT(2, 1e6, "128"), COMPUTES_LATER,                          \
+         .help = "modernbert: local attention reaches half of this many tokens to either side."},                      \
+        {FIELD(model, global_every, MEMBER.global_every), INT(1, 1024, "3"), COMPUTES_LATER,                           \
+         .help = "modernbert: blocks 0, n, 2 n, ... attend to all tokens, the others locally."},                       \
+        {FIELD(model, global_base, MEMBER.global_base), FLOAT(1.001, 1e9, "160000"), COMPUTES_LATER,                   \
+         .help = "modernbert: base of the rotary positions of global attention (global_rope_theta)."},                 \
+        {FIELD(model, local_base, MEMBER.local_base), FLOAT(1.001, 1e9, "10000"), COMPUTES_LATER,                      \
+         .help = "modernbert: base of the rotary positions of local attention (local_rope_theta)."},                   \
     {                                                                                                                  \
         FIELD(model, head_dropout, MEMBER.head_dropout), FLOAT(0, 0.95, "auto"), OR_AUTO, COMPUTES_LATER,              \
             .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
@@ -131,7 +144,7 @@ typedef struct cleat_text_model_settings {
 typedef struct cleat_text_shape {
     const cleat_encoder_settings *encoder;
     const cleat_text_network_settings *network;
-    cleat_text_pooling pooling; /* network = cleat */
+    cleat_text_pooling pooling; /* of cleat and modernbert; the others read the first token */
     int64_t vocabulary;         /* rows of the word embeddings */
     int64_t classes;            /* logits of a text or token */
     bool tags;                  /* logits of every token, not of the text */
@@ -149,6 +162,9 @@ cleat_tensor *cleat_text_network_build(cleat_graph *graph, const cleat_text_shap
 /* The features of the tokens, without a head: [B, L, D], or the row to read. */
 cleat_tensor *cleat_text_network_features(cleat_graph *graph, const cleat_text_shape *shape, cleat_mode mode,
                                           const cleat_text_inputs *inputs, const cleat_read_row *read);
+/* The head of modernbert: PREFIX.norm(gelu(PREFIX.dense(x))), without biases. x T [..., D] -> T [..., D] */
+cleat_tensor *cleat_text_network_plain_head(cleat_graph *graph, const char *prefix, cleat_tensor *x,
+                                            const cleat_text_network_settings *network);
 /* Name of the table of word embeddings. */
 const char *cleat_text_network_words(const cleat_text_network_settings *network);
 /* Whether the graph reads the types of tokens. */

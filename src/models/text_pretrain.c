@@ -145,9 +145,13 @@ static cleat_tensor *build_head(const cleat_model *model, cleat_graph *graph, cl
     const cleat_text_network_settings s =
         cleat_text_network_resolve(&settings_of(model)->network, &settings_of(model)->encoder);
     const int64_t vocabulary = cleat_text_model_vocabulary(model), table[2] = {vocabulary, s.embedding_width};
-    x = cleat_nn_linear_normal(graph, "mlm.dense", x, s.embedding_width, 0.02f, NULL);
-    x = cleat_nn_layer_norm_eps(graph, "mlm.norm", cleat_gelu(graph, x),
-                                (float)(s.network == CLEAT_TEXT_CLEAT ? 1e-5 : s.norm_eps));
+    if (s.network == CLEAT_TEXT_MODERNBERT) {
+        x = cleat_text_network_plain_head(graph, "mlm", x, &s);
+    } else {
+        x = cleat_nn_linear_normal(graph, "mlm.dense", x, s.embedding_width, 0.02f, NULL);
+        x = cleat_nn_layer_norm_eps(graph, "mlm.norm", cleat_gelu(graph, x),
+                                    (float)(s.network == CLEAT_TEXT_CLEAT ? 1e-5 : s.norm_eps));
+    }
     /* Already declared by the embedding, with its initial values. */
     cleat_tensor *words = cleat_param(graph, cleat_text_network_words(&s), 2, table,
                                       (cleat_init){CLEAT_INIT_NORMAL, s.network == CLEAT_TEXT_CLEAT ? 1.0f : 0.02f});

@@ -50,6 +50,8 @@ static const fixture fixtures[] = {
     {"convnext", convnexts},
     {"convnext_transformers", convnexts},
     {"resnet_transformers", resnets},
+    {"modernbert_classifier", cleat_published_classifiers},
+    {"modernbert_tagger", cleat_published_taggers},
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 

@@ -239,8 +239,8 @@ static void every_tensor_has_its_place(void **state) {
 
 /* Files of a masked language model have its head, under the names of transformers or the authors. */
 static void a_masked_language_model_has_its_head(void **state) {
-    static const char *const names[] = {"bert_masked", "roberta_masked", "distilbert_masked", "electra_masked",
-                                        "deberta_masked"};
+    static const char *const names[] = {"bert_masked",    "roberta_masked", "distilbert_masked",
+                                        "electra_masked", "deberta_masked", "modernbert_masked"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         cleat_weight_report report = load(names[i], "text_pretrain", 2);

@@ -1,4 +1,4 @@
-/* Multi-head self-attention with masked rows. */
+/* Multi-head self-attention with masked rows; local attention. */
 /* ctest: device slow cost=47 oclgrind=0:f32 */
 #include "harness.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dims: B, L, H, D / H, kind of lengths */
-enum { BATCH, LENGTH, HEADS, HEAD, LENGTHS };
+/* dims: B, L, H, D / H, kind of lengths, window (0: none) */
+enum { BATCH, LENGTH, HEADS, HEAD, LENGTHS, WINDOW };
 
 /* Kind of lengths: no length tensor; a different length in every slot, 0, 1 and L among them; the same with
  * NaN in all masked rows, which must not be read. */
@@ -25,7 +25,9 @@ static void build(op_case *c) {
     const int64_t shape[] = {batch, c->dims[LENGTH], 3 * width};
     cleat_tensor *qkv = op_input(c, "qkv", c->storage, 3, shape, -2, 2), *lengths = NULL;
     if (c->dims[LENGTHS] != NONE) lengths = op_constant(c, "lengths", CLEAT_I32, 1, &batch, 0, 0);
-    op_output(c, cleat_attention(c->graph, qkv, lengths, (int)c->dims[HEADS]));
+    const int heads = (int)c->dims[HEADS], window = (int)c->dims[WINDOW];
+    op_output(c, window ? cleat_local_attention(c->graph, qkv, lengths, heads, window)
+                        : cleat_attention(c->graph, qkv, lengths, heads));
 }
 
 static void fill(const op_case *c, int tensor, double *values, int64_t count) {
@@ -40,6 +42,7 @@ static void fill(const op_case *c, int tensor, double *values, int64_t count) {
 /* One head of one slot: offsets of its first row and the distance between rows. */
 typedef struct head {
     int64_t rows, row, size; /* rows present; elements between rows of qkv; D / H */
+    int64_t reach;           /* keys to each side that a query sees */
     const double *q, *k, *v;
     int64_t q_at, y_at; /* offsets in elements into qkv and y; rows of y are row / 3 apart */
 } head;
@@ -50,6 +53,7 @@ static head head_at(const op_case *c, const double *qkv, int64_t b, int64_t h) {
     return (head){.rows = length_of(c, b),
                   .row = 3 * width,
                   .size = size,
+                  .reach = c->dims[WINDOW] ? c->dims[WINDOW] / 2 : c->dims[LENGTH],
                   .q = qkv + at,
                   .k = qkv + at + width,
                   .v = qkv + at + 2 * width,
@@ -67,7 +71,8 @@ static double dot(const double *a, const double *b, int64_t n) {
 static void softmax(const head *a, int64_t i, double *weight) {
     double top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->rows; ++j) {
-        weight[j] = dot(a->q + i * a->row, a->k + j * a->row, a->size) / sqrt((double)a->size);
+        const double score = dot(a->q + i * a->row, a->k + j * a->row, a->size) / sqrt((double)a->size);
+        weight[j] = llabs(i - j) <= a->reach ? score : -INFINITY;
         top = fmax(top, weight[j]);
     }
     for (int64_t j = 0; j < a->rows; ++j) sum += weight[j] = exp(weight[j] - top);
@@ -184,10 +189,17 @@ static const op_row rows_f16[] = {{2, 40, 2, 8, MIXED}, {5, 67, 2, 64, MIXED_NAN
 static const op_row rows_bf16[] = {{5, 33, 2, 24, MIXED_NAN}, {3, 40, 1, 128, MIXED_NAN}, {3, 37, 1, 88, MIXED_NAN}};
 /* the first row is small enough for Oclgrind */
 static const op_row rows_far[] = {{1, 20, 1, 16}, {2, 201, 2, 32}, {4, 90, 2, 16, MIXED}};
+/* Windows that are even, odd, as narrow as they may be, and so wide that they hide nothing. */
+static const op_row rows_local[] = {
+    {5, 17, 1, 32, MIXED_NAN, 2}, {2, 150, 4, 32, NONE, 33}, {1, 330, 1, 32, NONE, 128}, {5, 65, 2, 32, MIXED_NAN, 20}};
+static const op_row rows_local_f32[] = {
+    {5, 101, 2, 64, MIXED_NAN, 64}, {2, 90, 3, 17, MIXED, 8}, {2, 70, 1, 128, NONE, 40}, {2, 33, 2, 16, MIXED, 64}};
+static const op_row rows_local_far[] = {{1, 20, 1, 16, NONE, 6}, {2, 201, 2, 32, MIXED, 50}};
 
-#define TEST(which, name, types, fills, allows)                                                                        \
+#define TEST(which, name, types, fills, allows) TEST_OF("attention", which, name, types, fills, allows)
+#define TEST_OF(name_of_op, which, name, types, fills, allows)                                                         \
     {                                                                                                                  \
-        .op = "attention", .title = name, .rows = which, .row_count = sizeof which / sizeof which[0], .build = build,  \
+        .op = name_of_op, .title = name, .rows = which, .row_count = sizeof which / sizeof which[0], .build = build,   \
         .fill = fills, .reference = reference, .gradient = gradient, .tolerance = allows, .samples = 4, .only = types  \
     }
 
@@ -197,6 +209,10 @@ static const op_test tests[] = {
     TEST(rows_f16, "attention, other head sizes, f16", 1u << CLEAT_F16, fill, tolerance),
     TEST(rows_bf16, "attention, other head sizes, bf16", 1u << CLEAT_BF16, fill, tolerance),
     TEST(rows_far, "attention, rising scores", 1u << CLEAT_F32, fill_far, tolerance_far),
+    TEST_OF("local_attention", rows_local, "local attention", 0, fill, tolerance),
+    TEST_OF("local_attention", rows_local_f32, "local attention, other head sizes", 1u << CLEAT_F32, fill, tolerance),
+    TEST_OF("local_attention", rows_local_far, "local attention, rising scores", 1u << CLEAT_F32, fill_far,
+            tolerance_far),
     {.op = "attention",
      .title = "attention, scores beyond a float's digits",
      .rows = rows_far,
@@ -241,7 +257,26 @@ static void test_inputs_that_do_not_fit(void **state) {
     }
 }
 
+/* The pairs of a band, without the corners of the square that it is in; a window that hides nothing is attention. */
+static void test_cost_counts_the_keys_in_the_window(void **state) {
+    (void)state;
+    enum { LONG = 1000, WIDTH = 96 };
+    cleat_graph *graph = op_graph();
+    cleat_tensor *qkv = cleat_input(graph, "qkv", CLEAT_F32, 3, (int64_t[]){1, LONG, WIDTH});
+    const cleat_node *all = cleat_attention(graph, qkv, NULL, 1)->producer;
+    const cleat_node *narrow = cleat_local_attention(graph, qkv, NULL, 1, 128)->producer;
+    const cleat_node *wide = cleat_local_attention(graph, qkv, NULL, 1, 2 * LONG)->producer;
+    double pairs = 0;
+    for (int i = 0; i < LONG; ++i)
+        for (int j = 0; j < LONG; ++j) pairs += abs(i - j) <= 64;
+    assert_float_equal(narrow->op->cost(narrow).flops / all->op->cost(all).flops, pairs / LONG / LONG, 1e-9);
+    assert_float_equal(wide->op->cost(wide).flops, all->op->cost(all).flops, 0);
+    assert_null(cleat_local_attention(graph, qkv, NULL, 1, 1));
+    op_graph_refused(graph, CLEAT_ERR_ARGUMENT, "local_attention", "window is 1");
+}
+
 int main(void) {
-    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit)};
-    return op_main(tests, sizeof tests / sizeof tests[0], extra, 1);
+    const struct CMUnitTest extra[] = {cmocka_unit_test(test_inputs_that_do_not_fit),
+                                       cmocka_unit_test(test_cost_counts_the_keys_in_the_window)};
+    return op_main(tests, sizeof tests / sizeof tests[0], extra, 2);
 }

@@ -8,13 +8,14 @@
 
 static const float eps = 1e-5f;
 
-/* dims: rows, width, offset of x, x is a constant */
+/* dims: rows, width, offset of x, x is a constant, no beta */
 static void build(op_case *c) {
     const int64_t shape[] = {c->dims[0], c->dims[1]}, width[] = {c->dims[1]};
     double offset = (double)c->dims[2];
     cleat_tensor *x = c->dims[3] ? op_constant(c, "x", c->storage, 2, shape, offset - 2, offset + 2)
                                  : op_input(c, "x", c->storage, 2, shape, offset - 2, offset + 2);
-    cleat_tensor *gamma = op_param(c, "gamma", 1, width, 0.5, 1.5), *beta = op_param(c, "beta", 1, width, -1, 1);
+    cleat_tensor *gamma = op_param(c, "gamma", 1, width, 0.5, 1.5);
+    cleat_tensor *beta = c->dims[4] ? NULL : op_param(c, "beta", 1, width, -1, 1);
     op_output(c, cleat_layer_norm(c->graph, x, gamma, beta, eps));
 }
 
@@ -40,7 +41,8 @@ static void reference(const op_case *c, const double *const *in, double *const *
         const double *x = in[0] + row * width;
         double mean, rstd;
         statistics(x, width, &mean, &rstd);
-        for (int64_t i = 0; i < width; ++i) out[0][row * width + i] = (x[i] - mean) * rstd * in[1][i] + in[2][i];
+        for (int64_t i = 0; i < width; ++i)
+            out[0][row * width + i] = (x[i] - mean) * rstd * in[1][i] + (c->dims[4] ? 0 : in[2][i]);
     }
 }
 
@@ -55,7 +57,7 @@ static void gradient(const op_case *c, const double *const *in, const double *co
             sum_g += dy[i] * in[1][i];
             sum_gx += dy[i] * in[1][i] * xhat;
             din[1][i] += dy[i] * xhat;
-            din[2][i] += dy[i];
+            if (!c->dims[4]) din[2][i] += dy[i];
         }
         for (int64_t i = 0; din[0] && i < width; ++i) {
             double xhat = (x[i] - mean) * rstd;
@@ -109,7 +111,11 @@ static compare_tolerance tolerance(const op_case *c, int tensor, bool is_gradien
     return (compare_tolerance){.scale = 1 + sqrt(rows) + offset * rstd, .length = rows, .f32_units = 6};
 }
 
-static const op_row rows[] = {{1, 1}, {5, 17}, {300, 256, 0}, {9, 256, 30}, {33, 1200}, {70, 256, 0, 1}};
+/* The first row without beta has whole vectors only, since the harness lets PoCL optimize it: of rows with a rest PoCL
+ * 3.1 then stores vectors of zeros that their condition excludes (with beta too: CLEAT_TEST_FULL=1, row 1, shape gpu;
+ * not with -cl-opt-disable). CPUs have other code. */
+static const op_row rows[] = {{1, 1},     {5, 17},         {300, 256, 0},       {9, 256, 30},
+                              {33, 1200}, {70, 256, 0, 1}, {300, 256, 3, 0, 1}, {5, 17, 0, 0, 1}};
 
 static const op_row rms_rows[] = {{1, 1}, {5, 17}, {300, 256}, {9, 256, 3}, {33, 1200}, {2, 4096}};
 

@@ -20,12 +20,12 @@
     X(cleat_linear(graph, x, NULL, x, x))                                                                              \
     X(cleat_layer_norm(graph, NULL, x, x, 1e-5f))                                                                      \
     X(cleat_layer_norm(graph, x, NULL, x, 1e-5f))                                                                      \
-    X(cleat_layer_norm(graph, x, x, NULL, 1e-5f))                                                                      \
     X(cleat_gelu(graph, NULL))                                                                                         \
     X(cleat_relu(graph, NULL))                                                                                         \
     X(cleat_sigmoid(graph, NULL))                                                                                      \
     X(cleat_softmax(graph, NULL))                                                                                      \
     X(cleat_attention(graph, NULL, x, 1))                                                                              \
+    X(cleat_local_attention(graph, NULL, x, 1, 2))                                                                     \
     X(cleat_causal_attention(graph, NULL, NULL, NULL, 1, 1, 0, 0))                                                     \
     X(cleat_cross_attention(graph, NULL, x, 1))                                                                        \
     X(cleat_cross_attention(graph, x, NULL, 1))                                                                        \

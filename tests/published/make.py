@@ -46,7 +46,7 @@ def randomise(model):
     """Weights that affect results: biases and norms are not at their usual initial values."""
     with torch.no_grad():
         for name, value in list(model.named_parameters()) + list(model.named_buffers()):
-            if not value.is_floating_point() or value.numel() == 0:
+            if not value.is_floating_point() or value.numel() == 0 or name.endswith("inv_freq"):
                 continue
             if name.endswith("running_var"):
                 value.uniform_(0.5, 1.5)
@@ -101,7 +101,10 @@ def make(name, model, config, batch, labels, logits_of, ignore=-100, dtype=torch
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     randomise(model)
+    exact = {n: v.double() for n, v in model.named_buffers() if n.endswith("inv_freq")}  # not in the file
     model = model.to(dtype).double()  # rounded to values of the file's type
+    for n, v in model.named_buffers():
+        v.copy_(exact.get(n, v))
     state = {n: v.clone() for n, v in model.state_dict().items()}
     model.eval()
     with torch.no_grad():
@@ -224,6 +227,43 @@ def deberta_masked():
                                           share_att_key=True, pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm",
                                           position_biased_input=False, pooler_dropout=0, **TINY)
     of_masked("deberta_masked", transformers.DebertaV2ForMaskedLM, config)
+
+
+MODERN = dict(vocab_size=40, hidden_size=16, num_hidden_layers=5, num_attention_heads=2, intermediate_size=24, pad_token_id=0,
+              bos_token_id=1, cls_token_id=1, eos_token_id=2, sep_token_id=2, max_position_embeddings=16)
+
+
+def modernbert_classifier():
+    config = transformers.ModernBertConfig(local_attention=6, global_attn_every_n_layers=3, **MODERN)
+    of_transformers("modernbert_classifier", transformers.ModernBertForSequenceClassification, config, 3)
+
+
+def modernbert_mean():
+    """With the settings of transformers 4."""
+    config = transformers.ModernBertConfig(local_attention=5, global_attn_every_n_layers=2, classifier_pooling="mean",
+                                           **MODERN)
+    of_transformers("modernbert_mean", transformers.ModernBertForSequenceClassification, config, 4)
+    path = os.path.join(HERE, "modernbert_mean", "config.json")
+    with open(path) as f:
+        written = json.load(f)
+    for key in ["layer_types", "rope_parameters"]:
+        del written[key]
+    written.update(global_attn_every_n_layers=2, global_rope_theta=160000.0, local_rope_theta=10000.0)
+    with open(path, "w") as f:
+        json.dump(written, f, indent=1)
+
+
+def modernbert_tagger():
+    rope = {"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 30.0}}
+    config = transformers.ModernBertConfig(local_attention=4, rope_parameters=rope, **MODERN)
+    of_transformers("modernbert_tagger", transformers.ModernBertForTokenClassification, config, 5, rank=2,
+                    dtype=torch.bfloat16)
+
+
+def modernbert_masked():
+    config = transformers.ModernBertConfig(local_attention=2, **MODERN)
+    of_masked("modernbert_masked", transformers.ModernBertForMaskedLM, config, left_out=["decoder.weight"])
 
 
 def images(side, classes, rank=1, batch=BATCH):
@@ -359,7 +399,8 @@ def convnext_torchvision():
 
 ALL = [bert_classifier, bert_regression, distilbert_labels, bert_tagger, roberta_classifier, distilbert_tagger,
        electra_tagger, deberta_tagger, bert_masked,
-       roberta_masked, distilbert_masked, electra_masked, deberta_masked, segformer, resnet, vit, vit_mean,
+       roberta_masked, distilbert_masked, electra_masked, deberta_masked, modernbert_classifier,
+       modernbert_mean, modernbert_tagger, modernbert_masked, segformer, resnet, vit, vit_mean,
        vit_transformers, vit_torchvision, convnext, convnext_transformers, convnext_torchvision, resnet_transformers, convnext_regression,
        resnet_labels]
 

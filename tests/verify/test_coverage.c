@@ -112,6 +112,7 @@ static void every_operation_of_other_settings_has_a_definition(void **state) {
         {"text_classify", {"model.network=distilbert"}},
         {"text_classify", {"model.network=electra"}},
         {"text_classify", {"model.network=deberta-v2"}},
+        {"text_classify", {"model.network=modernbert", "model.local_window=16"}},
         {"text_tag", {"model.network=roberta"}},
         {"rna_small",
          {"loss.pair_distance=1", "loss.lddt=1", "loss.frame=1", "loss.handedness=1", "loss.bond_length=1",

@@ -54,8 +54,8 @@ static void assert_passes(cleat_precision precision, const char *path) {
     cleat_verify_free(&report);
 }
 
-static const char *const families[] = {"rna",      "text",   "tagging",   "lstm",        "dense",  "mlp",
-                                       "temporal", "resnet", "segformer", "emberformer", "groups", "lora"};
+static const char *const families[] = {"rna",    "text",      "tagging",     "lstm",   "dense", "mlp",  "temporal",
+                                       "resnet", "segformer", "emberformer", "groups", "lora",  "rnafm"};
 
 static bool is_of_old_format(const char *path) {
     cleat_safetensors *file = NULL;
@@ -87,13 +87,13 @@ static int trajectories_in(const char *folder, cleat_precision precision, const 
 
 static void own_trajectories_are_repeated(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F32, NULL), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F32, NULL), 12);
 }
 
 static void own_trajectories_are_repeated_in_half(void **state) {
     (void)state;
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F16, NULL), 11);
-    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_BF16, NULL), 11);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_F16, NULL), 12);
+    assert_int_equal(trajectories_in(source_path("tests/golden"), CLEAT_PRECISION_BF16, NULL), 12);
 }
 
 static void shared_trajectories_are_repeated(void **state) {

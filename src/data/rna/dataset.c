@@ -25,11 +25,12 @@ typedef struct rna_dataset {
     float *mask;        /* [residues] */
     int32_t *partners;  /* [residues], index within the chain */
     int64_t max_length;
+    int32_t first_token;
     double mutation, crop; /* probabilities that a training sample is mutated or cropped */
     cleat_rna_summary summary;
 } rna_dataset;
 
-enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER };
+enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER, MARKED, END };
 
 static const cleat_field fields[] = {
     [TOKENS] = {.name = "tokens", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = CLEAT_RNA_PADDING},
@@ -37,6 +38,8 @@ static const cleat_field fields[] = {
     [COORDS] = {.name = "coords", .dtype = CLEAT_F32, .rank = 2, .shape = {-1, 3}, .pad = 0},
     [MASK] = {.name = "mask", .dtype = CLEAT_F32, .rank = 1, .shape = {-1}, .pad = 0},
     [PARTNER] = {.name = "partner", .dtype = CLEAT_I32, .rank = 1, .shape = {-1}, .pad = -1},
+    [MARKED] = {.name = "marked_lengths", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
+    [END] = {.name = "end", .dtype = CLEAT_I32, .rank = 0, .pad = 0},
 };
 
 static const uint64_t CROP_SEED = 0x63726F70u; /* "crop", "vary": separate families of random streams */
@@ -97,6 +100,8 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
     int32_t *tokens = slots[TOKENS], *lengths = slots[LENGTHS], *partner = slots[PARTNER];
     const char *letters = cleat_rna_sequence(dataset, sample) + start;
     if (lengths) *lengths = (int32_t)n;
+    if (rna->first_token && slots[MARKED]) *(int32_t *)slots[MARKED] = (int32_t)n + 2;
+    if (rna->first_token && slots[END]) *(int32_t *)slots[END] = (int32_t)n + 3;
     for (int64_t i = 0; tokens && i < n; ++i) tokens[i] = cleat_rna_token(letters[i]);
     if (slots[COORDS]) memcpy(slots[COORDS], rna->coords + 3 * first, (size_t)n * 3 * sizeof(float));
     if (slots[MASK]) memcpy(slots[MASK], rna->mask + first, (size_t)n * sizeof(float));
@@ -105,6 +110,7 @@ static cleat_status rna_fill(const cleat_dataset *dataset, size_t sample, int64_
         partner[i] = rna->partners[first + i] >= 0 && j >= 0 && j < n ? (int32_t)j : -1;
     }
     if (tokens && partner) mutate(rna, sample, rng_key, partner, n, tokens);
+    for (int64_t i = 0; tokens && i < n; ++i) tokens[i] += rna->first_token;
     return CLEAT_OK;
 }
 
@@ -119,17 +125,12 @@ static void rna_destroy(cleat_dataset *dataset) {
     cleat_free(rna);
 }
 
-static const cleat_dataset_class rna_class = {
-    .name = "rna",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
-    .id = rna_id,
-    .length = rna_length,
-    .split = rna_split,
-    .state = rna_state,
-    .fill = rna_fill,
-    .destroy = rna_destroy,
-};
+#define CLASS(FIELDS)                                                                                                  \
+    {                                                                                                                  \
+        .name = "rna", .fields = fields, .n_fields = FIELDS, .id = rna_id, .length = rna_length, .split = rna_split,   \
+        .state = rna_state, .fill = rna_fill, .destroy = rna_destroy                                                   \
+    }
+static const cleat_dataset_class rna_class = CLASS(MARKED), marked_class = CLASS(END + 1);
 
 /* --- from the set to the dataset ------------------------------------------------------------------------------ */
 
@@ -244,8 +245,9 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
     cleat_status status = CLEAT_OK;
     rna_dataset *rna = cleat_alloc(1, sizeof *rna);
     if (!rna) return cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory for the dataset", path);
-    rna->base.type = &rna_class;
+    rna->base.type = options->first_token ? &marked_class : &rna_class;
     rna->max_length = options->max_length;
+    rna->first_token = options->first_token;
     rna->mutation = options->mutation;
     rna->crop = options->crop;
     rna->summary = set->summary;
@@ -418,7 +420,7 @@ cleat_status cleat_rna_open(const char *path, const cleat_rna_options *options, 
 }
 
 static const rna_dataset *as_rna(const cleat_dataset *dataset, size_t sample) {
-    return dataset->type == &rna_class && sample < dataset->count ? (const rna_dataset *)dataset : NULL;
+    return dataset->type->fill == rna_fill && sample < dataset->count ? (const rna_dataset *)dataset : NULL;
 }
 
 const char *cleat_rna_sequence(const cleat_dataset *dataset, size_t sample) {
@@ -448,5 +450,5 @@ const int32_t *cleat_rna_partners(const cleat_dataset *dataset, size_t sample) {
 }
 
 cleat_rna_summary cleat_rna_summarise(const cleat_dataset *dataset) {
-    return dataset->type == &rna_class ? ((const rna_dataset *)dataset)->summary : (cleat_rna_summary){0};
+    return dataset->type->fill == rna_fill ? ((const rna_dataset *)dataset)->summary : (cleat_rna_summary){0};
 }

@@ -18,6 +18,7 @@ static const char *join(char *name, const char *prefix, const char *part) {
 /* Initial values of a linear layer. */
 typedef struct linear_init {
     cleat_init weight, bias;
+    bool plain; /* no bias */
 } linear_init;
 
 static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, linear_init init,
@@ -26,7 +27,7 @@ static cleat_tensor *linear(cleat_graph *graph, const char *prefix, cleat_tensor
     char name[CLEAT_NAME];
     int64_t fan_in = cleat_width(x), weight_shape[2] = {fan_out, fan_in};
     cleat_tensor *weight = cleat_param(graph, join(name, prefix, "weight"), 2, weight_shape, init.weight);
-    cleat_tensor *bias = cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init.bias);
+    cleat_tensor *bias = init.plain ? NULL : cleat_param(graph, join(name, prefix, "bias"), 1, &fan_out, init.bias);
     cleat_scope(graph, "%s/", prefix);
     return cleat_nn_lora(graph, prefix, x, cleat_linear(graph, x, weight, bias, residual));
 }
@@ -35,28 +36,45 @@ cleat_tensor *cleat_nn_linear(cleat_graph *graph, const char *prefix, cleat_tens
                               cleat_tensor *residual) {
     if (!x) return NULL;
     const cleat_init init = {CLEAT_INIT_UNIFORM, 1.0f / sqrtf((float)cleat_width(x))};
-    return linear(graph, prefix, x, fan_out, (linear_init){init, init}, residual);
+    return linear(graph, prefix, x, fan_out, (linear_init){.weight = init, .bias = init}, residual);
 }
 
 cleat_tensor *cleat_nn_linear_normal(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
                                      float std, cleat_tensor *residual) {
     if (std <= 0) return cleat_nn_linear(graph, prefix, x, fan_out, residual);
-    return linear(graph, prefix, x, fan_out, (linear_init){{CLEAT_INIT_NORMAL, std}, {CLEAT_INIT_ZERO, 0}}, residual);
+    return linear(graph, prefix, x, fan_out,
+                  (linear_init){.weight = {CLEAT_INIT_NORMAL, std}, .bias = {CLEAT_INIT_ZERO, 0}}, residual);
 }
 
 cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out) {
-    return linear(graph, prefix, x, fan_out, (linear_init){{CLEAT_INIT_ZERO, 0}, {CLEAT_INIT_ZERO, 0}}, NULL);
+    return linear(graph, prefix, x, fan_out,
+                  (linear_init){.weight = {CLEAT_INIT_ZERO, 0}, .bias = {CLEAT_INIT_ZERO, 0}}, NULL);
 }
 
-cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps) {
+cleat_tensor *cleat_nn_linear_plain(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, float std,
+                                    cleat_tensor *residual) {
+    return linear(graph, prefix, x, fan_out, (linear_init){.weight = {CLEAT_INIT_NORMAL, std}, .plain = true},
+                  residual);
+}
+
+static cleat_tensor *layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps, bool plain) {
     if (!x) return NULL;
     char name[CLEAT_NAME];
     int64_t width = cleat_width(x);
     cleat_tensor *gamma =
         cleat_param(graph, join(name, prefix, "weight"), 1, &width, (cleat_init){CLEAT_INIT_CONSTANT, 1});
-    cleat_tensor *beta = cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
+    cleat_tensor *beta =
+        plain ? NULL : cleat_param(graph, join(name, prefix, "bias"), 1, &width, (cleat_init){CLEAT_INIT_ZERO, 0});
     cleat_scope(graph, "%s/", prefix);
     return cleat_layer_norm(graph, x, gamma, beta, eps);
+}
+
+cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps) {
+    return layer_norm(graph, prefix, x, eps, false);
+}
+
+cleat_tensor *cleat_nn_layer_norm_plain(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps) {
+    return layer_norm(graph, prefix, x, eps, true);
 }
 
 cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x) {

@@ -29,10 +29,16 @@ cleat_tensor *cleat_nn_linear_zero(cleat_graph *graph, const char *prefix, cleat
 cleat_tensor *cleat_nn_linear_normal(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out,
                                      float std, cleat_tensor *residual);
 
+/* As cleat_nn_linear_normal, without a bias; std > 0. */
+cleat_tensor *cleat_nn_linear_plain(cleat_graph *graph, const char *prefix, cleat_tensor *x, int64_t fan_out, float std,
+                                    cleat_tensor *residual);
+
 /* Layer normalisation with PREFIX.weight (initially one) and PREFIX.bias (initially zero), eps 1e-5.
  * x [..., D] -> [..., D] */
 cleat_tensor *cleat_nn_layer_norm(cleat_graph *graph, const char *prefix, cleat_tensor *x);
 cleat_tensor *cleat_nn_layer_norm_eps(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps);
+/* The same without PREFIX.bias. */
+cleat_tensor *cleat_nn_layer_norm_plain(cleat_graph *graph, const char *prefix, cleat_tensor *x, float eps);
 
 /* The end of a block's branch: x + dropout(linear layer PREFIX of `inner`). cleat_graph_fuse merges the
  * addition into the layer's GEMM, or into the dropout. inner [B, ..., K], x [B, ..., D] -> [B, ..., D] */

@@ -11,9 +11,10 @@
 
 typedef struct layer_norm_attr {
     float eps;
+    int32_t rms;
 } layer_norm_attr;
 
-/* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]}; RMS normalization: beta and mean are NULL. */
+/* out = {y T [..., D], mean f32 [rows], rstd f32 [rows]}; beta may be NULL; RMS normalization: beta and mean are. */
 enum { X, GAMMA, BETA, FORWARD_IN };
 enum { Y, MEAN, RSTD, FORWARD_OUT };
 
@@ -25,9 +26,9 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     const float eps = ((const layer_norm_attr *)node->attr)->eps;
     if (!(eps >= 0.0f && isfinite(eps)))
         return cleat_infer_fail(node, error, "eps is %g, it must be finite and not below 0", (double)eps);
-    const bool has_mean = node->in[BETA] != NULL;
+    const bool has_mean = !((const layer_norm_attr *)node->attr)->rms;
     cleat_status status = cleat_expect(node, GAMMA, "gamma", CLEAT_F32, 1, width, error);
-    if (!status && has_mean) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
+    if (!status && node->in[BETA]) status = cleat_expect(node, BETA, "beta", CLEAT_F32, 1, width, error);
     if (!status) status = cleat_set_output(node, Y, x->dtype, x->rank, x->shape, error);
     if (!status && has_mean) status = cleat_set_output(node, MEAN, CLEAT_F32, 1, rows, error);
     if (!status) status = cleat_set_output(node, RSTD, CLEAT_F32, 1, rows, error);
@@ -43,7 +44,8 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *kern
 static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     int64_t rows = cleat_rows(x), width = cleat_width(x);
-    begin(binder, node, "layer_norm_forward", x, node->in[BETA] != NULL);
+    begin(binder, node, "layer_norm_forward", x, node->out[MEAN] != NULL);
+    if (node->out[MEAN] && !node->in[BETA]) cleat_launch_define(binder, "NO_BETA", 1);
     if (node->out[Y]->dtype != x->dtype) cleat_launch_define(binder, "Y_F32", 1);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < FORWARD_OUT; ++i) cleat_launch_tensor(binder, node->out[i]);
@@ -58,7 +60,7 @@ static void define_statistics(const cleat_node *node, cleat_host_values *values,
     const int64_t width = cleat_width(node->in[X]);
     const float *x = values->in[X].f + row * width;
     double sum = 0, squares = 0;
-    for (int64_t i = 0; i < width && node->in[BETA]; ++i) sum += (double)x[i];
+    for (int64_t i = 0; i < width && node->out[MEAN]; ++i) sum += (double)x[i];
     *mean = sum / (double)width;
     for (int64_t i = 0; i < width; ++i) squares += ((double)x[i] - *mean) * ((double)x[i] - *mean);
     *rstd = 1 / sqrt(squares / (double)width + (double)((const layer_norm_attr *)node->attr)->eps);
@@ -216,7 +218,7 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
                                  [G_MEAN] = node->out[MEAN],
                                  [G_RSTD] = node->out[RSTD],
                                  [G_GAMMA] = node->in[GAMMA]};
-    cleat_emit_grads_of(graph, node, node->in[BETA] ? &layer_norm_grad : &rms_norm_grad, in, GRAD_IN, node->in,
+    cleat_emit_grads_of(graph, node, node->out[MEAN] ? &layer_norm_grad : &rms_norm_grad, in, GRAD_IN, node->in,
                         TARGETS);
 }
 
@@ -244,6 +246,7 @@ static bool fuse_cast(cleat_node *node, const cleat_node *consumer, bool sole_co
 }
 
 static const cleat_op layer_norm = {.name = "layer_norm",
+                                    .optional_inputs = CLEAT_IN(BETA),
                                     .infer = infer,
                                     .backward = backward,
                                     .flops = 30,
@@ -258,7 +261,7 @@ static const cleat_op layer_norm = {.name = "layer_norm",
 cleat_tensor *cleat_layer_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, cleat_tensor *beta,
                                float eps) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma, [BETA] = beta};
-    layer_norm_attr attr = {eps};
+    layer_norm_attr attr = {.eps = eps};
     return cleat_first_output(cleat_emit(graph, &layer_norm, &attr, sizeof attr, in, FORWARD_IN));
 }
 
@@ -276,6 +279,6 @@ static const cleat_op rms_norm = {.name = "rms_norm",
 
 cleat_tensor *cleat_rms_norm(cleat_graph *graph, cleat_tensor *x, cleat_tensor *gamma, float eps) {
     cleat_tensor *in[FORWARD_IN] = {[X] = x, [GAMMA] = gamma};
-    layer_norm_attr attr = {eps};
+    layer_norm_attr attr = {.eps = eps, .rms = 1};
     return cleat_first_output(cleat_emit(graph, &rms_norm, &attr, sizeof attr, in, FORWARD_IN));
 }

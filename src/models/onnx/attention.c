@@ -30,7 +30,8 @@ static const char *attend(cleat_onnx_builder *b, const char *scores, const char 
     return OP(b, "Where", OP(b, "Unsqueeze", mask, cleat_onnx_int(b, 2)), y, cleat_onnx_number(b, 0));
 }
 
-void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node) {
+/* reach: keys that a query sees to each side; 0: all */
+static void emit_attention(cleat_onnx_translator *t, const cleat_node *node, int64_t reach) {
     enum { Q, KV, LENGTHS };
     cleat_onnx_builder *b = cleat_onnx_of(t);
     const int64_t heads = (int64_t)cleat_onnx_attribute_of(t, node, "heads", 0), width = cleat_width(node->out[0]);
@@ -47,7 +48,21 @@ void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node)
     const char *scale = cleat_onnx_number(b, 1.0f / sqrtf((float)(width / heads)));
     const char *q = OP(b, "Mul", heads_of(b, parts[0], heads, width / heads, false), scale);
     const char *scores = OP(b, "MatMul", q, heads_of(b, parts[1], heads, width / heads, true));
+    if (reach > 0) {
+        const char *keys = cleat_onnx_positions(t, cleat_onnx_dim_of(t, node->in[Q], 1)); /* [L] */
+        const char *distances = OP(b, "Abs", OP(b, "Sub", OP(b, "Unsqueeze", keys, cleat_onnx_int(b, 1)), keys));
+        scores = OP(b, "Where", OP(b, "LessOrEqual", distances, cleat_onnx_whole(b, (int32_t)reach)), scores,
+                    cleat_onnx_number(b, -FLT_MAX));
+    }
     cleat_onnx_set(t, node, 0, attend(b, scores, heads_of(b, parts[2], heads, width / heads, false), mask, width));
+}
+
+void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node) {
+    emit_attention(t, node, 0);
+}
+
+void cleat_onnx_emit_local_attention(cleat_onnx_translator *t, const cleat_node *node) {
+    emit_attention(t, node, (int64_t)cleat_onnx_attribute_of(t, node, "reach", 0));
 }
 
 /* bool [L, L], or [B, 1, 1, L, L] with starts: whether query i sees key j. */

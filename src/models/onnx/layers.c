@@ -19,11 +19,14 @@ void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node) {
 
 void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node) {
     enum { X, GAMMA, BETA };
+    const char *in[] = {cleat_onnx_in(t, node, X), cleat_onnx_in(t, node, GAMMA), NULL};
+    const bool has_beta = cleat_onnx_has(node, BETA);
+    if (has_beta) in[BETA] = cleat_onnx_in(t, node, BETA);
     cleat_onnx_set(t, node, 0,
-                   OP_WITH(cleat_onnx_of(t), "LayerNormalization",
-                           ATTRIBUTES(CLEAT_ONNX_I("axis", -1),
-                                      CLEAT_ONNX_F("epsilon", (float)cleat_onnx_attribute_of(t, node, "eps", 0))),
-                           cleat_onnx_in(t, node, X), cleat_onnx_in(t, node, GAMMA), cleat_onnx_in(t, node, BETA)));
+                   cleat_onnx_op(cleat_onnx_of(t), "LayerNormalization",
+                                 ATTRIBUTES(CLEAT_ONNX_I("axis", -1),
+                                            CLEAT_ONNX_F("epsilon", (float)cleat_onnx_attribute_of(t, node, "eps", 0))),
+                                 in, has_beta ? 3 : 2));
 }
 
 void cleat_onnx_emit_layer_scale(cleat_onnx_translator *t, const cleat_node *node) {

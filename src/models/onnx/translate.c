@@ -20,6 +20,7 @@ static const row rows[] = {
     {"batch_norm_inference", cleat_onnx_emit_batch_norm},
     {"block_diagonal", cleat_onnx_emit_block_diagonal},
     {"cast", cleat_onnx_emit_cast},
+    {"local_attention", cleat_onnx_emit_local_attention},
     {"causal_attention", cleat_onnx_emit_causal_attention},
     {"chunk", cleat_onnx_emit_chunk},
     {"concat", cleat_onnx_emit_concat},

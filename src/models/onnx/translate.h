@@ -91,6 +91,7 @@ void cleat_onnx_emit_pool(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node);
 /* attention.c */
 void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_local_attention(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_causal_attention(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_disentangled_attention(cleat_onnx_translator *t, const cleat_node *node);
 /* images.c */

@@ -172,7 +172,8 @@ static const cleat_architecture architectures[][CLEAT_TOKENIZER_HEADS] = {
     {                                                                                                                  \
         &architectures[CLEAT_TEXT_BERT][HEAD_OF], &architectures[CLEAT_TEXT_ROBERTA][HEAD_OF],                         \
             &architectures[CLEAT_TEXT_XLM_ROBERTA][HEAD_OF], &architectures[CLEAT_TEXT_DISTILBERT][HEAD_OF],           \
-            &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], &cleat_published_deberta[HEAD_OF], NULL                       \
+            &architectures[CLEAT_TEXT_ELECTRA][HEAD_OF], &cleat_published_deberta[HEAD_OF],                            \
+            &cleat_published_modernbert[HEAD_OF], NULL                                                                 \
     }
 const cleat_architecture *const cleat_published_classifiers[] = LIST(CLEAT_HEAD_CLASSES),
                                 *const cleat_published_taggers[] = LIST(CLEAT_HEAD_TAGS),
@@ -180,5 +181,6 @@ const cleat_architecture *const cleat_published_classifiers[] = LIST(CLEAT_HEAD_
 
 const cleat_architecture *cleat_published_text(int network, cleat_text_head head) {
     if (network == CLEAT_TEXT_CLEAT) return NULL;
+    if (network == CLEAT_TEXT_MODERNBERT) return &cleat_published_modernbert[head];
     return network == CLEAT_TEXT_DEBERTA ? &cleat_published_deberta[head] : &architectures[network][head];
 }

@@ -209,7 +209,8 @@ static const char *const class_names[CLEAT_TEXT_NETWORKS] = {[CLEAT_TEXT_BERT] =
                                                              [CLEAT_TEXT_XLM_ROBERTA] = "XLMRoberta",
                                                              [CLEAT_TEXT_DISTILBERT] = "DistilBert",
                                                              [CLEAT_TEXT_ELECTRA] = "Electra",
-                                                             [CLEAT_TEXT_DEBERTA] = "DebertaV2"};
+                                                             [CLEAT_TEXT_DEBERTA] = "DebertaV2",
+                                                             [CLEAT_TEXT_MODERNBERT] = "ModernBert"};
 
 /* Replaces a member that a row of the table has set. */
 static bool replace_number(cJSON *config, const char *key, double value) {

@@ -20,8 +20,9 @@ extern const cleat_architecture *const cleat_published_classifiers[], *const cle
 /* The architecture of a cleat_text_network; NULL: cleat's own network. */
 const cleat_architecture *cleat_published_text(int network, cleat_text_head head);
 
-/* DeBERTa-v2 and v3 (deberta.c). */
-extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS];
+/* DeBERTa-v2 and v3 (deberta.c), ModernBERT (modernbert.c). */
+extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS],
+    cleat_published_modernbert[CLEAT_TOKENIZER_HEADS];
 
 /* Rows of weights and of config.json that BERT and its descendants share. */
 #define HEAD(PARAM, SOURCE)                                                                                            \

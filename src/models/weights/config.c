@@ -146,7 +146,7 @@ static const char known_members[] =
 
 void cleat_weights_name_unread(const cleat_weights *weights, const char *members) {
     const cJSON *config = cleat_weights_config(weights);
-    char place[4200], known[sizeof known_members + 256];
+    char place[4200], known[sizeof known_members + 1024];
     snprintf(known, sizeof known, "%s%s", known_members, members ? members : "");
     snprintf(place, sizeof place, "%s/config.json", cleat_weights_folder(weights));
     cleat_json_name_unread(config, place, known, NULL, CLEAT_LOG_INFO);

@@ -74,6 +74,13 @@ static cleat_tensor *self_attention(cleat_graph *graph, int64_t batch, int64_t l
     return cleat_attention(graph, cleat_linear(graph, x, matrix(graph, "weight", 48, 16), NULL, NULL), lengths, 4);
 }
 
+static cleat_tensor *local_attention(cleat_graph *graph, int64_t batch, int64_t length) {
+    cleat_tensor *lengths = lengths_of(graph, batch);
+    cleat_tensor *x = cleat_local_attention(graph, x_of(graph, batch, length, 48), NULL, 2, 5); /* [B, L, 16] */
+    x = cleat_linear(graph, x, matrix(graph, "weight", 48, 16), NULL, NULL);
+    return cleat_local_attention(graph, x, lengths, 4, 6);
+}
+
 static cleat_tensor *cross_attention(cleat_graph *graph, int64_t batch, int64_t length) {
     cleat_tensor *x = x_of(graph, batch, length, 16);
     cleat_tensor *kv = cleat_slice(graph, cleat_permute(graph, x, (const int[]){0, 2, 1}), 1, 3, 9);
@@ -186,6 +193,7 @@ static const op_graph graphs[] = {
     {"past_the_positions", embeddings, 45}, /* of 40 */
     {"waves", waves, 3001},
     {"self_attention", self_attention, 11},
+    {"local_attention", local_attention, 11},
     {"cross_attention", cross_attention, 11},
     {"causal_attention", causal_attention, 11},
     {"disentangled_buckets", disentangled_buckets, 43},

@@ -1,4 +1,4 @@
-/* Multi-head self-attention, causal attention and cross-attention and their gradients, without an L x S tensor.
+/* Multi-head, local, causal and cross-attention and their gradients, without an L x S tensor.
  * Kernels receive queries, keys and values as base, row length and number of rows; self-attention passes the
  * same tensor three times. */
 #include "ops/attention/attention.h"
@@ -15,6 +15,7 @@ typedef struct attention_attr {
     int32_t kv_heads; /* causal attention; 0: each query sees all keys */
     int32_t window;   /* 0: none */
     float scale;      /* 0: 1 / sqrt(D / H) */
+    int32_t reach;    /* local attention, keys to each side; 0: all */
 } attention_attr;
 
 /* Inputs of all ops. Forward uses the first three and writes {y T [B, L, D], lse f32 [B, H, L]}; the
@@ -28,7 +29,7 @@ typedef cleat_attention_problem problem;
 problem cleat_attention_problem_of(const cleat_node *node) {
     const cleat_tensor *q = node->in[Q], *kv = node->in[KV];
     const attention_attr *attr = (const attention_attr *)node->attr;
-    const bool causal = attr->kv_heads > 0;
+    const bool causal = attr->kv_heads > 0, local = attr->reach > 0 && attr->reach < q->shape[1] - 1;
     const int64_t heads = attr->heads, kv_heads = causal ? attr->kv_heads : heads, parts = heads + 2 * kv_heads;
     const int64_t head = heads > 0 ? q->shape[2] / (kv ? heads : parts) : 0;
     return (problem){.in = {q, kv},
@@ -44,6 +45,7 @@ problem cleat_attention_problem_of(const cleat_node *node) {
                      .kv_heads = kv_heads,
                      .head = head,
                      .window = attr->window > 0 && attr->window < q->shape[1] ? attr->window : q->shape[1],
+                     .reach = local ? attr->reach : 0,
                      .scale = attr->scale != 0 ? (double)attr->scale : 1 / sqrt((double)head)};
 }
 
@@ -53,6 +55,10 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     problem p = cleat_attention_problem_of(node);
     cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
     cleat_launch_define(binder, "DH", p.head);
+    if (p.reach > 0) {
+        cleat_launch_define(binder, "AHEAD", p.reach);
+        cleat_launch_define(binder, "WINDOW", p.reach + 1);
+    }
     if (!p.causal) return;
     cleat_launch_define(binder, "CAUSAL", 1);
     cleat_launch_define(binder, "SHARING", p.heads / p.kv_heads);
@@ -498,6 +504,9 @@ static cleat_cost cost_of(const cleat_node *node, int products) {
     cleat_cost cost = cleat_elementwise_cost(node, 0);
     double pairs = (double)p.batch * (double)p.queries * (double)p.keys;
     if (p.causal) pairs = (double)p.batch * (double)p.window * ((double)p.queries - ((double)p.window - 1) / 2);
+    if (p.reach > 0) /* without the corners of a square */
+        pairs = (double)p.batch *
+                ((double)p.queries * (2.0 * (double)p.reach + 1) - (double)p.reach * ((double)p.reach + 1));
     cost.work = CLEAT_WORK_PRODUCT;
     cost.flops = pairs * (2.0 * products * (double)p.width + EXPONENTIAL * (double)p.heads);
     return cost;
@@ -518,14 +527,22 @@ static const cleat_op causal_attention_grad = {.name = "causal_attention_grad",
                                                .define = cleat_attention_define_grad,
                                                .inplace_inputs = CLEAT_IN(ACCUM_Q)};
 
+static const cleat_op local_attention_grad = {.name = "local_attention_grad",
+                                              .cost = cost_grad,
+                                              .variants = grad_variants,
+                                              .define = cleat_attention_define_grad,
+                                              .inplace_inputs = CLEAT_IN(ACCUM_Q)};
+
 static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *dout) {
     cleat_tensor *const targets[] = {node->in[Q], node->in[KV]};
     if (!dout[0] || !(cleat_requires_grad(targets[0]) || cleat_requires_grad(targets[1]))) return;
     cleat_tensor *in[] = {[Q] = node->in[Q],  [KV] = node->in[KV],  [LENGTHS] = node->in[LENGTHS],
                           [Y] = node->out[0], [LSE] = node->out[1], [DY] = dout[0]};
-    const bool causal = cleat_attention_problem_of(node).causal;
-    cleat_emit_grads_of(graph, node, causal ? &causal_attention_grad : &attention_grad, in, ACCUM_Q, targets,
-                        targets[1] ? 2 : 1);
+    const attention_attr *attr = (const attention_attr *)node->attr;
+    const cleat_op *op = attr->kv_heads > 0 ? &causal_attention_grad
+                         : attr->reach > 0  ? &local_attention_grad
+                                            : &attention_grad;
+    cleat_emit_grads_of(graph, node, op, in, ACCUM_Q, targets, targets[1] ? 2 : 1);
 }
 
 /* --- forward -------------------------------------------------------------------------------------------------- */
@@ -639,15 +656,36 @@ static const cleat_op causal_attention = {.name = "causal_attention",
                                           .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
                                           .attributes = causal_attributes};
 
+static const cleat_attribute local_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
+                                                   CLEAT_ATTRIBUTE(attention_attr, reach, CLEAT_ATTRIBUTE_I32),
+                                                   {.name = NULL}};
+
+static const cleat_op local_attention = {.name = "local_attention",
+                                         .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
+                                         .infer = infer,
+                                         .backward = backward,
+                                         .cost = cost,
+                                         .variants = variants,
+                                         .define = cleat_attention_define,
+                                         .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
+                                         .attributes = local_attributes};
+
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths,
                           attention_attr attr) {
     cleat_tensor *in[] = {[Q] = q, [KV] = kv, [LENGTHS] = lengths};
-    return cleat_first_output(
-        cleat_emit(graph, attr.kv_heads > 0 ? &causal_attention : &attention, &attr, sizeof attr, in, 3));
+    const cleat_op *op = attr.kv_heads > 0 ? &causal_attention : attr.reach > 0 ? &local_attention : &attention;
+    return cleat_first_output(cleat_emit(graph, op, &attr, sizeof attr, in, 3));
 }
 
 cleat_tensor *cleat_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads) {
     return emit(graph, qkv, NULL, lengths, (attention_attr){.heads = heads});
+}
+
+cleat_tensor *cleat_local_attention(cleat_graph *graph, cleat_tensor *qkv, cleat_tensor *lengths, int heads,
+                                    int window) {
+    if (window < 2)
+        cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op 'local_attention': window is %d, at least 2 is needed", window);
+    return emit(graph, qkv, NULL, lengths, (attention_attr){.heads = heads, .reach = window / 2});
 }
 
 cleat_tensor *cleat_causal_attention(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *starts,

@@ -21,6 +21,7 @@ typedef struct cleat_attention_problem {
     int64_t kv_width;                    /* of all heads of keys; D if not causal */
     int64_t heads, kv_heads, head;       /* H, H of keys (H if not causal), D / H */
     int64_t window;                      /* causal: keys that a query sees at most, up to L */
+    int64_t reach;                       /* local: keys that a query sees to each side; 0: all */
     double scale;                        /* of the scores */
 } cleat_attention_problem;
 

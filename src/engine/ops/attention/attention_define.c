@@ -4,6 +4,8 @@
 #include "ops/attention/disentangled.h"
 #include "ops/lib/define.h"
 
+#include <stdlib.h>
+
 /* A node on the host: inputs (-1: none) and sizes. */
 typedef struct host_attention {
     cleat_host_values *values;
@@ -11,6 +13,7 @@ typedef struct host_attention {
     const cleat_disentangled_attr *relative;          /* NULL: no relative positions */
     int64_t batch, queries, keys, width, heads, size; /* B, L, S, D, H, D / H */
     int64_t sharing, kv_width, window; /* heads of queries that share one of keys; window 0: not causal */
+    int64_t reach;                     /* 0: not local */
     double scale;
 } host_attention;
 
@@ -34,6 +37,7 @@ static host_attention attention_of(const cleat_node *node, cleat_host_values *va
                             .sharing = p.heads / p.kv_heads,
                             .kv_width = p.kv_width,
                             .window = p.causal ? p.window : 0,
+                            .reach = p.reach,
                             .scale = p.scale};
 }
 
@@ -76,6 +80,7 @@ static host_head head_of(const host_attention *a, int64_t b, int64_t h) {
 
 static bool sees(const host_head *head, int64_t i, int64_t j) {
     const host_attention *a = head->a;
+    if (a->reach > 0 && llabs(i - j) > a->reach) return false;
     if (a->window == 0) return i < head->queries && j < head->keys;
     const int32_t *starts = a->values->in[a->lengths].i;
     return j <= i && j > i - a->window && !(starts && j < starts[head->b * a->queries + i]);

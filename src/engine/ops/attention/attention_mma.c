@@ -127,6 +127,7 @@ const char *cleat_attention_mma_refuse(const cleat_node *node, const cleat_devic
     if (why) return why;
     if (p.causal && !SUMS_ARE_OPERANDS((int)facts->matrix_unit))
         return "the kernels for this matrix unit do not skip the keys that causal attention hides";
+    if (p.reach > 0) return "the kernels for matrix units do not skip the keys that local attention hides";
     if (p.head > HEAD_MAX) return "requires heads of at most 128 elements";
     if (p.head % VEC8 != 0) return "requires a head size that is a multiple of 8";
     if (facts->sub_group > 0 && facts->sub_group != cleat_matrix_subgroup_size(facts->matrix_unit))
