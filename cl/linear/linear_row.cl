@@ -29,19 +29,34 @@ static inline void column_store(float y, TENSOR(const float, bias), TENSOR(const
 #else
 #define STEP VEC
 #endif
-/* Adds to `sum` the product of x [STEP] with the weights from `at` on, which have one scale. Rows are too short for the
- * hardware prefetcher. */
-static inline floatv step_add(floatv sum, const floatv *x, TENSOR(const TB, b), const ulong count, const ulong at,
-                              const int K) {
+/* Adds to sums [COLUMNS] the products of x [STEP] with the weights at from [COLUMNS] on; those of a column have one
+ * scale. Rows are too short for the hardware prefetcher. */
+static inline void step_add(floatv *sum, const floatv *x, TENSOR(const TB, b), const ulong count, const ulong *from,
+                            const int K) {
 #if BLOCKS
-    PREFETCH(AT(b) + (at + COLUMNS * K) * CODE_BITS / 8);
-    floatv y = x[0] * block_values(AT(b), at), all = x[0];
+    float4 least = (float4)(0.0f);
+    const float4 scales = block_scales(AT(b), count, from, &least);
+    const float scale[COLUMNS] = {scales.x, scales.y, scales.z, scales.w};
+    const float lowest[COLUMNS] = {least.x, least.y, least.z, least.w};
+    floatv all = x[0];
 #pragma unroll
-    for (int j = 1; j < STEP / VEC; ++j) y += x[j] * block_values(AT(b), at + j * VEC), all += x[j];
-    return sum + y * block_scale(AT(b), count, at) PLUS_LEAST(AT(b), count, at, all);
+    for (int j = 1; j < STEP / VEC; ++j) all += x[j];
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+        __global const uchar *codes = AT(b) + from[i] * CODE_BITS / 8;
+        PREFETCH(codes + COLUMNS * K * CODE_BITS / 8);
+        floatv y = x[0] * block_values(codes, 0);
+#pragma unroll
+        for (int j = 1; j < STEP / VEC; ++j) y += x[j] * block_values(codes, j * VEC);
+        sum[i] += y * scale[i];
+        if (BLOCKS == BLOCKS_Q4) sum[i] += all * lowest[i];
+    }
 #else
-    PREFETCH(AT(b) + at + COLUMNS * K);
-    return sum + x[0] * LOADV(AT(b), at);
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+        PREFETCH(AT(b) + from[i] + COLUMNS * K);
+        sum[i] += x[0] * LOADV(AT(b), from[i]);
+    }
 #endif
 }
 
@@ -57,8 +72,10 @@ INLINED void row_columns(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const f
         for (int k = 0; k < whole; k += STEP) {
 #pragma unroll
             for (int j = 0; j < STEP / VEC; ++j) x[j] = LOADV(AT(a), k + j * VEC);
+            ulong from[COLUMNS];
 #pragma unroll
-            for (int i = 0; i < COLUMNS; ++i) sum[i] = step_add(sum[i], x, PASS(b), (ulong)N * K, at[i] + k, K);
+            for (int i = 0; i < COLUMNS; ++i) from[i] = at[i] + k;
+            step_add(sum, x, PASS(b), (ulong)N * K, from, K);
         }
         if (whole < K) {
             x[0] = LOADN(AT(a), whole, K - whole);
