@@ -5,8 +5,8 @@
 
 #include "cleat/ops.h"
 #include "compare.h"
-#include "exec/copy.h"
 #include "core/blocks.h"
+#include "exec/copy.h"
 #include "graph/store.h"
 #include "kept_programs.h"
 

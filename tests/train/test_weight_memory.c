@@ -277,7 +277,7 @@ static void weights_pass_through_a_block(void **state) {
     }
 }
 
-/* Frozen weights of a GGUF file keep its 4 and 8 bits: also its largest tensor, of 28 million values in 8 bits, is never
+/* Frozen weights of a GGUF file keep its 4 and 8 bits: its largest tensor too, of 28 million values in 8 bits, is never
  * in host memory as a whole. */
 static void a_gguf_file_passes_through_a_block(void **state) {
     static const char text[] = "[model]\ntype = causal_lm\n[data]\nmax_length = 32\nmin_length = none\n"

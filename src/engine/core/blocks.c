@@ -113,8 +113,8 @@ static void values_q8(const int8_t *codes, int64_t elements, float *values) {
 
 /* --- q4 ------------------------------------------------------------------------------------------------------- */
 
-/* Stores a block of a matrix of `elements` values, and converts its scale and least value to what they are then. Returns
- * false if one of them is beyond f16. */
+/* Stores a block of a matrix of `elements` values, and converts its scale and least value to what they are then.
+ * Returns false if one of them is beyond f16. */
 static bool put_q4(uint8_t *bytes, int64_t elements, int64_t block, const uint8_t *codes, float scale_least[2]) {
     uint8_t *to = bytes + block * Q4_BLOCK / 2;
     uint16_t bits[2];

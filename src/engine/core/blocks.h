@@ -38,8 +38,9 @@ cleat_status cleat_blocks_quantise(cleat_dtype dtype, const float *values, int64
 /* The values of blocks; kernels may round a scale of NF4 once less. */
 void cleat_blocks_values(cleat_dtype dtype, const void *bytes, int64_t elements, float *values);
 /* The same bytes from stored blocks of a GGUF file, with the file's values: Q8 from Q8_0, Q4 from Q4_0 and Q4_1, HALF
- * from F16. From Q4_K, whose scales have 17 significant bits, Q4 gets them rounded to f16, which changes values by up to
- * 0.0014 of the largest of their 32 (half a step is 0.033 or more). False: it must be quantised, or is not finite. */
+ * from F16. From Q4_K, whose scales have 17 significant bits, Q4 gets them rounded to f16, which changes values by
+ * up to 0.0014 of the largest of their 32 (half a step is 0.033 or more). False: it must be quantised, or is not
+ * finite. */
 bool cleat_blocks_take(cleat_dtype dtype, cleat_gguf_type type, const void *stored, int64_t elements, void *bytes);
 
 #endif

@@ -2,10 +2,10 @@
  * and kernels; device and plan are borrowed and must outlive it. */
 #include "exec/exec.h"
 
+#include "core/blocks.h"
 #include "core/half.h"
 #include "core/memory.h"
 #include "device/recorder.h"
-#include "core/blocks.h"
 #include "graph/store.h"
 
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  * device. A matrix in blocks has neither. */
 #include "graph/store.h"
 
-#include "core/memory.h"
 #include "core/blocks.h"
+#include "core/memory.h"
 
 #include <stdio.h>
 

@@ -3,9 +3,9 @@
  * the executor. */
 #include "graph/store.h"
 
+#include "core/blocks.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "core/blocks.h"
 
 #include <stdio.h>
 #include <string.h>

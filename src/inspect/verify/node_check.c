@@ -1,10 +1,10 @@
 /* One node against its definition: copies, samples, tolerance, message. */
 #include "verify/node_check.h"
 
+#include "core/blocks.h"
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "core/blocks.h"
 
 #include <inttypes.h>
 #include <math.h>
