@@ -73,6 +73,7 @@ typedef enum cleat_attribute_type {
     CLEAT_ATTRIBUTE_I32, /* int32_t, or an enum */
     CLEAT_ATTRIBUTE_I64,
     CLEAT_ATTRIBUTE_F32,
+    CLEAT_ATTRIBUTE_F64,
     CLEAT_ATTRIBUTE_BOOL,
 } cleat_attribute_type;
 

@@ -8,6 +8,7 @@ static double element_of(const cleat_node *node, const cleat_attribute *attribut
     int32_t i32;
     int64_t i64;
     float f32;
+    double f64;
     bool truth;
     switch (attribute->type) {
     case CLEAT_ATTRIBUTE_I32:
@@ -19,6 +20,9 @@ static double element_of(const cleat_node *node, const cleat_attribute *attribut
     case CLEAT_ATTRIBUTE_F32:
         memcpy(&f32, at + (size_t)i * sizeof f32, sizeof f32);
         return (double)f32;
+    case CLEAT_ATTRIBUTE_F64:
+        memcpy(&f64, at + (size_t)i * sizeof f64, sizeof f64);
+        return f64;
     case CLEAT_ATTRIBUTE_BOOL:
         memcpy(&truth, at + (size_t)i * sizeof truth, sizeof truth);
         return truth;

@@ -259,6 +259,9 @@ static bool gated_is_cheap(const cleat_node *node) {
     return true;
 }
 
+/* A POINTWISE_... */
+static const cleat_attribute gated_attributes[] = {
+    {.name = "function", .type = CLEAT_ATTRIBUTE_I32, .offset = 0, .count = 1}, {.name = NULL}};
 static const cleat_op gated = {.name = "gated",
                                .infer = infer_gated,
                                .backward = backward_gated,
@@ -266,6 +269,7 @@ static const cleat_op gated = {.name = "gated",
                                .variants = gated_variants,
                                .define = define_gated,
                                .autocast_inputs = CLEAT_IN(0),
+                               .attributes = gated_attributes,
                                .cheap = gated_is_cheap};
 
 cleat_tensor *cleat_gated(cleat_graph *graph, cleat_tensor *x, cleat_gate gate) {

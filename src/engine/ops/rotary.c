@@ -71,8 +71,19 @@ static const char *refuse_table(const cleat_node *node, const cleat_device_facts
 }
 
 static const cleat_variant table_variants[] = {{.name = "waves", .refuse = refuse_table, .bind = bind_table}, {0}};
-static const cleat_op rotary_table = {
-    .name = "rotary_table", .infer = infer_table, .flops = 60, .variants = table_variants, .define = define_table};
+static const cleat_attribute table_attributes[] = {CLEAT_ATTRIBUTE(table_attr, angles.width, CLEAT_ATTRIBUTE_I64),
+                                                   CLEAT_ATTRIBUTE(table_attr, angles.base, CLEAT_ATTRIBUTE_F64),
+                                                   CLEAT_ATTRIBUTE(table_attr, angles.factor, CLEAT_ATTRIBUTE_F64),
+                                                   CLEAT_ATTRIBUTE(table_attr, angles.old_length, CLEAT_ATTRIBUTE_I64),
+                                                   CLEAT_ATTRIBUTE(table_attr, angles.low_turns, CLEAT_ATTRIBUTE_F32),
+                                                   CLEAT_ATTRIBUTE(table_attr, angles.high_turns, CLEAT_ATTRIBUTE_F32),
+                                                   {.name = NULL}};
+static const cleat_op rotary_table = {.name = "rotary_table",
+                                      .infer = infer_table,
+                                      .flops = 60,
+                                      .variants = table_variants,
+                                      .define = define_table,
+                                      .attributes = table_attributes};
 
 cleat_tensor *cleat_rotary_table(cleat_graph *graph, int64_t length, const cleat_rotary_angles *angles) {
     const table_attr attr = {length, *angles};

@@ -1,4 +1,5 @@
 /* ONNX: operations on single elements, and softmax. */
+#include "lib/shared_numbers.clh"
 #include "onnx/translate.h"
 
 #include <math.h>
@@ -61,6 +62,17 @@ static const char *gelu(cleat_onnx_builder *b, const char *x) {
 
 void cleat_onnx_emit_gelu(cleat_onnx_translator *t, const cleat_node *node) {
     emit_function(t, node, gelu);
+}
+
+void cleat_onnx_emit_gated(cleat_onnx_translator *t, const cleat_node *node) {
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int function = (int)cleat_onnx_attribute_of(t, node, "function", 0);
+    const char *x = cleat_onnx_in(t, node, 0), *axis = cleat_onnx_int(b, -1);
+    const int64_t half = cleat_width(node->out[0]);
+    const char *gate = OP(b, "Slice", x, cleat_onnx_int(b, 0), cleat_onnx_int(b, half), axis);
+    const char *value = OP(b, "Slice", x, cleat_onnx_int(b, half), cleat_onnx_int(b, 2 * half), axis);
+    if (function == POINTWISE_GELU_TANH) cleat_onnx_node_fail(t, node, "a GELU by tanh");
+    cleat_onnx_set(t, node, 0, OP(b, "Mul", function == POINTWISE_GELU ? gelu(b, gate) : silu(b, gate), value));
 }
 
 void cleat_onnx_emit_softmax(cleat_onnx_translator *t, const cleat_node *node) {

@@ -1,6 +1,8 @@
 /* ONNX: layers of sequences: linear, normalisation, embedding, positions, pooling, LSTM. */
 #include "lib/shared_numbers.clh"
 #include "onnx/translate.h"
+
+#include "cleat/ops.h"
 #include "ops/lstm/lstm.h"
 
 #include <math.h>
@@ -61,9 +63,10 @@ static float leading_bits(double value) {
 }
 
 /* parts [PARTS][columns], rest [columns], phase [columns]: a quarter turn makes a cosine of a sine. */
-static void fill_turns(int64_t columns, float *parts, float *rest, float *phase) {
+static void fill_turns(const cleat_rotary_angles *angles, float *parts, float *rest, float *phase) {
+    const int64_t columns = angles->width;
     for (int64_t c = 0; c < columns; ++c) {
-        double turns = pow(10000.0, -2.0 * (double)(c / 2) / (double)columns) / (2 * M_PI);
+        double turns = cleat_rotary_frequency(angles, c / 2) / (2 * M_PI);
         for (int k = 0; k < PARTS; ++k) {
             parts[k * columns + c] = leading_bits(turns);
             turns -= (double)parts[k * columns + c];
@@ -73,13 +76,14 @@ static void fill_turns(int64_t columns, float *parts, float *rest, float *phase)
     }
 }
 
-/* positions f32 [..., 1] -> sine and cosine [..., columns] */
-static const char *waves(cleat_onnx_translator *t, const char *positions, int64_t columns) {
+/* positions f32 [..., 1] -> sine and cosine [..., angles->width] */
+static const char *waves(cleat_onnx_translator *t, const char *positions, const cleat_rotary_angles *angles) {
     cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int64_t columns = angles->width;
     float *parts = cleat_onnx_alloc(b, (size_t)(PARTS + 2) * (size_t)columns, sizeof *parts);
     if (!parts) return "";
     float *rest = parts + PARTS * columns, *phase = rest + columns;
-    fill_turns(columns, parts, rest, phase);
+    fill_turns(angles, parts, rest, phase);
     const char *turns = OP(b, "Add", OP(b, "Mul", positions, cleat_onnx_table(b, "turns_rest", 1, &columns, rest)),
                            cleat_onnx_table(b, "turns_phase", 1, &columns, phase));
     for (int k = PARTS - 1; k >= 0; --k) {
@@ -104,18 +108,58 @@ void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_n
     const cleat_tensor *x = node->in[X];
     const cleat_onnx_dim length = cleat_onnx_dim_of(t, x, x->rank - 2);
     const bool ends = cleat_onnx_has(node, LENGTHS);
-    const int64_t columns = ends ? cleat_width(x) / 2 : cleat_width(x);
-    const char *positions = column_of_positions(t, length), *encoding = waves(t, positions, columns); /* [L, D] */
+    const cleat_rotary_angles angles = {.width = ends ? cleat_width(x) / 2 : cleat_width(x), .base = 1e4, .factor = 1};
+    const char *positions = column_of_positions(t, length), *encoding = waves(t, positions, &angles); /* [L, D] */
     if (ends) { /* [B, L, D/2]: the position from the end of the sample */
         const char *lengths = cleat_onnx_cast(b, cleat_onnx_in(t, node, LENGTHS), CLEAT_ONNX_FLOAT);
         const char *last = OP(b, "Sub", lengths, cleat_onnx_number(b, 1));
         last = OP(b, "Unsqueeze", last, INTS(b, 1, 2)); /* [B, 1, 1] */
         const char *back = OP(b, "Max", OP(b, "Sub", last, positions), cleat_onnx_number(b, 0));
-        const char *from_end = waves(t, back, columns);
+        const char *from_end = waves(t, back, &angles);
         encoding = OP(b, "Expand", encoding, OP(b, "Shape", from_end));
         encoding = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", -1)), encoding, from_end);
     }
     cleat_onnx_set(t, node, 0, OP(b, "Add", cleat_onnx_in(t, node, X), encoding));
+}
+
+void cleat_onnx_emit_rotary_table(cleat_onnx_translator *t, const cleat_node *node) {
+    const cleat_rotary_angles angles = {.width = (int64_t)cleat_onnx_attribute_of(t, node, "angles.width", 0),
+                                        .base = cleat_onnx_attribute_of(t, node, "angles.base", 0),
+                                        .factor = cleat_onnx_attribute_of(t, node, "angles.factor", 0),
+                                        .old_length = (int64_t)cleat_onnx_attribute_of(t, node, "angles.old_length", 0),
+                                        .low_turns = (float)cleat_onnx_attribute_of(t, node, "angles.low_turns", 0),
+                                        .high_turns = (float)cleat_onnx_attribute_of(t, node, "angles.high_turns", 0)};
+    if (angles.width < 2) return;
+    cleat_onnx_set(t, node, 0, waves(t, column_of_positions(t, cleat_onnx_dim_of(t, node->out[0], 0)), &angles));
+}
+
+/* x[first : end] on `axis` */
+static const char *part_of(cleat_onnx_builder *b, const char *x, int64_t first, int64_t end, int64_t axis) {
+    return OP(b, "Slice", x, cleat_onnx_int(b, first), cleat_onnx_int(b, end), cleat_onnx_int(b, axis));
+}
+
+/* Halves of each of the first heads turn by the angles of their place; the other heads stay. */
+void cleat_onnx_emit_rotary(cleat_onnx_translator *t, const cleat_node *node) {
+    enum { X, TABLE, POSITIONS };
+    cleat_onnx_builder *b = cleat_onnx_of(t);
+    const int64_t heads = (int64_t)cleat_onnx_attribute_of(t, node, "heads", 0), width = node->in[TABLE]->shape[1];
+    const int64_t turning = (int64_t)cleat_onnx_attribute_of(t, node, "turning", 0), columns = cleat_width(node->in[X]);
+    if (heads < 1 || turning < 1) return;
+    if (cleat_onnx_has(node, POSITIONS) || columns != heads * width ||
+        cleat_onnx_attribute_of(t, node, "interleaved", 0) != 0)
+        cleat_onnx_node_fail(t, node, "given positions, parts of heads, neighbours as pairs");
+    const char *x = OP(b, "Reshape", cleat_onnx_in(t, node, X), INTS(b, 0, 0, heads, width));
+    const char *turned = part_of(b, x, 0, turning, 2), *table = cleat_onnx_in(t, node, TABLE);
+    table = OP(b, "Reshape", table, INTS(b, -1, 1, width / 2, 2)); /* [L, 1, W/2, (sine, cosine)] */
+    const char *s = OP(b, "Squeeze", part_of(b, table, 0, 1, 3), cleat_onnx_int(b, 3));
+    const char *c = OP(b, "Squeeze", part_of(b, table, 1, 2, 3), cleat_onnx_int(b, 3));
+    const char *low = part_of(b, turned, 0, width / 2, 3), *high = part_of(b, turned, width / 2, width, 3);
+    const char *to_low = OP(b, "Sub", OP(b, "Mul", low, c), OP(b, "Mul", high, s));
+    const char *to_high = OP(b, "Add", OP(b, "Mul", high, c), OP(b, "Mul", low, s));
+    const char *y = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 3)), to_low, to_high);
+    if (turning < heads)
+        y = OP_WITH(b, "Concat", ATTRIBUTES(CLEAT_ONNX_I("axis", 2)), y, part_of(b, x, turning, heads, 2));
+    cleat_onnx_set(t, node, 0, OP(b, "Reshape", y, INTS(b, 0, 0, columns)));
 }
 
 /* Rows first + l of the table for positions l; zeros if it has no such row. */

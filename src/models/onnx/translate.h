@@ -70,6 +70,7 @@ void cleat_onnx_emit_sigmoid(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_tanh(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_silu(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_gelu(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_gated(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_softmax(cleat_onnx_translator *t, const cleat_node *node);
 /* shapes.c */
 void cleat_onnx_emit_reshape(cleat_onnx_translator *t, const cleat_node *node);
@@ -86,6 +87,8 @@ void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node
 void cleat_onnx_emit_layer_scale(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_rotary(cleat_onnx_translator *t, const cleat_node *node);
+void cleat_onnx_emit_rotary_table(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_pool(cleat_onnx_translator *t, const cleat_node *node);
 void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node);

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "cleat/card.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/store.h"
@@ -305,6 +306,23 @@ cleat_status cleat_session_read_values(cleat_session *session, float *values, cl
 cleat_status cleat_session_write_values(cleat_session *session, const float *values, cleat_error *error) {
     cleat_status status = cleat_session_write_flat(session, CLEAT_FLAT_PARAMETERS, values, error);
     return status ? status : cleat_session_write_buffers(session, values + cleat_session_flat(session), error);
+}
+
+cleat_status cleat_session_hash_blocks(cleat_session *session, char hash[33], cleat_error *error) {
+    const cleat_store *store = session->work->store;
+    cleat_status status = CLEAT_OK;
+    for (size_t i = 0; i < store->count && !status; ++i) {
+        const cleat_tensor *blocks = cleat_store_blocks_of(store, store->params[i]);
+        if (!blocks) continue;
+        const size_t size = (size_t)cleat_tensor_bytes(blocks), head = 32;
+        char *bytes = cleat_alloc(head + size, 1);
+        if (!bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to compare '%s' of the ranks", blocks->name);
+        memcpy(bytes, hash, head);
+        status = cleat_exec_read_unchecked(session->exec, 0, blocks, bytes + head, error);
+        if (!status) cleat_hash_text(bytes, head + size, hash);
+        cleat_free(bytes);
+    }
+    return status;
 }
 
 /* Logs differences between the driver's facts and the card file. CPUs are skipped because they always

@@ -102,6 +102,9 @@ cleat_status cleat_session_read_flat(cleat_session *session, cleat_flat_buffer w
 cleat_status cleat_session_write_flat(cleat_session *session, cleat_flat_buffer which, const float *values,
                                       cleat_error *error);
 
+/* Replaces `hash` by one of itself and of all weights in blocks. */
+cleat_status cleat_session_hash_blocks(cleat_session *session, char hash[33], cleat_error *error);
+
 /* The loss scale (cleat_loss_scale), copied between device and host; only in sessions that train in f16. A
  * session starts with train.loss_scale and no steps. */
 typedef struct cleat_loss_scale_values {

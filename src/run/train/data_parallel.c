@@ -6,7 +6,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"
-#include "graph/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -295,24 +294,6 @@ cleat_status cleat_data_parallel_balance(cleat_data_parallel *parallel, int64_t 
 
 /* --- replicas ------------------------------------------------------------------------------------------------- */
 
-/* Replaces `hash` by one of itself and of all weights in blocks. */
-static cleat_status hash_blocks(cleat_session *session, char hash[33], cleat_error *error) {
-    const cleat_store *store = session->work->store;
-    cleat_status status = CLEAT_OK;
-    for (size_t i = 0; i < store->count && !status; ++i) {
-        const cleat_tensor *blocks = cleat_store_blocks_of(store, store->params[i]);
-        if (!blocks) continue;
-        const size_t size = (size_t)cleat_tensor_bytes(blocks), head = 32;
-        char *bytes = cleat_alloc(head + size, 1);
-        if (!bytes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory to compare '%s' of the ranks", blocks->name);
-        memcpy(bytes, hash, head);
-        status = cleat_exec_read_unchecked(session->exec, 0, blocks, bytes + head, error);
-        if (!status) cleat_hash_text(bytes, head + size, hash);
-        cleat_free(bytes);
-    }
-    return status;
-}
-
 static cleat_status hash_parameters(cleat_session *session, char hash[33], cleat_error *error) {
     const size_t count = (size_t)cleat_session_values(session);
     float *values = cleat_alloc(count, sizeof *values);
@@ -320,7 +301,7 @@ static cleat_status hash_parameters(cleat_session *session, char hash[33], cleat
     cleat_status status = cleat_session_read_values(session, values, error);
     if (!status) cleat_hash_text(values, count * sizeof *values, hash);
     cleat_free(values);
-    return status ? status : hash_blocks(session, hash, error);
+    return status ? status : cleat_session_hash_blocks(session, hash, error);
 }
 
 /* *same: whether the parameters and buffers of all ranks have the same bits. */
