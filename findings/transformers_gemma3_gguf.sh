@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # transformers 5.24.0, gguf 0.19.0: from_pretrained(gguf_file=...) of a Gemma 3 file ignores gemma3.rope.scaling.type and
 # .factor. The tensors and the order of the layers come out right, and nothing is logged, but the layers that see all tokens
-# have unscaled rotary positions: another network, already in short texts. Published Gemma 3 files from 4 B on have a factor
-# of 8 there.
+# have unscaled rotary positions: another network, already in short texts. The Gemma 3 report gives a factor of 8 for the
+# networks from 4 B on.
 #
 # cleat reads both keys; perplexities of its Gemma 3 from GGUF equal those of the folder that the file was made from.
 #

@@ -39,10 +39,10 @@ struct cleat_safetensors {
     void **copies;            /* [count] aligned copies of misaligned tensors */
     size_t *by_name;          /* [count] indices into tensors, sorted by name */
     size_t count;
-    /* values of blocks, as last read: elements span_first .. span_first + span_count - 1 of span_of */
+    /* values of blocks, as last read: a span of span_of from element span_first on */
     float *span;
     const cleat_st_tensor *span_of;
-    int64_t span_first, span_count;
+    int64_t span_first;
 };
 
 /* --- dtypes --------------------------------------------------------------------------------------------------- */
@@ -485,7 +485,6 @@ static cleat_status read_span(cleat_safetensors *file, const cleat_st_tensor *te
         cleat_blocks_values(tensor->blocks, bytes, count, file->span);
         file->span_of = tensor;
         file->span_first = first;
-        file->span_count = count;
     }
     cleat_free(bytes);
     return status;
@@ -500,7 +499,7 @@ cleat_status cleat_safetensors_read(const cleat_safetensors *file, const cleat_s
     for (int64_t some; count > 0 && !status; first += some, count -= some) {
         status = read_span(own, tensor, first, error);
         if (status) break;
-        some = own->span_first + own->span_count - first;
+        some = own->span_first + CLEAT_BLOCK_SPAN - first;
         if (some > count) some = count;
         memcpy(elements, own->span + (first - own->span_first), (size_t)some * sizeof(float));
         elements = (float *)elements + some;
