@@ -29,13 +29,13 @@ static inline void column_store(float y, TENSOR(const float, bias), TENSOR(const
 #else
 #define STEP VEC
 #endif
-/* Adds to sums [COLUMNS] the products of x [STEP] with the weights at from [COLUMNS] on; those of a column have one
- * scale. Rows are too short for the hardware prefetcher. */
-static inline void step_add(floatv *sum, const floatv *x, TENSOR(const TB, b), const ulong count, const ulong *from,
-                            const int K) {
+/* Adds to sums [COLUMNS] the products of x [STEP] with the weights k .. k + STEP - 1 of rows that begin at weights at
+ * [COLUMNS]; those of a row have one scale. Rows are too short for the hardware prefetcher. */
+static inline void step_add(floatv *sum, const floatv *x, TENSOR(const TB, b), const ulong count, const ulong *at,
+                            const int k, const int K) {
 #if BLOCKS
     float4 least = (float4)(0.0f);
-    const float4 scales = block_scales(AT(b), count, from, &least);
+    const float4 scales = block_scales(AT(b), count, at, k, &least);
     const float scale[COLUMNS] = {scales.x, scales.y, scales.z, scales.w};
     const float lowest[COLUMNS] = {least.x, least.y, least.z, least.w};
     floatv all = x[0];
@@ -43,7 +43,8 @@ static inline void step_add(floatv *sum, const floatv *x, TENSOR(const TB, b), c
     for (int j = 1; j < STEP / VEC; ++j) all += x[j];
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
-        __global const uchar *codes = AT(b) + from[i] * CODE_BITS / 8;
+        /* As one sum, the compiler would keep the four positions in a vector. */
+        __global const uchar *row = AT(b) + at[i] * CODE_BITS / 8, *codes = row + k * CODE_BITS / 8;
         PREFETCH(codes + COLUMNS * K * CODE_BITS / 8);
         floatv y = x[0] * block_values(codes, 0);
 #pragma unroll
@@ -54,8 +55,8 @@ static inline void step_add(floatv *sum, const floatv *x, TENSOR(const TB, b), c
 #else
 #pragma unroll
     for (int i = 0; i < COLUMNS; ++i) {
-        PREFETCH(AT(b) + from[i] + COLUMNS * K);
-        sum[i] += x[0] * LOADV(AT(b), from[i]);
+        PREFETCH(AT(b) + at[i] + k + COLUMNS * K);
+        sum[i] += x[0] * LOADV(AT(b), at[i] + k);
     }
 #endif
 }
@@ -72,10 +73,7 @@ INLINED void row_columns(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const f
         for (int k = 0; k < whole; k += STEP) {
 #pragma unroll
             for (int j = 0; j < STEP / VEC; ++j) x[j] = LOADV(AT(a), k + j * VEC);
-            ulong from[COLUMNS];
-#pragma unroll
-            for (int i = 0; i < COLUMNS; ++i) from[i] = at[i] + k;
-            step_add(sum, x, PASS(b), (ulong)N * K, from, K);
+            step_add(sum, x, PASS(b), (ulong)N * K, at, k, K);
         }
         if (whole < K) {
             x[0] = LOADN(AT(a), whole, K - whole);

@@ -118,8 +118,7 @@ static void values_q8(const int8_t *codes, int64_t elements, float *values) {
 static bool put_q4(uint8_t *bytes, int64_t elements, int64_t block, const uint8_t *codes, float scale_least[2]) {
     uint8_t *to = bytes + block * Q4_BLOCK / 2;
     uint16_t bits[2];
-    for (int j = 0; j < Q4_BLOCK / 2; ++j)
-        to[j] = (uint8_t)(codes[j / 8 * 16 + j % 8] | codes[j / 8 * 16 + 8 + j % 8] << 4);
+    for (int j = 0; j < Q4_BLOCK / 2; ++j) to[j] = (uint8_t)(codes[j] | codes[j + Q4_BLOCK / 2] << 4);
     cleat_to_f16(scale_least, 2, bits);
     memcpy(bytes + elements / 2 + block * (int64_t)sizeof bits, bits, sizeof bits);
     cleat_from_f16(bits, 2, scale_least);
@@ -145,7 +144,7 @@ static void values_q4(const uint8_t *bytes, int64_t elements, float *values) {
         memcpy(bits, bytes + elements / 2 + b * (int64_t)sizeof bits, sizeof bits);
         cleat_from_f16(bits, 2, by);
         for (int64_t i = b * Q4_BLOCK; i < (b + 1) * Q4_BLOCK; ++i)
-            values[i] = (float)(bytes[i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15) * by[0] + by[1];
+            values[i] = (float)(bytes[i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4) & 15) * by[0] + by[1];
     }
 }
 
@@ -192,9 +191,9 @@ static void quantise_nf4(const float *values, int64_t elements, uint8_t *bytes, 
     for (int64_t b = 0; b < count; ++b) {
         const float most = largest_of(values + b * NF4_BLOCK, NF4_BLOCK), inverse = 1 / fmaxf(most, 1e-38f);
         scales[b] = most;
-        for (int64_t i = b * NF4_BLOCK; i < (b + 1) * NF4_BLOCK; i += i % 16 == 7 ? 9 : 1)
-            bytes[i / 16 * 8 + i % 8] =
-                (uint8_t)(nearest_nf4(values[i] * inverse) | nearest_nf4(values[i + 8] * inverse) << 4);
+        for (int64_t i = b * NF4_BLOCK; i < (b + 1) * NF4_BLOCK; i += i % 32 == 15 ? 17 : 1)
+            bytes[i / 32 * 16 + i % 16] =
+                (uint8_t)(nearest_nf4(values[i] * inverse) | nearest_nf4(values[i + 16] * inverse) << 4);
     }
     quantise_scales(scales, count, bytes + elements / 2, bytes + nf4_floats(elements));
 }
@@ -207,7 +206,7 @@ static void values_nf4(const uint8_t *bytes, int64_t elements, float *values) {
         memcpy(&most, floats + (1 + b / SCALES) * (int64_t)sizeof most, sizeof most);
         const float product = scale_of_code(codes[b]) * most, scale = product + mean;
         for (int64_t i = b * NF4_BLOCK; i < (b + 1) * NF4_BLOCK; ++i)
-            values[i] = nf4_values[bytes[i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15] * scale;
+            values[i] = nf4_values[bytes[i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4) & 15] * scale;
     }
 }
 
