@@ -198,9 +198,16 @@ static cleat_status check_persistent(const cleat_plan *plan, cleat_error *error)
                                                            CLEAT_BYTES_HALF_WEIGHTS, CLEAT_BYTES_BLOCK_WEIGHTS};
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         if (plan->flat[k].slab < 0) continue;
-        cleat_status status = check_bounds(plan, plan->flat[k], cleat_tensor_bytes(&plan->store->flat[k]),
-                                           categories[k], plan->store->flat[k].name, error);
-        if (status) return status;
+        const int64_t bytes = cleat_tensor_bytes(&plan->store->flat[k]);
+        for (int64_t at = 0, some = 0; at < bytes; at += some) {
+            some = bytes - at;
+            const cleat_slab_place place = cleat_plan_place_from(plan, NULL, &plan->store->flat[k], at, &some);
+            cleat_status status = check_bounds(plan, place, some, categories[k], plan->store->flat[k].name, error);
+            if (!status && some < 1)
+                status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: byte %lld of %s has no slab", (long long)at,
+                                    plan->store->flat[k].name);
+            if (status) return status;
+        }
     }
     for (size_t i = 0; i < plan->state_count; ++i) {
         const cleat_tensor *state = plan->store->states[i];

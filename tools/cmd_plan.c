@@ -116,10 +116,11 @@ static int make_and_print_plan(const request *args, const cleat_profile *profile
 static int load_and_print_plan(const cli_command *command, const request *args) {
     cleat_error error = {0};
     cleat_profile *profile = NULL;
-    cleat_status status = cli_profile(args->path, &args->assignments, args->device, &profile, &error);
-    if (status) return cli_finish(status, &error);
-    int exit_code =
-        args->several.devices ? plan_devices_run(command, &args->several, profile) : make_and_print_plan(args, profile);
+    cleat_status status = cli_profile_as_given(args->path, &args->assignments, args->device, &profile, &error);
+    if (!status) status = cleat_profile_apply_config(profile, &error);
+    int exit_code = status                  ? cli_finish(status, &error)
+                    : args->several.devices ? plan_devices_run(command, &args->several, profile)
+                                            : make_and_print_plan(args, profile);
     cleat_profile_destroy(profile);
     return exit_code;
 }

@@ -137,6 +137,8 @@ CLEAT_API cleat_status cleat_run_name(const cleat_profile *profile, char name[CL
  * CLEAT_ERR_PROFILE: the profile itself gives the network another shape; the message names both places.
  * Errors in the files of the weights name the file. */
 CLEAT_API cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error);
+/* The same for a plan: a folder may have config.json without the weights. */
+CLEAT_API cleat_status cleat_profile_apply_config(cleat_profile *profile, cleat_error *error);
 /* The same for a run that is resumed, or a checkpoint that is evaluated: the checkpoint's profile contains
  * the settings that the weights determined, so model.init need not exist. The checkpoint is named as for
  * cleat_evaluate. Without a checkpoint it is cleat_profile_apply_init. */

@@ -75,6 +75,29 @@ test_frozen_parameters() {
     says err "freeze at most these"
 }
 
+# A folder with config.json alone suffices for a plan. 7.6 billion weights exceed the largest buffer of a card in any form, and its memory
+# in 16 bits.
+test_published_config() {
+    local folder=$scratch/qwen lm=(plan "$1/profiles/chat.ini" "${nowhere[@]}" --init "$scratch/qwen")
+    mkdir "$folder"
+    cat >"$folder/config.json" <<'JSON'
+{"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28, "hidden_act": "silu",
+ "num_key_value_heads": 4, "vocab_size": 152064, "tie_word_embeddings": false, "max_position_embeddings": 32768, "rms_norm_eps": 1e-06, "rope_theta": 1e6}
+JSON
+    exits 0 "$cleat" "${lm[@]}" --card rtx3080 --set train.frozen_weights=nf4
+    says err "has no weights yet; its config.json suffices for a plan"
+    says out "40370176 of 7655986688 parameters are trained"
+    exits 3 "$cleat" "${lm[@]}" --card rtx3080
+    says out "does not fit        a micro-batch of 1"
+    says out "train.frozen_weights = nf4"
+    exits 0 "$cleat" "${lm[@]}" --card a100_40
+    exits 1 "$cleat" train "${lm[@]:1}" --out "$scratch/run"
+    says err "model.init: $folder: has neither model.safetensors nor model.safetensors.index.json"
+    rm "$folder/config.json"
+    exits 1 "$cleat" "${lm[@]}" --card rtx3080
+    says err "has neither model.safetensors"
+}
+
 test_all_cards() {
     local file name
     exits 0 "$cleat" plan "$rna" "${nowhere[@]}" --card all
@@ -213,6 +236,7 @@ if [[ ${3-} == device ]]; then
 else
     test_profiles "$@"
     test_frozen_parameters "$@"
+    test_published_config "$2"
     test_all_cards
     test_data
     test_learning_rate

@@ -72,6 +72,7 @@ static void insert_gaps(cleat_plan *plan, int64_t gap) {
         plan->category_bytes[plan->slabs[s].category] += gap;
     }
     for (int k = 0; k < CLEAT_FLATS; ++k) move(plan, &plan->flat[k], gap);
+    for (size_t i = 0; i < plan->further_count; ++i) move(plan, &plan->further[i].place, gap);
     for (size_t i = 0; i < plan->state_count; ++i) move(plan, &plan->states[i], gap);
     for (size_t g = 0; g < plan->layout_count; ++g) {
         cleat_layout *layout = &plan->layouts[g];

@@ -125,42 +125,48 @@ static cleat_status fail_copy(cleat_exec *exec, cl_int code, const char *what, c
     return cleat_device_explain(exec->device, status, error);
 }
 
-/* Ends a recorded copy. `event` is one that only the recorder asked for. */
-static void end_copy(cleat_exec *exec, cl_event event) {
+/* Writes or reads bytes of a tensor from `start` on; *bytes becomes the number of them in the first slab. */
+static cleat_status copy_in_slab(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, bool write, int64_t start,
+                                 int64_t *bytes, void *values, cleat_error *error) {
+    cl_mem slab = NULL;
+    cl_event event = NULL, *asked = cleat_is_recorded(exec->device) ? &event : NULL;
+    int64_t offset = 0;
+    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
+    if (status) return status;
+    const cleat_slab_place place = cleat_plan_place_from(exec->plan, &exec->plan->layouts[graph], tensor, start, bytes);
+    slab = exec->slabs[place.slab];
+    cleat_recorder_begin(exec->device, write ? CLEAT_COMMAND_WRITE : CLEAT_COMMAND_READ, graph, tensor->name, *bytes);
+    const size_t at = (size_t)place.offset, size = (size_t)*bytes;
+    const cl_int code =
+        write ? clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, at, size, values, 0, NULL, asked)
+              : clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, at, size, values, 0, NULL, asked);
     cleat_recorder_end(exec->device, event);
     if (event) clReleaseEvent(event);
+    if (code != CL_SUCCESS) return fail_copy(exec, code, write ? "writing" : "reading", tensor, error);
+    /* a read may succeed although an earlier kernel failed */
+    return write ? CLEAT_OK : cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
+}
+
+static cleat_status copy_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, bool write, size_t start,
+                               size_t bytes, void *values, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (int64_t done = 0, some = 0; done < (int64_t)bytes && !status; done += some) {
+        some = (int64_t)bytes - done;
+        status = copy_in_slab(exec, graph, tensor, write, (int64_t)start + done, &some, (char *)values + done, error);
+    }
+    return status;
 }
 
 /* Writes bytes of a tensor from `start` on. */
 static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
                                 const void *values, cleat_error *error) {
-    cl_mem slab = NULL;
-    int64_t offset = 0;
-    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
-    if (status) return status;
-    cl_event event = NULL;
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_WRITE, graph, tensor->name, (int64_t)bytes);
-    cl_int code = clEnqueueWriteBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset + start, bytes, values, 0,
-                                       NULL, cleat_is_recorded(exec->device) ? &event : NULL);
-    end_copy(exec, event);
-    return code == CL_SUCCESS ? CLEAT_OK : fail_copy(exec, code, "writing", tensor, error);
+    return copy_bytes(exec, graph, tensor, true, start, bytes, (void *)values, error);
 }
 
 /* Reads bytes of a tensor from `start` on. */
 static cleat_status read_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
                                void *values, cleat_error *error) {
-    cl_mem slab = NULL;
-    int64_t offset = 0;
-    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
-    if (status) return status;
-    cl_event event = NULL;
-    cleat_recorder_begin(exec->device, CLEAT_COMMAND_READ, graph, tensor->name, (int64_t)bytes);
-    cl_int code = clEnqueueReadBuffer(exec->device->compute, slab, CL_TRUE, (size_t)offset + start, bytes, values, 0,
-                                      NULL, cleat_is_recorded(exec->device) ? &event : NULL);
-    end_copy(exec, event);
-    /* a copy may succeed although an earlier kernel failed */
-    if (code != CL_SUCCESS) return fail_copy(exec, code, "reading", tensor, error);
-    return cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
+    return copy_bytes(exec, graph, tensor, false, start, bytes, values, error);
 }
 
 /* Elements of a half weight that are rounded at once. */

@@ -2,6 +2,7 @@
  * activations and workspaces in an arena that all graphs share. lifetime.c computes lifetimes, arena.c the
  * offsets within the arena. */
 #include "graph/plan.h"
+#include "graph/store.h"
 
 #include "core/memory.h"
 #include "graph/arena.h"
@@ -22,7 +23,7 @@ typedef struct draft {
 
 typedef struct planner {
     cleat_plan *plan;
-    size_t slab_capacity;
+    size_t slab_capacity, further_capacity;
     draft *drafts; /* [plan->layout_count] */
     cleat_arena arena;
 } planner;
@@ -121,6 +122,50 @@ static void mark_flat(const cleat_tensor *tensor, bool used[CLEAT_FLATS]) {
     if (which >= 0) used[which] = true;
 }
 
+/* Adds the slab of bytes start .. end - 1 of a flat buffer. */
+static cleat_status add_flat_part(planner *p, int flat, int64_t start, int64_t end, cleat_error *error) {
+    cleat_plan *plan = p->plan;
+    cleat_flat_part part = {.flat = flat, .first = start};
+    char what[CLEAT_NAME + 32];
+    snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[flat].name);
+    if (end - start > plan->facts.max_allocation) return fail_fit(plan, what, false, end - start, error);
+    cleat_status status = add_slab(p, end - start, cleat_flat_category(flat), &part.place.slab, error);
+    if (!status && start == 0) plan->flat[flat] = part.place;
+    if (status || start == 0) return status;
+    status = cleat_grow(&plan->further, plan->further_count, &p->further_capacity, sizeof *plan->further, error);
+    if (!status) plan->further[plan->further_count++] = part;
+    return status;
+}
+
+/* A tensor with which a slab of the flat buffer may begin: of a frozen parameter, which only kernels of its own read.
+ * NULL: parameter i has none. */
+static const cleat_tensor *divisible(const cleat_store *store, int flat, size_t i) {
+    const cleat_tensor *param = store->params[i], *found = NULL;
+    if (flat == CLEAT_FLAT_PARAMETERS && !param->half_only) found = param;
+    if (flat == CLEAT_FLAT_HALF_WEIGHTS) found = store->half_weights[i];
+    if (flat == CLEAT_FLAT_BLOCK_WEIGHTS) return cleat_store_blocks_of(store, param);
+    return found && found->flat_offset >= store->shared_elements ? found : NULL;
+}
+
+/* One slab if the device has buffers of that size. Frozen parameters of a flat buffer are in their order. */
+static cleat_status add_flat(planner *p, int flat, cleat_error *error) {
+    const cleat_store *store = p->plan->store;
+    const int64_t size = cleat_dtype_size(store->flat[flat].dtype), total = cleat_tensor_bytes(&store->flat[flat]);
+    int64_t start = 0, last = 0;
+    for (size_t i = 0; i <= store->count; ++i) {
+        const cleat_tensor *next = i < store->count ? divisible(store, flat, i) : NULL;
+        const int64_t at = next ? next->flat_offset * size : total;
+        if (!next && i < store->count) continue;
+        if (at - start > p->plan->facts.max_allocation && last > start) {
+            cleat_status status = add_flat_part(p, flat, start, last, error);
+            if (status) return status;
+            start = last;
+        }
+        last = at;
+    }
+    return add_flat_part(p, flat, start, total, error);
+}
+
 static cleat_status place_flat(planner *p, cleat_error *error) {
     cleat_plan *plan = p->plan;
     bool used[CLEAT_FLATS] = {false};
@@ -131,13 +176,9 @@ static cleat_status place_flat(planner *p, cleat_error *error) {
             for (int i = 0; i < node->n_out; ++i) mark_flat(node->out[i], used);
         }
     for (int k = 0; k < CLEAT_FLATS; ++k) {
-        int64_t bytes = cleat_tensor_bytes(&plan->store->flat[k]);
         plan->flat[k].slab = -1;
-        if (!used[k] || bytes == 0) continue;
-        char what[CLEAT_NAME + 32];
-        snprintf(what, sizeof what, "the flat buffer of %s", plan->store->flat[k].name);
-        if (bytes > plan->facts.max_allocation) return fail_fit(plan, what, false, bytes, error);
-        cleat_status status = add_slab(p, bytes, cleat_flat_category(k), &plan->flat[k].slab, error);
+        if (!used[k] || plan->store->flat[k].shape[0] == 0) continue;
+        cleat_status status = add_flat(p, k, error);
         if (status) return status;
     }
     return CLEAT_OK;
@@ -398,25 +439,57 @@ void cleat_plan_destroy(cleat_plan *plan) {
     }
     cleat_free(plan->layouts);
     cleat_free(plan->states);
+    cleat_free(plan->further);
     cleat_free(plan->slabs);
     cleat_free(plan);
+}
+
+/* The place of byte `at` of a flat buffer; *end: of the bytes of its slab. */
+static cleat_slab_place place_in_flat(const cleat_plan *plan, int flat, int64_t at, int64_t *end) {
+    cleat_slab_place place = plan->flat[flat];
+    int64_t first = 0;
+    *end = plan->flat_elements[flat] * cleat_dtype_size(plan->store->flat[flat].dtype);
+    for (const cleat_flat_part *part = plan->further; part < plan->further + plan->further_count; ++part) {
+        if (part->flat != flat) continue;
+        if (part->first > at) {
+            *end = part->first;
+            break;
+        }
+        place = part->place;
+        first = part->first;
+    }
+    place.offset += at - first;
+    return place;
 }
 
 cleat_slab_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor) {
     const cleat_slab_place none = {.slab = -1};
     const cleat_tensor *root = cleat_root(tensor);
-    int flat = cleat_flat_index(root->role);
+    const int flat = cleat_flat_index(root->role);
+    int64_t end;
     if (flat >= 0) {
-        if (root->flat_offset >= plan->flat_elements[flat]) return none;
-        cleat_slab_place place = plan->flat[flat];
-        place.offset += root->flat_offset * cleat_dtype_size(root->dtype);
-        return place.slab < 0 ? none : place;
+        if (plan->flat[flat].slab < 0 || root->flat_offset >= plan->flat_elements[flat]) return none;
+        return place_in_flat(plan, flat, root->flat_offset * cleat_dtype_size(root->dtype), &end);
     }
     if (root->index < 0) return none;
     size_t index = (size_t)root->index;
     if (root->role == CLEAT_ROLE_STATE) return index < plan->state_count ? plan->states[index] : none;
     bool known = layout && index < layout->tensor_count && layout->graph->tensors[index] == root;
     return known ? layout->tensors[index] : none;
+}
+
+cleat_slab_place cleat_plan_place_from(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor,
+                                       int64_t start, int64_t *bytes) {
+    cleat_slab_place place = cleat_plan_place(plan, layout, tensor);
+    const int flat = cleat_flat_index(cleat_root(tensor)->role);
+    if (place.slab >= 0 && flat >= 0 && tensor == &plan->store->flat[flat]) {
+        int64_t end;
+        place = place_in_flat(plan, flat, start, &end);
+        if (*bytes > end - start) *bytes = end - start;
+    } else {
+        place.offset += start;
+    }
+    return place;
 }
 
 int64_t cleat_plan_bytes(const cleat_plan *plan) {

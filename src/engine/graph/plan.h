@@ -14,6 +14,13 @@ typedef struct cleat_slab {
     cleat_category category;
 } cleat_slab;
 
+/* A slab with the bytes of a flat buffer from `first` on. */
+typedef struct cleat_flat_part {
+    int flat; /* cleat_flat_buffer */
+    int64_t first;
+    cleat_slab_place place;
+} cleat_flat_part;
+
 /* The layout of one graph. */
 typedef struct cleat_layout {
     cleat_graph *graph;
@@ -35,11 +42,14 @@ struct cleat_plan {
     cleat_store *store;
     cleat_slab *slabs;
     size_t slab_count;
-    /* The store's flat buffers: each is a slab by itself and exists only if a graph uses it. A parameter lies
-     * at its flat_offset (in elements) in its flat buffer. */
+    /* The store's flat buffers: each has slabs of its own and exists only if a graph uses it. A parameter lies
+     * at its flat_offset (in elements) in its flat buffer. Where frozen parameters exceed the device's largest buffer,
+     * some of them begin `further` slabs, in the order of flat buffers and bytes. */
     cleat_slab_place flat[CLEAT_FLATS];
     int64_t flat_elements[CLEAT_FLATS]; /* of each flat buffer */
-    cleat_slab_place *states;           /* [state_count] the states that the store had when the plan was made */
+    cleat_flat_part *further;           /* [further_count] */
+    size_t further_count;
+    cleat_slab_place *states; /* [state_count] the states that the store had when the plan was made */
     size_t state_count;
     cleat_slab_place
         counters; /* i32 [CLEAT_COUNTERS]; slab -1 where the device has no use for them (cleat_has_last_group) */
@@ -61,5 +71,9 @@ const cleat_variant *cleat_choose_first(void *user, const cleat_node *node, cons
 
 /* The place of a tensor as seen from the graph of `layout`. */
 cleat_slab_place cleat_plan_place(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor);
+/* The same for byte `start` of the tensor. *bytes, if larger, becomes the number of bytes from there on in that slab:
+ * only a whole flat buffer has several. */
+cleat_slab_place cleat_plan_place_from(const cleat_plan *plan, const cleat_layout *layout, const cleat_tensor *tensor,
+                                       int64_t start, int64_t *bytes);
 
 #endif

@@ -280,7 +280,7 @@ static cleat_status not_found(const char *path, cleat_error *error) {
                       path, download);
 }
 
-cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
+static cleat_status open_any(const char *path, bool weightless, cleat_weights **weights, cleat_error *error) {
     cleat_weights *made = NULL;
     cleat_status status = create(path, &made, error);
     if (status) return status;
@@ -288,6 +288,7 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
         snprintf(made->folder, sizeof made->folder, "%s", path);
         status = cleat_weights_read_json(made, "config.json", &made->config, error);
         if (!status) status = open_folder(made, error);
+        if (status == CLEAT_ERR_NOT_FOUND && weightless && made->config) status = CLEAT_OK;
     } else if (cleat_file_exists(path) && is_gguf(path)) {
         status = open_gguf(made, error);
     } else if (cleat_file_exists(path)) {
@@ -306,6 +307,14 @@ cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat
     }
     *weights = made;
     return CLEAT_OK;
+}
+
+cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error) {
+    return open_any(path, false, weights, error);
+}
+
+cleat_status cleat_weights_open_config(const char *path, cleat_weights **weights, cleat_error *error) {
+    return open_any(path, true, weights, error);
 }
 
 cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights,

@@ -94,15 +94,18 @@ static void format_required_memory(const cleat_fit_request *request, int64_t min
 static void append_suggestion(const cleat_fit_request *request, int recompute, int64_t min_bytes, cleat_error *error) {
     const bool same_size = cleat_model_fixed_length(request->model) > 0;
     const int64_t length = same_size ? 0 : longest_that_fits(request, recompute);
+    const cleat_param_options *params = &request->profile->train.params;
+    const bool is_large = params->lora_rank != CLEAT_NONE && !strstr(params->frozen_weights, "nf4");
+    const char *bits = is_large ? ", frozen weights of 4 bits (train.frozen_weights = nf4)" : "";
     char card[CLEAT_BYTES_TEXT + 16];
     format_required_memory(request, min_bytes, card, sizeof card);
     if (same_size)
         append(error, ". Smaller samples or a smaller model may fit; a card with %s would fit", card);
     else if (length)
-        append(error, ". What would fit: data.max_length = %lld, a smaller model, or a card with %s", (long long)length,
-               card);
+        append(error, ". What would fit: data.max_length = %lld, a smaller model%s, or a card with %s",
+               (long long)length, bits, card);
     else
-        append(error, ". No length would fit: use a smaller model, or a card with more memory");
+        append(error, ". No length would fit: use a smaller model%s, or a card with more memory", bits);
 }
 
 void cleat_fit_explain(const cleat_fit_request *request, const cleat_fit_result *smallest, cleat_error *error) {

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error) {
+static cleat_status open_init(const char *path, cleat_status (*open)(const char *, cleat_weights **, cleat_error *),
+                              cleat_weights **weights, cleat_error *error) {
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_name name;
     cleat_status status = CLEAT_OK;
@@ -22,18 +23,34 @@ cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_er
         status = cleat_checkpoint_find_folder(path, folder, error);
         path = folder;
     }
-    if (!status) status = cleat_weights_open(path, weights, error);
+    if (!status) status = open(path, weights, error);
     return status ? cleat_fail_in(error, status, "model.init") : CLEAT_OK;
 }
 
-cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error) {
+cleat_status cleat_open_init(const char *path, cleat_weights **weights, cleat_error *error) {
+    return open_init(path, cleat_weights_open, weights, error);
+}
+
+static cleat_status apply(cleat_profile *profile, cleat_status (*open)(const char *, cleat_weights **, cleat_error *),
+                          cleat_error *error) {
     cleat_weights *weights = NULL;
     if (!*profile->init) return CLEAT_OK;
-    cleat_status status = cleat_open_init(profile->init, &weights, error);
+    cleat_status status = open_init(profile->init, open, &weights, error);
+    if (!status && cleat_weights_count(weights) == 0)
+        cleat_log(CLEAT_LOG_INFO, "model.init: %s has no weights yet; its config.json suffices for a plan",
+                  cleat_weights_path(weights));
     if (!status) status = cleat_profile_adopt(profile, weights, error);
     if (!status) status = cleat_profile_check(profile, error);
     cleat_weights_close(weights);
     return status;
+}
+
+cleat_status cleat_profile_apply_init(cleat_profile *profile, cleat_error *error) {
+    return apply(profile, cleat_weights_open, error);
+}
+
+cleat_status cleat_profile_apply_config(cleat_profile *profile, cleat_error *error) {
+    return apply(profile, cleat_weights_open_config, error);
 }
 
 cleat_status cleat_profile_apply_run(cleat_profile *profile, const char *checkpoint, cleat_error *error) {

@@ -236,13 +236,15 @@ static void split_tiles(const cleat_tile_work *work, int64_t whole, const cleat_
     const bool last_group = cleat_has_counters(facts, best->tiles - whole);
     const int64_t depth_min = last_group ? DEPTH_MIN_LAST_GROUP : DEPTH_MIN;
     if ((work->bias || whole > 0) && !(work->uneven && last_group)) return;
+    double least = estimate(work, best, facts);
     for (int64_t count = 2; count <= min(work->k / depth_min, CLEAT_SPLITS_MAX); ++count) {
         cleat_tiling next = *best;
         next.whole = whole;
         next.part_row = whole / ceil_div(work->n, t.columns) * t.rows;
         next.k.depth = round_up(ceil_div(work->k, count), max(t.step, CLEAT_SPLIT_STEP));
         next.k.count = ceil_div(work->k, next.k.depth);
-        if (estimate(work, &next, facts) < estimate(work, best, facts)) *best = next;
+        const double time = estimate(work, &next, facts);
+        if (time < least) *best = next, least = time;
     }
 }
 
@@ -263,8 +265,9 @@ static cleat_tiling best_of(const cleat_tile_work *work, cleat_tile_kind first, 
                             cleat_tile_kind sure, const cleat_device_facts *facts) {
     cleat_tiling best = tiling_with(work, sure, facts);
     for (cleat_tile_kind kind = first; kind < end; ++kind) {
-        cleat_tiling next = tiling_with(work, kind, facts);
-        if (!refuse_tile(work, kind, facts) && estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
+        if (kind == sure || refuse_tile(work, kind, facts)) continue;
+        const cleat_tiling next = tiling_with(work, kind, facts);
+        if (estimate(work, &next, facts) < estimate(work, &best, facts)) best = next;
     }
     return best;
 }
