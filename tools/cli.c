@@ -1,16 +1,15 @@
 /* Command-line options, messages and exit codes. */
 #include "cli.h"
 
+#include "platform/files.h"
+#include "platform/system.h"
+
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 const cli_exit_code cli_exit_codes[] = {
     {0, "ok"},

@@ -2,17 +2,13 @@
  * only. */
 #include "cli_child.h"
 #include "core/clock.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { OUTPUT_BYTES = 1 << 20, MESSAGE_BYTES = 16384, TAIL_BYTES = 900 };
 

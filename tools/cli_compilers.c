@@ -1,16 +1,12 @@
 /* Starts, watches and ends processes that compile; and the work of such a process. */
 #include "cli.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 extern char **environ;
 

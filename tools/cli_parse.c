@@ -1,11 +1,11 @@
 /* The command line: options, the --help of a command, and the options that every command has. */
 #include "cli.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct {
     const char *level; /* NULL: not given */

@@ -2,10 +2,10 @@
  * async-signal-safe functions of POSIX. */
 #include "cli.h"
 #include "core/clock.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Written by the handlers and by `begin` only. */
 static volatile int stop;

@@ -2,10 +2,10 @@
 #include "cli.h"
 #include "core/files.h"
 #include "launch.h"
+#include "platform/files.h"
 
 #include <cleat/profile.h>
 
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* cleat doctor: reports whether cleat can train on this machine, and if not, why and what to do. */
 #include "cli.h"
+#include "platform/files.h"
 
 #include <cleat/doctor.h>
 #include <cleat/fit.h>
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 typedef struct request {
     const char *profile, *device, *out;

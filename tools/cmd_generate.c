@@ -1,15 +1,15 @@
 /* cleat generate: answers prompts with a language model, and prints them as they grow. */
 #include "cli.h"
 #include "core/files.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <cleat/generate.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAME = 256 };
 

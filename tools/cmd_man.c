@@ -1,12 +1,12 @@
 /* cleat man: prints manual pages, or writes all of them, from the commands' own tables of options. */
 #include "cli.h"
+#include "platform/files.h"
 
 #include <cleat/profile.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Prints a text: backslashes and hyphens as characters, no line that looks like a request. */
 static void put(FILE *page, const char *text) {

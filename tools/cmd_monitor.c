@@ -1,17 +1,14 @@
 /* cleat monitor: shows a run while it trains, or after it. */
 #include "core/clock.h"
 #include "monitor.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
+#include "platform/text.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
 
 static volatile sig_atomic_t stop;
 

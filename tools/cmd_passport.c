@@ -1,21 +1,18 @@
 /* cleat passport: checks and measurements of a device, in one text that its owner can paste into an issue. */
 #include "core/clock.h"
 #include "passport.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 
 #include <cleat/doctor.h>
 #include <cleat/verify.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <math.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Workloads of cleat bench: a few operations, then training steps. */
 static const char *const workloads[] = {

@@ -2,15 +2,15 @@
  * input, as output folder the standard output; both are files in a temporary folder for the library. */
 #include "cli.h"
 #include "launch.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <cleat/report.h>
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAME = 256 };
 

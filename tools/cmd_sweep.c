@@ -1,10 +1,10 @@
 /* cleat sweep: trains a profile with each combination of some values, or with drawn ones, and compares the runs. */
 #include "core/files.h"
 #include "core/lock.h"
+#include "platform/files.h"
 #include "sweep.h"
 
 #include <cleat/report.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* cleat trace: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
 #include "core/files.h"
+#include "platform/files.h"
 
 #include <cleat/tracer.h>
 #include <cleat/train.h>
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

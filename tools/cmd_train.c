@@ -2,12 +2,12 @@
 #include "cli.h"
 #include "core/files.h"
 #include "launch.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void print_json(const cleat_train_report *report) {
     const cleat_startup_stats *s = &report->start;

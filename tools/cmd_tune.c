@@ -1,12 +1,12 @@
 /* cleat tune: finds the fastest kernels on a device for the operations that profiles run. */
 #include "cli.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 typedef struct tune_command {
     const char *device, *ship;

@@ -2,9 +2,9 @@
  * again from the saved step. */
 #include "launch.h"
 #include "core/clock.h"
+#include "platform/processes.h"
 
 #include <cleat/ranks.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

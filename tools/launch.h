@@ -11,10 +11,10 @@
 #define CLEAT_TOOLS_LAUNCH_H
 
 #include "cli.h"
+#include "platform/processes.h"
 
 #include <cleat/device.h>
 #include <cleat/profile.h>
-#include <sys/types.h>
 
 /* --- words of a command line ----------------------------------------------------------------------------------- */
 

@@ -1,13 +1,13 @@
 /* Which devices still answer after a rank was lost. */
 #include "cli_child.h"
 #include "launch.h"
+#include "platform/files.h"
 
 #include <cjson/cJSON.h>
 #include <cleat/doctor.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Time limit for the answer of another host, which tries all its devices. */
 static const double host_seconds = 60;

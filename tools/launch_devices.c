@@ -1,11 +1,11 @@
 /* The devices of a run: what --devices and --hosts name. */
 #include "launch.h"
+#include "platform/text.h"
 
 #include <cleat/doctor.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 typedef struct selection {
     const char *devices;               /* the whole list, for messages */

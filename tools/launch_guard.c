@@ -3,16 +3,14 @@
  * rank has ended, leave; SIGUSR1: another rank is lost, so save and end soon. */
 #include "core/clock.h"
 #include "launch.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* The time in which a rank saves its parameters and ends after the loss of another one; the time after which
  * a stopped rank (SIGSTOP) is lost. */

@@ -1,18 +1,14 @@
 /* One start of all ranks: runs the launcher, follows what guards report, and passes on signals. */
 #include "core/clock.h"
 #include "launch.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <cleat/ranks.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Seconds after which the other ranks are told that one has failed, if they have not ended by themselves; for
  * the launcher to end after its guards; for all guards to have started, before a signal of the user ends the

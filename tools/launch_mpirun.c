@@ -1,12 +1,12 @@
 /* The launcher of MPI: finding it, and its command line with the options that every run needs. */
 #include "launch.h"
+#include "platform/files.h"
 
 #include <cleat/doctor.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void launch_add(launch_words *words, const char *format, ...) {
     va_list arguments;

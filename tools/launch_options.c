@@ -1,10 +1,10 @@
 /* Options --devices and --hosts, and the command line of the ranks. */
 #include "launch.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool launch_is_asked(const cli_command *command, const launch_options *options, const char *device, int *exit_code) {
     *exit_code = 0;

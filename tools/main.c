@@ -1,17 +1,14 @@
 /* Entry point of `cleat`: dispatches to a subcommand. A subcommand is a file cmd_NAME.c and a line in this
  * list. */
 #include "cli.h"
+#include "platform/files.h"
+#include "platform/system.h"
 
 #include <cleat/device.h>
 #include <errno.h>
-#include <fcntl.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const cli_command *const commands[] = {
     &cli_train,  &cli_eval,    &cli_predict, &cli_generate, &cli_export,     &cli_monitor,      &cli_report, &cli_runs,

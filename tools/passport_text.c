@@ -1,13 +1,13 @@
 /* The text of a passport: lines in sections, without names of users, hosts and folders, and with a check sum. */
 #include "passport.h"
+#include "platform/files.h"
+#include "platform/system.h"
 
 #include <ctype.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SEAL_BYTES = 128 };
 

@@ -1,5 +1,6 @@
 /* cleat plan --devices: a run on several devices, which need not be present, connected by a network. */
 #include "plan.h"
+#include "platform/text.h"
 
 #include <cleat/card.h>
 #include <cleat/distributed_plan.h>
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* The same run on fewer of several equal devices. */
 typedef struct plan_scale {

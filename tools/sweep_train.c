@@ -1,17 +1,13 @@
 /* The runs of a sweep as child processes, one on each device at a time. */
 #include "core/clock.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "sweep.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* "[2/9] NAME: finished, best rmsd 0.85 at epoch 9 (12 s)" */
 static void print_run(const sweep *s, const sweep_run *run, const char *what, const cleat_run_summary *summary) {

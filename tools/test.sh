@@ -331,6 +331,7 @@ step_format() {
     check_history
     check "the training loop knows no family" "$top/tests/train_knows_no_family.sh" || true
     check "numbers that kernels and the host share" "$top/tests/shared_numbers.sh" || true
+    check "system headers" "$top/tests/system_headers.sh" || true
     if command -v python3 >/dev/null; then
         check "names of types" "$top/tests/type_names.py" || true
         check "names of types, self-test" "$top/tests/type_names.py" --self-test || true

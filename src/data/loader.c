@@ -10,8 +10,7 @@
 #include "core/clock.h"
 #include "core/half.h"
 #include "core/memory.h"
-
-#include <pthread.h>
+#include "platform/threads.h"
 
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 typedef enum thread_state { THREAD_NONE, THREAD_RUNNING, THREAD_ENDED } thread_state;

@@ -1,12 +1,12 @@
 /* Warnings about the distribution of classes in the training and validation data. */
 #include "models/classes.h"
+#include "platform/text.h"
 
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/dataset.h"
 
 #include <string.h>
-#include <strings.h>
 
 enum { NAMED = 5, UNEVEN = 10 }; /* warns of a class with UNEVEN times the samples of another */
 

@@ -1,4 +1,4 @@
-/* Frozen weights on a device whose largest buffer is smaller than all of them together: several slabs, the same bits. */
+/* Frozen weights on a device whose largest buffer is smaller than all of them: several slabs, the same bits. */
 /* ctest: device quick */
 #include <setjmp.h>
 #include <stdarg.h>

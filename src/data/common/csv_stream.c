@@ -4,10 +4,10 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PART = 256 * 1024, LONGEST_RECORD = 16 * 1024 * 1024 };
 

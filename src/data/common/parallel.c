@@ -2,8 +2,8 @@
 #include "data/common/parallel.h"
 
 #include "core/cpus.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { MAX_THREADS = 8, ITEMS_A_THREAD = 16 };

@@ -5,13 +5,13 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "ini/schema.h"
+#include "platform/text.h"
 #include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const char blanks[] = " \t\r\n";
 

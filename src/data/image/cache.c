@@ -5,8 +5,7 @@
 #include "data/image/cache.h"
 
 #include "core/memory.h"
-
-#include <pthread.h>
+#include "platform/threads.h"
 
 struct cleat_image_cache {
     pthread_mutex_t lock;

@@ -4,13 +4,11 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/image/formats.h"
+#include "platform/files.h"
+#include "platform/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PROBE_BYTES = 16384 };
 

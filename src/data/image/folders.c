@@ -1,6 +1,8 @@
 /* Reader of folders of image files: class folders; train, val and test folders that contain class folders;
  * for prediction any folder, or one file. */
 #include "data/image/images.h"
+#include "platform/files.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -9,8 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 enum { PATH_BYTES = 4096, DEEPEST = 16 };
 

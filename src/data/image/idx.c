@@ -3,6 +3,8 @@
  * Header: 0, 0, type (8: bytes), rank, then each size as 4 bytes, most significant first; the elements
  * follow. */
 #include "data/image/images.h"
+#include "platform/files.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -10,8 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8, GZIP_RATIO = 1032 };

@@ -5,9 +5,9 @@
 #include "data/common/parallel.h"
 #include "data/common/targets.h"
 #include "data/image/formats.h"
+#include "platform/threads.h"
 
 #include <math.h>
-#include <pthread.h>
 
 static const cleat_image_base *base_of(const cleat_dataset *dataset) {
     return (const cleat_image_base *)dataset;

@@ -1,5 +1,6 @@
 /* Finds images and masks in a folder, pairs them, and reads masks. */
 #include "data/image/masks.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { PATH_BYTES = 4096, WHITE = 128 };
 

@@ -6,10 +6,10 @@
 #include "core/name_table.h"
 #include "data/common/csv_stream.h"
 #include "data/image/images.h"
+#include "platform/text.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum { PATH_BYTES = CLEAT_IMAGE_TABLE_PATH, FIRST_ROWS = 20, MAX_FOLDERS = 64 };
 

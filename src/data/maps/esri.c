@@ -1,5 +1,6 @@
 /* Reader of maps over time from ESRI ASCII grids, one file per day and channel: NAME_YYYYMMDD.asc. */
 #include "data/maps/maps.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { DAY = 86400, DATE_TEXT = 11, PATH_BYTES = 4096 };
 

@@ -4,10 +4,10 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/common/source.h"
+#include "platform/text.h"
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 enum { NCOLS, NROWS, LEFT, BOTTOM, CELL, NODATA, KEYS, MAX_CELLS = 1 << 30 };
 

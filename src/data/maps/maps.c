@@ -5,10 +5,10 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/philox.h"
+#include "platform/text.h"
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 enum { STEPS, LENGTHS, MASK, FIELDS, LONGEST = 1 << 16, LARGEST_PATCH = 1024 };
 static const uint64_t FLIP_SEED = 0x6D617073u; /* "maps": a separate family of random streams */

@@ -3,14 +3,12 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { MAGIC_BYTES = 8, LONGEST_HEADER = 65536, PART = 65536, ALIGNMENT = 64 };
 

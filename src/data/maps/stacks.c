@@ -1,5 +1,6 @@
 /* Reader of maps over time from NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W]. */
 #include "data/maps/maps.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { PATH_BYTES = 4096 };
 static const char MASK_ENDING[] = "_mask";

@@ -3,6 +3,7 @@
 #include "data/common/csv_stream.h"
 #include "data/series/numbers.h"
 #include "data/series/series.h"
+#include "platform/text.h"
 
 #include "core/memory.h"
 #include "core/name_table.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* A record of a file of many series. */
 typedef struct record {

@@ -3,8 +3,8 @@
 
 #include "core/memory.h"
 #include "data/loader.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 

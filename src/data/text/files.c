@@ -1,12 +1,12 @@
 /* Finds the files of a path of texts, and the split of each. */
 #include "data/text/set.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const char *const words[CLEAT_SPLITS][5] = {
     [CLEAT_SPLIT_TRAIN] = {"train"},

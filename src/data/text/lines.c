@@ -1,11 +1,11 @@
 /* Reader of plain lines, for prediction: one text a line, or one sentence, which is split into words. */
 #include "data/text/set.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* The next line without its blanks at both ends; *at moves behind it. */
 static cleat_stretch next_line(char **at, char *end) {

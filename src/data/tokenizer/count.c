@@ -3,8 +3,8 @@
 #include "tokenizer/count.h"
 
 #include "core/memory.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 

@@ -3,18 +3,14 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 void cleat_child_send(int out, const void *record, size_t bytes) {
     const char *at = record;

@@ -3,12 +3,12 @@
 
 #include "core/cgroup.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 /* Smallest and largest number of CPUs for which an affinity mask is allocated. */
 enum { FEWEST = 1024, MOST = 1 << 20 };

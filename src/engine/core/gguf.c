@@ -4,16 +4,14 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/name_table.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "GGUF files are little-endian; this machine is not"

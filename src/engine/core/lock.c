@@ -4,14 +4,12 @@
 
 #include "core/clock.h"
 #include "core/files.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
 

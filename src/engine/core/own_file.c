@@ -1,13 +1,13 @@
 /* Finds the file that holds the code of the library: a shared library, or the program it is linked into. */
 #include "core/own_file.h"
 
-#include <dlfcn.h>
+#include "platform/files.h"
+#include "platform/system.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <unistd.h>
 
 bool cleat_own_file(char path[PATH_MAX]) {
     Dl_info own, program;

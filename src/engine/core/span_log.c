@@ -3,8 +3,8 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct cleat_span_log {

@@ -2,9 +2,9 @@
 #include "core/string.h"
 
 #include "core/memory.h"
+#include "platform/text.h"
 
 #include <ctype.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

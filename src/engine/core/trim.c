@@ -4,16 +4,13 @@
  * read once when they are loaded. A run whose kernels are cached holds 50 to 70 MB less (W4: 94 instead of
  * 152 MB). */
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/system.h"
 
 #ifdef __GLIBC__
 
-#include <dlfcn.h>
-#include <link.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* Whether malloc is the C library's. With another one (jemalloc, a sanitizer), the C library's own is not
  * initialized: malloc_trim would do it, and two threads at once would both do it. */

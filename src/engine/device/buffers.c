@@ -1,9 +1,9 @@
 /* Device buffers: counted, and physically allocated when the call returns. */
 #include "device/probe.h"
+#include "platform/files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 int64_t cleat_device_memory_limit(void) {
     const char *text = getenv("CLEAT_DEVICE_MEMORY_LIMIT");

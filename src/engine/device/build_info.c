@@ -2,9 +2,9 @@
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS /* clGetExtensionFunctionAddress: loaders of all ages have it */
 #include "cleat/device.h"
 #include "device/device.h"
+#include "platform/system.h"
 
 #include <clblast_c.h>
-#include <dlfcn.h>
 #include <hwloc.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* The clocks of device and host, compared. */
 #include "core/clock.h"
 #include "device/recorder.h"
+#include "platform/system.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -4,12 +4,12 @@
 #include "cleat/core.h"
 #include "core/files.h"
 #include "core/own_file.h"
+#include "platform/files.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool is_icd(const char *name) {
     const char *dot = strrchr(name, '.');

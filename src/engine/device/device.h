@@ -7,8 +7,7 @@
 
 #include "cleat/device.h"
 #include "core/clblast_parameters.h"
-
-#include <pthread.h>
+#include "platform/threads.h"
 
 /* Marked commands whose completion has not been queried; the oldest are dropped first. */
 enum { CLEAT_DEVICE_MARKS = 128 };

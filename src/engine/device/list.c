@@ -2,12 +2,12 @@
 #include "core/memory.h"
 #include "device/cpu_driver.h"
 #include "device/probe.h"
+#include "platform/text.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* --- finding --- */
 

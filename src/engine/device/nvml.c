@@ -1,7 +1,8 @@
 /* NVML, NVIDIA's management library: loaded at run time, since only its driver brings it. */
 #include "device/nvml.h"
 
-#include <dlfcn.h>
+#include "platform/system.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "core/cpus.h"
 #include "core/memory.h"
 #include "device/probe.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <time.h>
 
 enum { MAX_THREADS = 16 };

@@ -8,12 +8,11 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "exec/compile_jobs.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     FORMAT = 1,

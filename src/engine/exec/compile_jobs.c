@@ -3,12 +3,11 @@
 
 #include "core/memory.h"
 #include "exec/join.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 const char cleat_job_magic[8] = "CLEATJOB";
 

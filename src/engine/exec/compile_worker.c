@@ -5,10 +5,9 @@
 #include "core/memory.h"
 #include "device/programs.h"
 #include "exec/compile_jobs.h"
+#include "platform/files.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 typedef struct compiler {
     cleat_device *device;

@@ -5,12 +5,12 @@
  * graph are never overwritten, because the copy into them is enqueued in the compute queue between that run
  * and the next. */
 #include "exec/exec.h"
+#include "platform/threads.h"
 
 #include "core/memory.h"
 #include "device/recorder.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 
 struct cleat_staging {
     cleat_device *device;

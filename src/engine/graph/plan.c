@@ -137,7 +137,7 @@ static cleat_status add_flat_part(planner *p, int flat, int64_t start, int64_t e
     return status;
 }
 
-/* A tensor with which a slab of the flat buffer may begin: of a frozen parameter, which only kernels of its own read.
+/* A tensor with which a slab of the flat buffer may begin: of a frozen parameter, which no kernel reads with others.
  * NULL: parameter i has none. */
 static const cleat_tensor *divisible(const cleat_store *store, int flat, size_t i) {
     const cleat_tensor *param = store->params[i], *found = NULL;

@@ -42,7 +42,7 @@ struct cleat_plan {
     cleat_store *store;
     cleat_slab *slabs;
     size_t slab_count;
-    /* The store's flat buffers: each has slabs of its own and exists only if a graph uses it. A parameter lies
+    /* The store's flat buffers: each has separate slabs and exists only if a graph uses it. A parameter lies
      * at its flat_offset (in elements) in its flat buffer. Where frozen parameters exceed the device's largest buffer,
      * some of them begin `further` slabs, in the order of flat buffers and bytes. */
     cleat_slab_place flat[CLEAT_FLATS];

@@ -3,8 +3,8 @@
 
 #include "core/child.h"
 #include "fit/buckets.h"
+#include "platform/processes.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 static const double CLIFF = 0.85, NEAR_BEST = 0.97, TIMES_EXPECTED = 10;

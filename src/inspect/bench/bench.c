@@ -6,11 +6,11 @@
 #include "doctor/doctor.h"
 #include "exec/copy.h"
 #include "ini/schema.h"
+#include "platform/processes.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { MIN_STEPS = 5, MAX_WORKLOADS = 256 };
 static const double BURST_SECONDS = 0.005;

@@ -1,5 +1,6 @@
 /* Comparisons: runs a workload and a command alternately. */
 #include "bench/bench.h"
+#include "platform/processes.h"
 
 #include "bench/steps.h"
 #include "core/clock.h"
@@ -11,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 enum { MAX_ROUNDS = 1000 };
 

@@ -2,16 +2,14 @@
  * OpenCL lists the card and it computes correctly. */
 #include "core/memory.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
+#include "platform/system.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *vendor_word(unsigned vendor) {
     return vendor == PCI_NVIDIA ? "nvidia" : vendor == PCI_AMD ? "amd" : "intel";

@@ -4,11 +4,11 @@
 #include "core/cpus.h"
 #include "core/memory.h"
 #include "device/probe.h"
+#include "platform/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const double default_seconds = 5;
 

@@ -5,18 +5,15 @@
 #include "device/cpu_driver.h"
 #include "device/probe.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static cleat_driver_family family_of(const char *library) {
     static const struct {

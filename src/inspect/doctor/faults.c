@@ -1,9 +1,9 @@
 /* The table of faults: severity, cause, and the commands that remove it on each distribution. */
 #include "doctor/doctor.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct fault {
     const char *code, *variant; /* variant NULL: for all situations without a row */

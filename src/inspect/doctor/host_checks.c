@@ -3,17 +3,15 @@
 #include "core/cpus.h"
 #include "core/files.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #define MIB (INT64_C(1) << 20)
 static const int64_t low_memory = 1024 * MIB, low_cache_space = 64 * MIB, low_run_space = 256 * MIB;

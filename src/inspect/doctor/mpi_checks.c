@@ -3,12 +3,12 @@
 #include "core/child.h"
 #include "core/own_file.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
+#include "platform/system.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct mpi_record {
     char version[256];    /* of the library; "": none can be loaded */

@@ -1,11 +1,11 @@
 /* Opens a device for a run. If `auto` chooses a CPU or finds nothing although a card is installed, the message names
  * what keeps the card from being used. */
 #include "doctor/doctor.h"
+#include "platform/text.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* The first fault in the sections of this name; NULL: none. */
 static const cleat_doctor_check *first_fault(const cleat_doctor_subject *sections, size_t count, const char *name) {

@@ -1,13 +1,13 @@
 /* The installed cards, as the kernel reports them: /sys/bus/pci, and what NVIDIA's driver adds in /proc. */
 #include "core/files.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
+#include "platform/text.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
 enum { CLASS_DISPLAY = 0x03, CLASS_ACCELERATOR = 0x12 };
 

@@ -1,11 +1,11 @@
 /* Files of the kernel and the system, below a root folder that tests replace. */
 #include "core/files.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *cleat_root_of(const cleat_doctor_request *request) {
     const char *root = request->root ? request->root : getenv("CLEAT_SYSTEM_ROOT");

@@ -1,10 +1,10 @@
 /* The system: distribution, kernel, container, WSL, Kaggle, Colab. */
+#include "platform/system.h"
 #include "doctor/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 /* The value of os-release without its quotes. */
 static bool read_release(const char *root, const char *key, char *value, size_t size) {

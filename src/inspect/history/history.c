@@ -3,15 +3,13 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
 

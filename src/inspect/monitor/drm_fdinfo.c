@@ -3,13 +3,12 @@
 #include "core/memory.h"
 #include "monitor/kernel_files.h"
 #include "monitor/route.h"
+#include "platform/files.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_CLIENTS = 16, MAX_ENGINES = 16, NAME = 24, TEXT = 16384, PATH = CLEAT_ROUTE_ROOT + 96 };
 #define UNKNOWN (-1.0)

@@ -5,12 +5,12 @@
 #include "core/memory.h"
 #include "monitor/kernel_files.h"
 #include "monitor/route.h"
+#include "platform/processes.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { MAX_CPUS = 4096, MAX_PACKAGES = 8, LINE = 1024, STATUS = 8192, PATH = CLEAT_ROUTE_ROOT + 128 };
 #define KIB 1024.0

@@ -4,13 +4,12 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 struct cleat_journal {
     char *path;

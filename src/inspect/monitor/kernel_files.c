@@ -2,14 +2,13 @@
 #include "monitor/kernel_files.h"
 
 #include "core/files.h"
+#include "platform/files.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 1024 };
 

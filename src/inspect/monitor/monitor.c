@@ -11,10 +11,10 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "monitor/routes.h"
+#include "platform/threads.h"
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

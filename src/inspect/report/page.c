@@ -5,6 +5,7 @@
  * from files is escaped in html.c and nowhere else, and the page's content security policy forbids every
  * request. */
 #include "cleat/report.h"
+#include "platform/text.h"
 
 #include "core/embedded.h"
 #include "core/files.h"
@@ -12,7 +13,6 @@
 #include "report/html.h"
 #include "report/sections.h"
 
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

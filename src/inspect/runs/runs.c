@@ -4,13 +4,13 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/model.h"
+#include "platform/files.h"
 #include "report/run.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Whether larger values of a metric are better: the family's entry of that name, or of which the name is one of several
  * ("f1_person"). Losses and unknown ones descend. */

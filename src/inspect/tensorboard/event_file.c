@@ -2,15 +2,14 @@
 #include "tensorboard/event_file.h"
 
 #include "core/files.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <rhash.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char prefix[] = "events.out.tfevents.";
 

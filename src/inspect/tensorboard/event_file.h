@@ -3,8 +3,7 @@
 #define CLEAT_SRC_TENSORBOARD_EVENT_FILE_H
 
 #include "cleat/core.h"
-
-#include <sys/types.h>
+#include "platform/processes.h"
 
 enum { CLEAT_EVENT_PATH = 1400 };
 

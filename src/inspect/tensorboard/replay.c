@@ -1,5 +1,6 @@
 /* The files of a run folder as records of an event file. */
 #include "cleat/tensorboard.h"
+#include "platform/files.h"
 #include "tensorboard/tensorboard.h"
 
 #include "core/clock.h"
@@ -12,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A line of system.jsonl that is still valid: no later process repeated its step. */
 typedef struct moment {

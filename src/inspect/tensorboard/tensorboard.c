@@ -6,13 +6,13 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "event.pb-c.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 #include "tensorboard/event_file.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 typedef Cleat__Board__Event event;
 typedef Cleat__Board__Summary__Value value;

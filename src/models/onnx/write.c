@@ -3,11 +3,11 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "onnx/builder.h"
+#include "platform/files.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* protobuf's limit of a message, with room for everything but initializers. */
 static const int64_t largest = INT64_C(2000000000);

@@ -23,7 +23,7 @@ typedef struct cleat_weights cleat_weights;
  * Errors name the file: CLEAT_ERR_NOT_FOUND; CLEAT_ERR_FORMAT, also for a pickled file (.bin, .pth, .pt),
  * whose message shows how to convert it, and for a missing shard or entry of the index. */
 cleat_status cleat_weights_open(const char *path, cleat_weights **weights, cleat_error *error);
-/* The same for a folder that may lack the weights: it has no tensors then, and config.json alone determines settings. */
+/* The same for a folder that may lack the weights: then it has no tensors, and config.json determines settings. */
 cleat_status cleat_weights_open_config(const char *path, cleat_weights **weights, cleat_error *error);
 /* The same without config.json, for the file of arrays `name` in the folder (expected.safetensors). */
 cleat_status cleat_weights_open_file(const char *folder, const char *name, cleat_weights **weights, cleat_error *error);

@@ -1,5 +1,6 @@
 /* Known cards: those that are embedded in the library, cards from files, and the card of a device. */
 #include "card/file.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum { MAX_NAMES = 128 };
 

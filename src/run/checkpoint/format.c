@@ -3,8 +3,8 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

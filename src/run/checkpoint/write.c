@@ -5,15 +5,14 @@
  * again. */
 #include "checkpoint/write.h"
 #include "checkpoint/checkpoint.h"
+#include "platform/files.h"
 
 #include "core/files.h"
 #include "core/memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define REMOVED_PREFIX ".tmp-old-"
 

@@ -1,5 +1,6 @@
 /* The report that `cleat plan` shows: a profile fitted to a card, in numbers. */
 #include "fit/fit.h"
+#include "platform/files.h"
 
 #include "graph/memory_profile.h"
 #include "graph/plan.h"
@@ -7,7 +8,6 @@
 #include "models/model.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 const char *cleat_peak_part_name(int part) {
     static const char *const names[CLEAT_PEAK_PARTS] = {"stored activations", "recomputed activations", "gradients",

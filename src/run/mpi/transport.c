@@ -1,11 +1,12 @@
 /* The transport over MPI: libcleat-mpi.so. The only file that uses MPI. */
 #include "ranks/transport.h"
 
+#include "platform/processes.h"
+
 #include <mpi.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 enum { TRIES = 50 };

@@ -1,4 +1,5 @@
 /* Changing one setting in a profile's file. */
+#include "platform/files.h"
 #include "profile/schema.h"
 
 #include "core/files.h"
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Checks that the edited text is a profile with this value. */
 static cleat_status check_text(const char *path, const char *name, const char *value, const cleat_string *text,

@@ -1,5 +1,6 @@
 /* Finding profiles by name: in the profile folders of the user, of the installation, and of the source tree. */
 #include "cleat/profile.h"
+#include "platform/files.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -10,8 +11,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #ifndef CLEAT_INSTALLED_PROFILES /* set by CMakeLists.txt, as the two folders of a development build are */
 #error "CLEAT_INSTALLED_PROFILES is not set"

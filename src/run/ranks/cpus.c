@@ -1,12 +1,12 @@
 /* The CPUs of a rank: assigned along the caches of the machine (hwloc), and a limit for PoCL's threads. */
 #include "ranks/cpus.h"
 
+#include "platform/files.h"
+#include "platform/processes.h"
+
 #include <hwloc.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { CPUS = 64 * CLEAT_CPU_WORDS };
 

@@ -7,18 +7,18 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/own_file.h"
+#include "platform/files.h"
+#include "platform/system.h"
+#include "platform/threads.h"
 #include "ranks/cpus.h"
 #include "ranks/transport.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Seconds between the end of a rank's process and the loss of the rank: its last message may still arrive. */
 static const double GRACE = 0.5;

@@ -1,5 +1,6 @@
 /* A checkpoint in the files of another framework: weights, description, the family's files. */
 #include "cleat/weights.h"
+#include "platform/files.h"
 
 #include "core/files.h"
 #include "core/memory.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { LONGEST_PATH = 1400 };
 

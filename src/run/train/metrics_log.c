@@ -4,12 +4,11 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { FLOAT_DIGITS = 9 };
 

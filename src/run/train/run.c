@@ -7,13 +7,12 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/shell.h"
+#include "platform/files.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Seconds to wait for a process that is about to end. */
 static const double PATIENCE = 1;

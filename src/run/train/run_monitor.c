@@ -8,11 +8,11 @@
 #include "core/cpus.h"
 #include "core/json.h"
 #include "fit/fit.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A number whose 0 means that it is unknown. */
 static cleat_json_value json_known(const char *name, double value) {

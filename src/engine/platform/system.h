@@ -1,0 +1,20 @@
+/* Libraries, terminal, user and machine, by the names of POSIX. */
+#ifndef CLEAT_SRC_PLATFORM_SYSTEM_H
+#define CLEAT_SRC_PLATFORM_SYSTEM_H
+
+#ifdef _WIN32
+#include "platform/windows/system.h"
+#else
+#include <dlfcn.h>
+#include <link.h>
+#include <pwd.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/utsname.h>
+#include <termios.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#endif
+
+#endif

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Checks that headers of an operating system, and its macros, appear in src/engine/platform alone.
+#   tests/system_headers.sh [FOLDER]      FOLDER: another source tree than this one
+# Elsewhere <...> names a header of ISO C, of a library that CMakeLists.txt finds, or of cleat.
+set -euo pipefail
+
+cd "${1:-$(dirname "$0")/..}"
+iso='assert|ctype|errno|float|inttypes|limits|math|setjmp|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|time'
+libraries='CL/[a-z_]+|cjson/cJSON|clblast_c|cleat/[a-z_]+|hwloc(/[a-z]+)?|ini|jerror|jpeglib|mpi|pcre2|png|protobuf-c/[a-z-]+|rhash|tiffio|utf8proc|xxhash|zlib'
+faults=$(grep -rnE '^ *# *(include <|(if|ifdef|ifndef|elif).*\b(_WIN32|_WIN64|__MINGW32__|__MINGW64__|__linux__|__unix__|__APPLE__)\b)' \
+    --include='*.[ch]' src tools include | grep -v '^src/engine/platform/' | grep -vE "#include <($iso|$libraries)\.h>" || true)
+[[ -z $faults ]] || printf '%s\n' "$faults" 'use a header of src/engine/platform'
+[[ -d src/engine/platform && -z $faults ]]
