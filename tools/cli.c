@@ -301,14 +301,21 @@ cleat_status cli_make_temporary(const char *name, char *folder, size_t size, cle
     return CLEAT_ERR_IO;
 }
 
-static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where) {
-    (void)about, (void)type, (void)where;
-    remove(path);
-    return 0; /* a missing entry does not end the walk */
-}
-
 void cli_remove_temporary(const char *folder) {
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    char path[CLEAT_PATH];
+    struct stat about;
+    const struct dirent *entry;
+    DIR *entries = opendir(folder);
+    while (entries && (entry = readdir(entries))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= sizeof path) continue;
+        if (lstat(path, &about) == 0 && S_ISDIR(about.st_mode))
+            cli_remove_temporary(path);
+        else
+            unlink(path);
+    }
+    if (entries) closedir(entries);
+    rmdir(folder);
 }
 
 /* --- progress of a run: a bar, lines or none ---------------------------------------------------------------------- */

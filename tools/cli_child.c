@@ -12,7 +12,7 @@
 
 enum { OUTPUT_BYTES = 1 << 20, MESSAGE_BYTES = 16384, TAIL_BYTES = 900 };
 
-static volatile sig_atomic_t running; /* process number of the child; 0: none */
+static volatile pid_t running; /* process number of the child; 0: none */
 static volatile sig_atomic_t stopped;
 
 void cli_child_stop(void) {
@@ -22,17 +22,6 @@ void cli_child_stop(void) {
 
 bool cli_child_stopped(void) {
     return stopped;
-}
-
-/* In the child: executes the program. The child is killed when the parent ends. */
-static void execute(const char *program, char *const *arguments, int output, int message) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(output, STDOUT_FILENO);
-    dup2(message, STDERR_FILENO);
-    execvp(program, arguments);
-    dprintf(STDERR_FILENO, "%s: %s\n", program, strerror(errno));
-    _exit(127);
 }
 
 /* Collects data from a pipe; false at its end. Data that do not fit are read and dropped. */
@@ -117,8 +106,7 @@ static void run_program(const char *program, char *const *arguments, double seco
         goto done;
     }
     fflush(NULL);
-    const pid_t process = fork();
-    if (process == 0) execute(program, arguments, output[1], messages[1]);
+    const pid_t process = cleat_spawn(program, arguments, output[1], messages[1], SIGKILL);
     close(output[1]);
     close(messages[1]);
     output[1] = messages[1] = -1;
@@ -126,7 +114,6 @@ static void run_program(const char *program, char *const *arguments, double seco
         snprintf(child->failure, sizeof child->failure, "no process: %s", strerror(errno));
         goto done;
     }
-    setpgid(process, process); /* here as well, because the child may not have run yet */
     running = process;
     const bool in_time =
         read_both((int[2]){output[0], messages[0]}, start + seconds, child->output, message) && !stopped;
@@ -145,7 +132,7 @@ done:
 void cli_child_run_self(const char *const *words, double seconds, cli_child *child) {
     char *arguments[CLI_CHILD_WORDS + 2] = {(char *)"cleat"};
     for (size_t i = 0; i < CLI_CHILD_WORDS && words[i]; ++i) arguments[i + 1] = (char *)words[i];
-    run_program("/proc/self/exe", arguments, seconds, child);
+    run_program(NULL, arguments, seconds, child);
 }
 
 void cli_child_run(const char *const *words, double seconds, cli_child *child) {

@@ -3,6 +3,7 @@
 #include "core/files.h"
 #include "launch.h"
 #include "platform/files.h"
+#include "platform/text.h"
 
 #include <cleat/profile.h>
 

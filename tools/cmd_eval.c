@@ -1,6 +1,7 @@
 /* cleat eval: computes loss terms and metrics of a checkpoint. */
 #include "cli.h"
 #include "launch.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "core/files.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/text.h"
 
 #include <cleat/generate.h>
 

@@ -3,6 +3,8 @@
 #include "core/files.h"
 #include "launch.h"
 #include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/text.h"
 
 #include <math.h>
 #include <stdio.h>

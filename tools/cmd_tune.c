@@ -119,20 +119,33 @@ static int tune(const tune_command *args, const char *path) {
 
 /* Tunes in a child process: the tuner forks, which requires that OpenCL has not been used, and OpenCL is used
  * after the first profile. */
+typedef struct own_process {
+    const tune_command *args;
+    const char *path;
+} own_process;
+
+static void tune_and_tell(void *user, int out) {
+    const own_process *own = user;
+    const int code = cli_finish_output(tune(own->args, own->path));
+    if (write(out, &code, sizeof code) != sizeof code) _exit(EXIT_DEVICE);
+}
+
 static int tune_own_process(const tune_command *args, const char *path) {
-    int code = 0;
+    own_process own = {args, path};
+    int ends[2], code = EXIT_DEVICE, state = 0;
     fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        _exit(cli_finish_output(tune(args, path)));
-    }
+    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? cleat_fork_call(tune_and_tell, &own, ends[0], ends[1]) : -1;
     if (child < 0) {
         fprintf(stderr, "cleat: cannot start a process for %s: %s\n", path, strerror(errno));
         return EXIT_DEVICE;
     }
-    while (waitpid(child, &code, 0) < 0 && errno == EINTR) continue;
-    if (WIFEXITED(code)) return WEXITSTATUS(code);
-    fprintf(stderr, "cleat: tuning %s was terminated by signal %d\n", path, WTERMSIG(code));
+    close(ends[1]);
+    ssize_t got;
+    while ((got = read(ends[0], &code, sizeof code)) < 0 && errno == EINTR) continue;
+    close(ends[0]);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) continue;
+    if (got == sizeof code) return code;
+    fprintf(stderr, "cleat: tuning %s was terminated by signal %d\n", path, WTERMSIG(state));
     return EXIT_DEVICE;
 }
 

@@ -2,7 +2,9 @@
  * again from the saved step. */
 #include "launch.h"
 #include "core/clock.h"
+#include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/text.h"
 
 #include <cleat/ranks.h>
 #include <stdio.h>

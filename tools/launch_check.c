@@ -2,6 +2,7 @@
 #include "cli_child.h"
 #include "launch.h"
 #include "platform/files.h"
+#include "platform/text.h"
 
 #include <cjson/cJSON.h>
 #include <cleat/doctor.h>

@@ -1,6 +1,7 @@
 /* The launcher of MPI: finding it, and its command line with the options that every run needs. */
 #include "launch.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 
 #include <cleat/doctor.h>
 #include <stdarg.h>

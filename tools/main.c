@@ -2,6 +2,7 @@
  * list. */
 #include "cli.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 #include "platform/system.h"
 
 #include <cleat/device.h>
@@ -111,6 +112,7 @@ static void return_large_blocks(void) {
 }
 
 int main(int argc, char **argv) {
+    argv = cleat_arguments(argc, argv);
     return_large_blocks();
     open_standard_streams();
     if (argc == 4 && strcmp(argv[1], CLI_COMPILER_WORD) == 0) return cli_compile_kernels(argv[2], argv[3]);

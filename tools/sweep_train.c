@@ -22,23 +22,11 @@ static void print_run(const sweep *s, const sweep_run *run, const char *what, co
     fprintf(stderr, "\n");
 }
 
-/* Becomes `cleat train` with its messages in a file. If the sweep is killed, the run saves a checkpoint. */
-static void execute(char *const *words, int output, pid_t parent) {
-    signal(SIGINT, SIG_DFL);
-    setpgid(0, 0); /* the sweep passes on signals of the terminal */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(EXIT_INTERRUPTED);
-    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    execv("/proc/self/exe", words);
-    _exit(EXIT_FAILURE);
-}
-
+/* Starts `cleat train` with its messages in a file. If the sweep is killed, the run saves a checkpoint. The sweep passes
+ * on signals of the terminal. */
 static void start(const sweep *s, sweep_run *run, size_t device, int64_t until) {
     char path[CLEAT_PATH + 8];
     launch_words words = {.failed = s->train.failed};
-    const pid_t parent = getpid();
     for (size_t i = 0; i < s->train.count; ++i) launch_add(&words, "%s", s->train.items[i]);
     for (size_t i = 0; i < CLEAT_SWEEP_AXES && run->point->assignments[i]; ++i)
         launch_add(&words, "--set=%s", run->point->assignments[i]);
@@ -50,8 +38,7 @@ static void start(const sweep *s, sweep_run *run, size_t device, int64_t until) 
     snprintf(path, sizeof path, "%s/log", run->folder);
     const int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
     fflush(NULL);
-    run->process = output >= 0 && !words.failed ? fork() : -1;
-    if (run->process == 0) execute(words.items, output, parent);
+    run->process = output >= 0 && !words.failed ? cleat_spawn(NULL, words.items, output, output, SIGTERM) : -1;
     if (output >= 0) close(output);
     launch_words_free(&words);
     run->is_failed = run->is_over = run->process < 0;

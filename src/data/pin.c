@@ -16,17 +16,17 @@ struct cleat_pinning {
 };
 
 /* Restricts `set` to the CPUs of the list, if they intersect. */
-static void restrict_to_list(hwloc_cpuset_t set, const char *near) {
+static void restrict_to_list(hwloc_cpuset_t set, const char *nearby) {
     hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
-    if (wanted && hwloc_bitmap_list_sscanf(wanted, near) == 0 && hwloc_bitmap_intersects(wanted, set))
+    if (wanted && hwloc_bitmap_list_sscanf(wanted, nearby) == 0 && hwloc_bitmap_intersects(wanted, set))
         hwloc_bitmap_and(set, set, wanted);
     else
         cleat_log(CLEAT_LOG_WARNING,
-                  "loader: none of the CPUs '%.64s' is allowed to this process; using all allowed CPUs", near);
+                  "loader: none of the CPUs '%.64s' is allowed to this process; using all allowed CPUs", nearby);
     hwloc_bitmap_free(wanted);
 }
 
-cleat_status cleat_pinning_create(const char *near, cleat_pinning **pinning, cleat_error *error) {
+cleat_status cleat_pinning_create(const char *nearby, cleat_pinning **pinning, cleat_error *error) {
     cleat_pinning *made = cleat_alloc(1, sizeof *made);
     hwloc_cpuset_t affinity = hwloc_bitmap_alloc();
     cleat_status status = CLEAT_OK;
@@ -48,7 +48,7 @@ cleat_status cleat_pinning_create(const char *near, cleat_pinning **pinning, cle
     if (hwloc_get_cpubind(made->topology, affinity, HWLOC_CPUBIND_THREAD) == 0 &&
         hwloc_bitmap_intersects(affinity, made->set))
         hwloc_bitmap_and(made->set, made->set, affinity);
-    if (near && *near && strcmp(near, "any") != 0) restrict_to_list(made->set, near);
+    if (nearby && *nearby && strcmp(nearby, "any") != 0) restrict_to_list(made->set, nearby);
     hwloc_bitmap_list_snprintf(made->list, sizeof made->list, made->set);
     *pinning = made;
     made = NULL;

@@ -1,5 +1,7 @@
 /* Reads JSON lines, tables and plain texts for a causal language model, and renders conversations. */
 #include "data/text/causal_set.h"
+#include "platform/files.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"

@@ -1,5 +1,6 @@
 /* Reader of CoNLL files: one word and its tag per line, an empty line after each sentence. */
 #include "data/text/set.h"
+#include "platform/text.h"
 
 #include <string.h>
 

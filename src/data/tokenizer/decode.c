@@ -2,6 +2,7 @@
 #include "tokenizer/decode.h"
 
 #include "core/memory.h"
+#include "platform/text.h"
 #include "tokenizer/normalise.h"
 #include "tokenizer/unicode.h"
 

@@ -2,6 +2,7 @@
 #include "tokenizer/pattern.h"
 
 #include "core/memory.h"
+#include "platform/text.h"
 
 #include <string.h>
 

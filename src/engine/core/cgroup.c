@@ -1,6 +1,8 @@
 /* Limits of the control groups of this process. */
 #include "core/cgroup.h"
 
+#include "platform/files.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

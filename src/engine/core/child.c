@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,15 +22,6 @@ void cleat_child_send(int out, const void *record, size_t bytes) {
         at += written;
         bytes -= (size_t)written;
     }
-}
-
-/* The child must not outlive a caller that is killed, and must not run the caller's handlers of crashes and exits. */
-_Noreturn static void run_body(const cleat_child *child, pid_t parent, int out) {
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; ++i) signal(crashes[i], SIG_DFL);
-    if (getppid() == parent) child->body(child->user, out);
-    _exit(0);
 }
 
 /* --- in the caller -------------------------------------------------------------------------------------------- */
@@ -130,12 +122,7 @@ cleat_status cleat_child_run(const cleat_child *child, void *record, cleat_child
         status = cleat_fail(error, CLEAT_ERR_IO, "cannot create a pipe to a child process: %s", strerror(errno));
         goto done;
     }
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        cleat_free(collected.bytes);
-        run_body(child, parent, ends[1]);
-    }
+    const pid_t pid = cleat_fork_call(child->body, child->user, ends[0], ends[1]);
     close(ends[1]);
     if (pid > 0) {
         *end = (cleat_child_end){0};

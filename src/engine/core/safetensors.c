@@ -9,6 +9,7 @@
 #include "core/json_cursor.h"
 #include "core/memory.h"
 #include "platform/files.h"
+#include "platform/text.h"
 
 #include <errno.h>
 #include <stdio.h>

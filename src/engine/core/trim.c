@@ -5,6 +5,7 @@
  * 152 MB). */
 #include "core/memory.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 #include "platform/system.h"
 
 #ifdef __GLIBC__

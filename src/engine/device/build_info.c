@@ -2,6 +2,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS /* clGetExtensionFunctionAddress: loaders of all ages have it */
 #include "cleat/device.h"
 #include "device/device.h"
+#include "platform/files.h"
 #include "platform/system.h"
 
 #include <clblast_c.h>

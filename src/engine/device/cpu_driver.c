@@ -5,6 +5,7 @@
 #include "core/files.h"
 #include "core/own_file.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 
 #include <limits.h>
 #include <stdio.h>

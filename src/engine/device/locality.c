@@ -63,9 +63,9 @@ static bool load_topology(hwloc_topology_t *topology) {
 static void name_near_cpus(hwloc_topology_t topology, cleat_device_facts *facts) {
     hwloc_obj_t card = hwloc_get_pcidev_by_busid(topology, (unsigned)facts->pci_domain, (unsigned)facts->pci_bus,
                                                  (unsigned)facts->pci_device, (unsigned)facts->pci_function);
-    hwloc_obj_t near = card ? hwloc_get_non_io_ancestor_obj(topology, card) : NULL;
+    hwloc_obj_t nearby = card ? hwloc_get_non_io_ancestor_obj(topology, card) : NULL;
     hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    hwloc_cpuset_t set = near && near->cpuset ? hwloc_bitmap_dup(near->cpuset) : NULL;
+    hwloc_cpuset_t set = nearby && nearby->cpuset ? hwloc_bitmap_dup(nearby->cpuset) : NULL;
     if (!set) return;
     hwloc_bitmap_and(set, set, allowed);
     if (!hwloc_bitmap_iszero(set) && !hwloc_bitmap_isequal(set, allowed)) cleat_print_cpus(set, facts->pinning);

@@ -1,6 +1,7 @@
 /* A PoCL whose LLVM does not know the processor: LLVM then names it "generic", which clang does not accept, and no
  * kernel compiles (PoCL 1.6 of Debian 11 with LLVM 9, 1.8 of Ubuntu 22.04 with LLVM 11; pocl#1049). */
 #include "device/device.h"
+#include "platform/text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <ftw.h>
 #include <glob.h>
 #include <sys/file.h>
 #include <sys/mman.h>

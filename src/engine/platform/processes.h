@@ -16,4 +16,32 @@
 #include <unistd.h>
 #endif
 
+/* For the first line of main: its arguments in UTF-8. On Windows also sets up the console: UTF-8, sequences of a VT
+ * terminal, and ends of lines as they are written. */
+#ifdef _WIN32
+char **cleat_arguments(int count, char **arguments);
+#else
+static inline char **cleat_arguments(int count, char **arguments) {
+    (void)count;
+    return arguments;
+}
+#endif
+
+/* Whether the body of cleat_fork_call is alone in its process: what it changes there, its caller does not see. */
+#ifdef _WIN32
+enum { CLEAT_FORKS = 0 };
+#else
+enum { CLEAT_FORKS = 1 };
+#endif
+
+/* Calls body(user, out) in a child process, which ends with it; on Windows in a thread, which does not survive a crash.
+ * `in` is the end of the pipe that the caller keeps, `out` the other, which the caller closes. Returns the process for
+ * kill and waitpid; -1: errno. As for any fork, the caller must have one thread, and must not have used OpenCL. */
+pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int out);
+
+/* Starts a program with the words (its arguments from its own name on, NULL at the end), whose input is empty, and whose
+ * standard output and error are open files. program: looked for in PATH; NULL: the one that runs. It leads a process
+ * group, and gets the signal `end` (on Windows: ends) when the caller ends. Returns the process; -1: errno. */
+pid_t cleat_spawn(const char *program, char *const *words, int output, int message, int end);
+
 #endif

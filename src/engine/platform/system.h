@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <termios.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

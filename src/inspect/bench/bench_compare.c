@@ -1,6 +1,7 @@
 /* Comparisons: runs a workload and a command alternately. */
 #include "bench/bench.h"
 #include "platform/processes.h"
+#include "platform/text.h"
 
 #include "bench/steps.h"
 #include "core/clock.h"

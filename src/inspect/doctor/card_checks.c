@@ -4,6 +4,7 @@
 #include "doctor/doctor.h"
 #include "platform/files.h"
 #include "platform/system.h"
+#include "platform/text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "core/cpus.h"
 #include "core/memory.h"
 #include "device/probe.h"
+#include "platform/system.h"
 #include "platform/text.h"
 
 #include <stdio.h>

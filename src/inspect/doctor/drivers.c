@@ -34,6 +34,7 @@ static cleat_driver_family family_of(const char *library) {
 
 void cleat_doctor_quiet_child(void) {
     const struct rlimit no_core = {0, 0};
+    if (!CLEAT_FORKS) return;
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, STDOUT_FILENO);

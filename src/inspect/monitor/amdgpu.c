@@ -2,6 +2,7 @@
 #include "core/memory.h"
 #include "monitor/kernel_files.h"
 #include "monitor/route.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdint.h>

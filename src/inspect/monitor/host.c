@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "monitor/kernel_files.h"
 #include "monitor/route.h"
+#include "platform/files.h"
 #include "platform/processes.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "platform/files.h"
+#include "platform/text.h"
 #include "platform/threads.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* Drawing of a plot as SVG, for a page without scripts and on paper. */
+#include "platform/text.h"
 #include "report/html.h"
 #include "report/plot.h"
 

@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "platform/files.h"
+#include "platform/system.h"
 
 #include <errno.h>
 #include <rhash.h>

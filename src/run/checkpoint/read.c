@@ -1,5 +1,6 @@
 /* Reading checkpoints: finding them, and checking all hashes before anything is used. */
 #include "checkpoint/checkpoint.h"
+#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"

@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/own_file.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 #include "platform/system.h"
 #include "platform/threads.h"
 #include "ranks/cpus.h"
@@ -57,7 +58,7 @@ typedef struct rank_job {
 
 struct cleat_ranks {
     void *plugin;
-    cleat_transport_open_fn open;
+    cleat_transport_open_fn open_transport;
     cleat_transport transport;
     char why[256];    /* why the plug-in refused */
     member *members;  /* [ranks] */
@@ -134,7 +135,7 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
     const cleat_transport *transport = &ranks->transport;
     switch (job->kind) {
     case JOB_OPEN:
-        return ranks->open(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
+        return ranks->open_transport(CLEAT_TRANSPORT_VERSION, &ranks->transport, ranks->why, sizeof ranks->why);
     case JOB_SUM:
         if (!sum_in_chunks(ranks, job->data, job->count)) return false;
         if (job->squares) *job->squares = sum_of_squares(job->data, job->count);
@@ -480,8 +481,8 @@ static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
     if (status || !cleat_plugin_file("libcleat-mpi.so", "CLEAT_RANKS_LIBRARY", path)) return status;
     ranks->plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const char *failure = ranks->plugin ? NULL : dlerror();
-    if (ranks->plugin) ranks->open = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
-    if (ranks->open) return CLEAT_OK;
+    if (ranks->plugin) ranks->open_transport = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
+    if (ranks->open_transport) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                       "this process was started as one of several ranks, but the plug-in %s cannot be used: %s; `cleat "
                       "doctor` lists what to install",

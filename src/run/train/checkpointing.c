@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "exec/copy.h"
 #include "graph/store.h"
+#include "platform/files.h"
 #include "train/model_tensors.h"
 
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "fit/fit.h"
 #include "platform/files.h"
+#include "platform/system.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "launch.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/system.h"
 
 #include <cleat/ranks.h>
 #include <errno.h>

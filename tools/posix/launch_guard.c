@@ -5,6 +5,7 @@
 #include "launch.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/system.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,502 @@
+/* Files by the names of POSIX. Every file is opened with all kinds of sharing, so that it may be replaced, removed and
+ * read by others while it is open. */
+#include "platform/windows/files.h"
+
+#include "platform/windows/internal.h"
+
+#include <bcrypt.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* --- paths ---------------------------------------------------------------------------------------------------- */
+
+int cleat_windows_fail(void) {
+    switch (GetLastError()) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_BAD_NETPATH:
+    case ERROR_INVALID_NAME:
+        errno = ENOENT;
+        break;
+    case ERROR_ACCESS_DENIED:
+    case ERROR_SHARING_VIOLATION:
+    case ERROR_WRITE_PROTECT:
+        errno = EACCES;
+        break;
+    case ERROR_FILE_EXISTS:
+    case ERROR_ALREADY_EXISTS:
+        errno = EEXIST;
+        break;
+    case ERROR_DIR_NOT_EMPTY:
+        errno = ENOTEMPTY;
+        break;
+    case ERROR_DIRECTORY:
+        errno = ENOTDIR;
+        break;
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL:
+        errno = ENOSPC;
+        break;
+    case ERROR_NOT_ENOUGH_MEMORY:
+    case ERROR_OUTOFMEMORY:
+        errno = ENOMEM;
+        break;
+    case ERROR_LOCK_VIOLATION:
+        errno = EWOULDBLOCK;
+        break;
+    case ERROR_FILENAME_EXCED_RANGE:
+        errno = ENAMETOOLONG;
+        break;
+    case ERROR_INVALID_HANDLE:
+        errno = EBADF;
+        break;
+    case ERROR_NOT_SUPPORTED:
+    case ERROR_INVALID_FUNCTION:
+        errno = EINVAL;
+        break;
+    default:
+        errno = EIO;
+    }
+    return -1;
+}
+
+bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]) {
+    enum { LIMIT = 240, PREFIX = 4 };
+    if (strcmp(path, "/dev/null") == 0) path = "NUL";
+    if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, CLEAT_WIDE)) {
+        errno = GetLastError() == ERROR_INSUFFICIENT_BUFFER ? ENAMETOOLONG : EILSEQ;
+        return false;
+    }
+    for (wchar_t *at = wide; *at; ++at)
+        if (*at == L'/') *at = L'\\';
+    if (wcslen(wide) < LIMIT || wcsncmp(wide, L"\\\\", 2) == 0) return true;
+    wchar_t whole[CLEAT_WIDE - PREFIX];
+    const DWORD length = GetFullPathNameW(wide, CLEAT_WIDE - PREFIX, whole, NULL);
+    if (length == 0 || length >= CLEAT_WIDE - PREFIX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    wcscpy(wide, L"\\\\?\\");
+    wcscpy(wide + PREFIX, whole);
+    return true;
+}
+
+bool cleat_windows_narrow(const wchar_t *wide, char *text, size_t size) {
+    return WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, (int)size, NULL, NULL) > 0;
+}
+
+/* The path of an open file or folder, with slashes. */
+static bool path_of(HANDLE handle, char *path, size_t size) {
+    wchar_t wide[CLEAT_WIDE];
+    const DWORD length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, FILE_NAME_NORMALIZED);
+    if (length == 0 || length >= CLEAT_WIDE) return false;
+    const bool prefixed = wcsncmp(wide, L"\\\\?\\", 4) == 0, remote = wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0;
+    const wchar_t *from = remote ? wide + 6 : prefixed ? wide + 4 : wide;
+    if (remote) wide[6] = L'\\';
+    if (!cleat_windows_narrow(from, path, size)) return false;
+    for (char *at = path; *at; ++at)
+        if (*at == '\\') *at = '/';
+    return true;
+}
+
+/* FOLDER/NAME of an open folder. */
+static bool path_in(int folder, const char *name, char path[CLEAT_WIDE]) {
+    if (!path_of((HANDLE)_get_osfhandle(folder), path, CLEAT_WIDE)) return cleat_windows_fail() == 0;
+    const size_t length = strlen(path);
+    if ((size_t)snprintf(path + length, CLEAT_WIDE - length, "/%s", name) < CLEAT_WIDE - length) return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* What getenv returned stays: each value is kept, once. */
+static char *keep(const char *value) {
+    static struct kept {
+        struct kept *next;
+        char text[];
+    } * all;
+    static SRWLOCK lock = SRWLOCK_INIT;
+    AcquireSRWLockExclusive(&lock);
+    struct kept *found = all;
+    while (found && strcmp(found->text, value) != 0) found = found->next;
+    if (!found && (found = malloc(sizeof *found + strlen(value) + 1))) {
+        strcpy(found->text, value);
+        found->next = all;
+        all = found;
+    }
+    ReleaseSRWLockExclusive(&lock);
+    return found ? found->text : NULL;
+}
+
+char *cleat_windows_getenv(const char *name) {
+    static const char *const paths[][2] = {
+        {"XDG_CACHE_HOME", "LOCALAPPDATA"}, {"HOME", "USERPROFILE"}, {"TMPDIR", "TEMP"}};
+    wchar_t wide[256], value[CLEAT_WIDE];
+    char text[3 * CLEAT_WIDE];
+    if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256)) return NULL;
+    const wchar_t *found = _wgetenv(wide);
+    if (found) return cleat_windows_narrow(found, text, sizeof text) ? keep(text) : NULL;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i) {
+        if (strcmp(name, paths[i][0]) != 0) continue;
+        MultiByteToWideChar(CP_UTF8, 0, paths[i][1], -1, wide, 256);
+        const DWORD length = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
+        if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(value, text, sizeof text)) return NULL;
+        for (char *at = text; *at; ++at)
+            if (*at == '\\') *at = '/';
+        return keep(text);
+    }
+    return NULL;
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------- */
+
+enum { SHARE_ALL = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
+
+static HANDLE open_handle(const char *path, DWORD access, DWORD creation, DWORD flags) {
+    wchar_t wide[CLEAT_WIDE];
+    if (!cleat_windows_wide(path, wide)) return INVALID_HANDLE_VALUE;
+    const HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, creation, flags, NULL);
+    if (handle == INVALID_HANDLE_VALUE) cleat_windows_fail();
+    return handle;
+}
+
+static bool is_link(HANDLE handle) {
+    FILE_ATTRIBUTE_TAG_INFO about;
+    return GetFileInformationByHandleEx(handle, FileAttributeTagInfo, &about, sizeof about) &&
+           (about.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) && about.ReparseTag == IO_REPARSE_TAG_SYMLINK;
+}
+
+int cleat_windows_open(const char *path, int flags, ...) {
+    const int kind = flags & (_O_RDONLY | _O_WRONLY | _O_RDWR);
+    const bool folder = flags & O_DIRECTORY;
+    DWORD access = kind == _O_WRONLY ? GENERIC_WRITE : kind == _O_RDWR ? GENERIC_READ | GENERIC_WRITE : GENERIC_READ;
+    DWORD how = FILE_ATTRIBUTE_NORMAL, creation = OPEN_EXISTING;
+    if (flags & _O_APPEND) access = (access & ~(DWORD)GENERIC_WRITE) | FILE_APPEND_DATA | FILE_WRITE_DATA | SYNCHRONIZE;
+    if (folder) how = FILE_FLAG_BACKUP_SEMANTICS;
+    if (flags & O_NOFOLLOW) how |= FILE_FLAG_OPEN_REPARSE_POINT;
+    if (flags & _O_CREAT)
+        creation = flags & _O_EXCL ? CREATE_NEW : flags & _O_TRUNC ? CREATE_ALWAYS : OPEN_ALWAYS;
+    else if (flags & _O_TRUNC)
+        creation = TRUNCATE_EXISTING;
+    const HANDLE handle = open_handle(path, access, creation, how);
+    if (handle == INVALID_HANDLE_VALUE) return -1;
+    if ((flags & O_NOFOLLOW) && is_link(handle)) {
+        CloseHandle(handle);
+        errno = ELOOP;
+        return -1;
+    }
+    const int file = _open_osfhandle((intptr_t)handle, (flags & (_O_APPEND | _O_RDWR | _O_WRONLY)) | _O_BINARY);
+    if (file < 0) CloseHandle(handle);
+    return file;
+}
+
+int cleat_windows_openat(int folder, const char *name, int flags) {
+    char path[CLEAT_WIDE];
+    return path_in(folder, name, path) ? cleat_windows_open(path, flags) : -1;
+}
+
+/* "r", "w" or "a", with '+', 'x' (new files only), and letters that mean nothing here. */
+FILE *cleat_windows_fopen(const char *path, const char *mode) {
+    const bool both = strchr(mode, '+');
+    int flags = both ? _O_RDWR : mode[0] == 'r' ? _O_RDONLY : _O_WRONLY;
+    if (mode[0] != 'r') flags |= _O_CREAT | (mode[0] == 'a' ? _O_APPEND : strchr(mode, 'x') ? _O_EXCL : _O_TRUNC);
+    const char plain[] = {mode[0], 'b', both ? '+' : 0, 0};
+    const int file = cleat_windows_open(path, flags);
+    FILE *stream = file < 0 ? NULL : _fdopen(file, plain);
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+
+FILE *cleat_windows_freopen(const char *path, const char *mode, FILE *file) {
+    wchar_t wide[CLEAT_WIDE], wide_mode[8];
+    if (!cleat_windows_wide(path, wide)) return NULL;
+    MultiByteToWideChar(CP_UTF8, 0, mode, -1, wide_mode, 8);
+    return _wfreopen(wide, wide_mode, file);
+}
+
+/* --- facts ---------------------------------------------------------------------------------------------------- */
+
+static int facts_of(HANDLE handle, struct cleat_windows_stat *about) {
+    BY_HANDLE_FILE_INFORMATION found;
+    *about = (struct cleat_windows_stat){.st_nlink = 1};
+    if (GetFileType(handle) != FILE_TYPE_DISK) {
+        about->st_mode = GetFileType(handle) == FILE_TYPE_PIPE ? 0x1000 : 0x2000;
+        return 0;
+    }
+    if (!GetFileInformationByHandle(handle, &found)) return cleat_windows_fail();
+    const bool folder = found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY;
+    const uint64_t ticks = (uint64_t)found.ftLastWriteTime.dwHighDateTime << 32 | found.ftLastWriteTime.dwLowDateTime;
+    about->st_mode = (is_link(handle) ? S_IFLNK
+                      : folder        ? 0x4000
+                                      : 0x8000) |
+                     (found.dwFileAttributes & FILE_ATTRIBUTE_READONLY ? 0444u : 0644u);
+    about->st_nlink = found.nNumberOfLinks;
+    about->st_dev = found.dwVolumeSerialNumber;
+    about->st_ino = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
+    about->st_size = (int64_t)((uint64_t)found.nFileSizeHigh << 32 | found.nFileSizeLow);
+    about->st_mtime = (int64_t)(ticks / 10000000) - 11644473600; /* from 100 ns since 1601 */
+    return 0;
+}
+
+static int facts_at(const char *path, DWORD flags, struct cleat_windows_stat *about) {
+    const HANDLE handle = open_handle(path, FILE_READ_ATTRIBUTES, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS | flags);
+    if (handle == INVALID_HANDLE_VALUE) return -1;
+    const int failed = facts_of(handle, about);
+    CloseHandle(handle);
+    return failed;
+}
+
+int cleat_windows_stat(const char *path, struct cleat_windows_stat *about) {
+    return facts_at(path, 0, about);
+}
+
+int cleat_windows_lstat(const char *path, struct cleat_windows_stat *about) {
+    return facts_at(path, FILE_FLAG_OPEN_REPARSE_POINT, about);
+}
+
+int cleat_windows_fstat(int file, struct cleat_windows_stat *about) {
+    return facts_of((HANDLE)_get_osfhandle(file), about);
+}
+
+/* Programs are not told apart from other files; nor are the rights of users. */
+int cleat_windows_access(const char *path, int mode) {
+    wchar_t wide[CLEAT_WIDE];
+    if (!cleat_windows_wide(path, wide)) return -1;
+    const DWORD found = GetFileAttributesW(wide);
+    if (found == INVALID_FILE_ATTRIBUTES) return cleat_windows_fail();
+    if (!(mode & W_OK) || (found & FILE_ATTRIBUTE_DIRECTORY) || !(found & FILE_ATTRIBUTE_READONLY)) return 0;
+    errno = EACCES;
+    return -1;
+}
+
+static int free_bytes(const char *path, struct statvfs *about) {
+    wchar_t wide[CLEAT_WIDE];
+    ULARGE_INTEGER bytes;
+    if (!cleat_windows_wide(path, wide)) return -1;
+    if (!GetDiskFreeSpaceExW(wide, &bytes, NULL, NULL)) return cleat_windows_fail();
+    *about = (struct statvfs){.f_bavail = bytes.QuadPart, .f_frsize = 1};
+    return 0;
+}
+
+int statvfs(const char *path, struct statvfs *about) {
+    return free_bytes(path, about);
+}
+
+int fstatvfs(int file, struct statvfs *about) {
+    char path[CLEAT_WIDE];
+    if (!path_of((HANDLE)_get_osfhandle(file), path, sizeof path)) return cleat_windows_fail();
+    char *slash = strrchr(path, '/');
+    if (slash) slash[1] = 0;
+    return free_bytes(path, about);
+}
+
+char *cleat_windows_realpath(const char *path, char *real) {
+    char found[CLEAT_WIDE];
+    const HANDLE handle = open_handle(path, FILE_READ_ATTRIBUTES, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+    if (handle == INVALID_HANDLE_VALUE) return NULL;
+    const bool is_known = path_of(handle, found, sizeof found);
+    CloseHandle(handle);
+    if (!is_known) return cleat_windows_fail(), NULL;
+    if (!real) return _strdup(found);
+    if (strlen(found) >= PATH_MAX) return errno = ENAMETOOLONG, NULL;
+    return strcpy(real, found);
+}
+
+ssize_t cleat_windows_readlink(const char *path, char *target, size_t size) {
+    (void)path, (void)target, (void)size;
+    errno = EINVAL;
+    return -1;
+}
+
+/* --- changes -------------------------------------------------------------------------------------------------- */
+
+/* Another program (a virus scanner) may hold a file for a moment. */
+static bool is_passing(int attempt) {
+    const DWORD why = GetLastError();
+    if (attempt >= 20 || (why != ERROR_SHARING_VIOLATION && why != ERROR_ACCESS_DENIED)) return false;
+    Sleep(attempt < 10 ? 5 : 50);
+    SetLastError(why);
+    return true;
+}
+
+int cleat_windows_unlink(const char *path) {
+    wchar_t wide[CLEAT_WIDE];
+    if (!cleat_windows_wide(path, wide)) return -1;
+    const DWORD found = GetFileAttributesW(wide);
+    if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) {
+        if (found & FILE_ATTRIBUTE_REPARSE_POINT) return RemoveDirectoryW(wide) ? 0 : cleat_windows_fail();
+        errno = EISDIR;
+        return -1;
+    }
+    for (int attempt = 0;; ++attempt) {
+        if (DeleteFileW(wide)) return 0;
+        if (!is_passing(attempt)) return cleat_windows_fail();
+    }
+}
+
+int cleat_windows_rmdir(const char *path) {
+    wchar_t wide[CLEAT_WIDE];
+    if (!cleat_windows_wide(path, wide)) return -1;
+    return RemoveDirectoryW(wide) ? 0 : cleat_windows_fail();
+}
+
+int cleat_windows_unlinkat(int folder, const char *name, int flags) {
+    char path[CLEAT_WIDE];
+    if (!path_in(folder, name, path)) return -1;
+    return flags & AT_REMOVEDIR ? cleat_windows_rmdir(path) : cleat_windows_unlink(path);
+}
+
+int cleat_windows_rename(const char *from, const char *to) {
+    wchar_t wide_from[CLEAT_WIDE], wide_to[CLEAT_WIDE];
+    if (!cleat_windows_wide(from, wide_from) || !cleat_windows_wide(to, wide_to)) return -1;
+    for (int attempt = 0;; ++attempt) {
+        if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) return 0;
+        if (!is_passing(attempt)) return cleat_windows_fail();
+    }
+}
+
+int cleat_windows_mkdir(const char *path, unsigned mode) {
+    wchar_t wide[CLEAT_WIDE];
+    (void)mode;
+    if (!cleat_windows_wide(path, wide)) return -1;
+    return CreateDirectoryW(wide, NULL) ? 0 : cleat_windows_fail();
+}
+
+char *cleat_windows_mkdtemp(char *path) {
+    char *end = path + strlen(path) - 6; /* XXXXXX */
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        unsigned number = 0;
+        cleat_windows_getrandom(&number, sizeof number, 0);
+        for (int i = 0; i < 6; ++i, number >>= 5) end[i] = "abcdefghijklmnopqrstuvwxyz234567"[number & 31];
+        if (cleat_windows_mkdir(path, 0700) == 0) return path;
+        if (errno != EEXIST) return NULL;
+    }
+    return NULL;
+}
+
+ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags) {
+    (void)flags;
+    if (BCryptGenRandom(NULL, bytes, (ULONG)size, BCRYPT_USE_SYSTEM_PREFERRED_RNG) == 0) return (ssize_t)size;
+    errno = EIO;
+    return -1;
+}
+
+int cleat_windows_ftruncate(int file, int64_t bytes) {
+    FILE_END_OF_FILE_INFO end = {.EndOfFile.QuadPart = bytes};
+    const HANDLE handle = (HANDLE)_get_osfhandle(file);
+    return SetFileInformationByHandle(handle, FileEndOfFileInfo, &end, sizeof end) ? 0 : cleat_windows_fail();
+}
+
+/* Of a folder nothing can be synced, nor need be: NTFS keeps the order of its changes. */
+int cleat_windows_fsync(int file) {
+    struct cleat_windows_stat about;
+    if (cleat_windows_fstat(file, &about) == 0 && S_ISDIR(about.st_mode)) return 0;
+    return FlushFileBuffers((HANDLE)_get_osfhandle(file)) ? 0 : cleat_windows_fail();
+}
+
+ssize_t cleat_windows_pread(int file, void *bytes, size_t size, int64_t offset) {
+    OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+    DWORD got = 0;
+    const DWORD most = size < (1u << 30) ? (DWORD)size : 1u << 30;
+    if (ReadFile((HANDLE)_get_osfhandle(file), bytes, most, &got, &at) || GetLastError() == ERROR_HANDLE_EOF)
+        return (ssize_t)got;
+    return cleat_windows_fail();
+}
+
+/* A byte far behind the end, because others could not read what is locked. */
+int flock(int file, int operation) {
+    OVERLAPPED at = {.OffsetHigh = 0x7fffffff};
+    const DWORD how =
+        (operation & LOCK_EX ? LOCKFILE_EXCLUSIVE_LOCK : 0) | (operation & LOCK_NB ? LOCKFILE_FAIL_IMMEDIATELY : 0);
+    return LockFileEx((HANDLE)_get_osfhandle(file), how, 0, 1, 0, &at) ? 0 : cleat_windows_fail();
+}
+
+/* --- folders -------------------------------------------------------------------------------------------------- */
+
+struct cleat_windows_folder {
+    HANDLE search;
+    WIN32_FIND_DATAW found;
+    bool is_first;
+    int file; /* to close; -1: none */
+    struct dirent entry;
+};
+
+DIR *opendir(const char *path) {
+    wchar_t wide[CLEAT_WIDE];
+    char all[CLEAT_WIDE];
+    DIR *made = calloc(1, sizeof *made);
+    snprintf(all, sizeof all, "%s/*", path);
+    if (!made || !cleat_windows_wide(all, wide)) return free(made), NULL;
+    made->search = FindFirstFileW(wide, &made->found);
+    made->is_first = true;
+    made->file = -1;
+    if (made->search != INVALID_HANDLE_VALUE) return made;
+    cleat_windows_fail();
+    free(made);
+    return NULL;
+}
+
+DIR *fdopendir(int folder) {
+    char path[CLEAT_WIDE];
+    if (!path_of((HANDLE)_get_osfhandle(folder), path, sizeof path)) return cleat_windows_fail(), NULL;
+    DIR *made = opendir(path);
+    if (made) made->file = folder;
+    return made;
+}
+
+struct dirent *readdir(DIR *folder) {
+    if (!folder->is_first && !FindNextFileW(folder->search, &folder->found)) return NULL;
+    folder->is_first = false;
+    return cleat_windows_narrow(folder->found.cFileName, folder->entry.d_name, sizeof folder->entry.d_name)
+               ? &folder->entry
+               : readdir(folder);
+}
+
+int closedir(DIR *folder) {
+    FindClose(folder->search);
+    if (folder->file >= 0) close(folder->file);
+    free(folder);
+    return 0;
+}
+
+/* --- patterns ------------------------------------------------------------------------------------------------- */
+
+int fnmatch(const char *pattern, const char *name, int flags) {
+    for (; *pattern; ++pattern, ++name) {
+        if (*pattern == '*') {
+            do
+                if (fnmatch(pattern + 1, name, flags) == 0) return 0;
+            while (*name++);
+            return 1;
+        }
+        if (!*name || (*pattern != '?' && *pattern != *name)) return 1;
+    }
+    return *name != 0;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int glob(const char *pattern, int flags, void *failed, glob_t *found) {
+    enum { MOST = 4096 };
+    const char *slash = strrchr(pattern, '/'), *names = slash ? slash + 1 : pattern;
+    char folder[CLEAT_WIDE] = ".", path[CLEAT_WIDE];
+    (void)failed;
+    *found = (glob_t){.gl_pathv = calloc(MOST, sizeof *found->gl_pathv)};
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - pattern), pattern);
+    DIR *listing = found->gl_pathv ? opendir(folder) : NULL;
+    for (struct dirent *entry; listing && found->gl_pathc < MOST && (entry = readdir(listing));) {
+        if (entry->d_name[0] == '.' || fnmatch(names, entry->d_name, flags) != 0) continue;
+        snprintf(path, sizeof path, "%.*s%s", (int)(names - pattern), pattern, entry->d_name);
+        if ((found->gl_pathv[found->gl_pathc] = _strdup(path))) ++found->gl_pathc;
+    }
+    if (listing) closedir(listing);
+    if (found->gl_pathc) qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
+    return found->gl_pathc ? 0 : 1;
+}
+
+void globfree(glob_t *found) {
+    for (size_t i = 0; i < found->gl_pathc; ++i) free(found->gl_pathv[i]);
+    free(found->gl_pathv);
+}

@@ -1,0 +1,266 @@
+/* Processes by the names of POSIX: requests to stop, processors, resources. */
+#include "platform/processes.h"
+
+#include "platform/files.h"
+#include "platform/windows/internal.h"
+
+#include <errno.h>
+#include <psapi.h>
+#include <shellapi.h>
+#include <string.h>
+
+enum { LINE = 32767 }; /* characters of a command line */
+
+/* --- signals -------------------------------------------------------------------------------------------------- */
+
+static void (*volatile on_interrupt)(int), (*volatile on_end)(int), (*volatile on_alarm)(int);
+
+/* Called in another thread. What it answers decides whether the process ends: at once if nobody handles the request, and
+ * 5 s after the others at the latest, which the pause leaves to a checkpoint. */
+static BOOL WINAPI on_console(DWORD event) {
+    const bool interrupted = event == CTRL_C_EVENT;
+    void (*handler)(int) = interrupted ? on_interrupt : on_end;
+    if (!handler) return FALSE;
+    handler(interrupted ? SIGINT : SIGTERM);
+    if (event == CTRL_CLOSE_EVENT || event == CTRL_LOGOFF_EVENT || event == CTRL_SHUTDOWN_EVENT) Sleep(INFINITE);
+    return TRUE;
+}
+
+int sigaction(int number, const struct sigaction *action, struct sigaction *before) {
+    if (before) *before = (struct sigaction){.sa_handler = SIG_DFL};
+    if (!action) return 0;
+    void (*handler)(int) = action->sa_handler == SIG_DFL ? NULL : action->sa_handler;
+    if (number == SIGINT) on_interrupt = handler;
+    if (number == SIGTERM) on_end = handler;
+    if (number == SIGALRM) on_alarm = handler;
+    if (number == SIGINT || number == SIGTERM) {
+        SetConsoleCtrlHandler(on_console, FALSE);
+        SetConsoleCtrlHandler(on_console, TRUE);
+    }
+    return 0;
+}
+
+static void CALLBACK ring(void *user, BOOLEAN timed_out) {
+    (void)user, (void)timed_out;
+    if (on_alarm) on_alarm(SIGALRM);
+}
+
+unsigned alarm(unsigned seconds) {
+    HANDLE timer;
+    if (seconds) CreateTimerQueueTimer(&timer, NULL, ring, NULL, seconds * 1000, 0, WT_EXECUTEONLYONCE);
+    return 0;
+}
+
+/* --- processors and resources --------------------------------------------------------------------------------- */
+
+int sched_getaffinity(int process, size_t size, cpu_set_t *set) {
+    DWORD_PTR own, system;
+    (void)process, (void)size;
+    if (!GetProcessAffinityMask(GetCurrentProcess(), &own, &system)) return cleat_windows_fail();
+    set->bits = own;
+    return 0;
+}
+
+int sched_setaffinity(int process, size_t size, const cpu_set_t *set) {
+    (void)process, (void)size;
+    return SetProcessAffinityMask(GetCurrentProcess(), (DWORD_PTR)set->bits) ? 0 : cleat_windows_fail();
+}
+
+static struct timeval time_of(FILETIME time) {
+    const uint64_t ticks = (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime; /* of 100 ns */
+    return (struct timeval){.tv_sec = (long)(ticks / 10000000), .tv_usec = (long)(ticks % 10000000 / 10)};
+}
+
+int getrusage(int who, struct rusage *usage) {
+    FILETIME begun, ended, kernel, user;
+    PROCESS_MEMORY_COUNTERS memory = {.cb = sizeof memory};
+    (void)who;
+    if (!GetProcessTimes(GetCurrentProcess(), &begun, &ended, &kernel, &user) ||
+        !GetProcessMemoryInfo(GetCurrentProcess(), &memory, sizeof memory))
+        return cleat_windows_fail();
+    *usage = (struct rusage){
+        .ru_utime = time_of(user), .ru_stime = time_of(kernel), .ru_maxrss = (long)(memory.PeakWorkingSetSize >> 10)};
+    return 0;
+}
+
+long sysconf(int name) {
+    SYSTEM_INFO about;
+    GetSystemInfo(&about);
+    return name == _SC_PAGESIZE ? (long)about.dwPageSize : (long)about.dwNumberOfProcessors;
+}
+
+FILE *cleat_windows_popen(const char *command, const char *mode) {
+    wchar_t wide[CLEAT_WIDE], wide_mode[8];
+    if (!MultiByteToWideChar(CP_UTF8, 0, command, -1, wide, CLEAT_WIDE)) return errno = E2BIG, NULL;
+    MultiByteToWideChar(CP_UTF8, 0, mode, -1, wide_mode, 8);
+    return _wpopen(wide, wide_mode);
+}
+
+/* --- processes ------------------------------------------------------------------------------------------------ */
+
+typedef struct body_call {
+    void (*body)(void *, int);
+    void *user;
+    int out;
+} body_call;
+
+static DWORD WINAPI call_body(void *user) {
+    const body_call call = *(body_call *)user;
+    free(user);
+    call.body(call.user, call.out);
+    close(call.out);
+    return 0;
+}
+
+pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int out) {
+    body_call *call = malloc(sizeof *call);
+    (void)in;
+    if (!call) return -1;
+    *call = (body_call){body, user, _dup(out)};
+    const HANDLE thread = call->out < 0 ? NULL : CreateThread(NULL, 0, call_body, call, 0, NULL);
+    if (thread) return (pid_t)(intptr_t)thread;
+    free(call);
+    errno = EAGAIN;
+    return -1;
+}
+
+pid_t waitpid(pid_t process, int *code, int flags) {
+    const HANDLE handle = (HANDLE)(intptr_t)process;
+    DWORD ended = 0;
+    const DWORD found = WaitForSingleObject(handle, flags & WNOHANG ? 0 : INFINITE);
+    if (found == WAIT_TIMEOUT) return 0;
+    if (found != WAIT_OBJECT_0) return errno = ECHILD, -1;
+    if (!GetExitCodeProcess(handle, &ended)) GetExitCodeThread(handle, &ended);
+    CloseHandle(handle);
+    if (code) *code = (int)ended;
+    return process;
+}
+
+int kill(pid_t process, int number) {
+    const HANDLE handle = (HANDLE)(intptr_t)(process < 0 ? -process : process);
+    if (number == SIGINT && GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, GetProcessId(handle))) return 0;
+    return TerminateProcess(handle, 128u + (unsigned)number) ? 0 : cleat_windows_fail();
+}
+
+/* Appends a word of a command line so that the program's runtime reads it back unchanged. */
+static bool add_word(wchar_t *line, size_t *used, const char *word) {
+    wchar_t wide[CLEAT_WIDE];
+    const bool plain = *word && !strpbrk(word, " \t\n\v\"");
+    if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, word, -1, wide, CLEAT_WIDE)) return false;
+    if (*used + 2 * wcslen(wide) + 4 > LINE) return false;
+    if (*used) line[(*used)++] = L' ';
+    if (!plain) line[(*used)++] = L'"';
+    for (const wchar_t *at = wide;; ++at) {
+        size_t backslashes = 0;
+        for (; *at == L'\\'; ++at) ++backslashes;
+        const bool doubled = !plain && (*at == L'"' || !*at);
+        for (size_t i = 0; i < backslashes * (doubled ? 2 : 1); ++i) line[(*used)++] = L'\\';
+        if (!*at) break;
+        if (*at == L'"') line[(*used)++] = L'\\';
+        line[(*used)++] = *at;
+    }
+    if (!plain) line[(*used)++] = L'"';
+    line[*used] = 0;
+    return true;
+}
+
+/* Ends its processes when this one ends. */
+static HANDLE job_of_children(void) {
+    static HANDLE job;
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {.BasicLimitInformation.LimitFlags =
+                                                       JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE};
+    if (job) return job;
+    job = CreateJobObjectW(NULL, NULL);
+    SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
+    return job;
+}
+
+static HANDLE inherited(int file) {
+    HANDLE copy = INVALID_HANDLE_VALUE;
+    DuplicateHandle(GetCurrentProcess(), (HANDLE)_get_osfhandle(file), GetCurrentProcess(), &copy, 0, TRUE,
+                    DUPLICATE_SAME_ACCESS);
+    return copy;
+}
+
+pid_t cleat_spawn(const char *program, char *const *words, int output, int message, int end) {
+    wchar_t path[CLEAT_WIDE], *line = calloc(LINE, sizeof *line);
+    size_t used = 0;
+    PROCESS_INFORMATION made = {0};
+    bool good = line != NULL;
+    (void)end;
+    for (; good && *words; ++words) good = add_word(line, &used, program && used == 0 ? program : *words);
+    if (!program) good = good && GetModuleFileNameW(NULL, path, CLEAT_WIDE) < CLEAT_WIDE;
+    const int null = open("/dev/null", O_RDONLY);
+    STARTUPINFOW start = {.cb = sizeof start,
+                          .dwFlags = STARTF_USESTDHANDLES,
+                          .hStdInput = inherited(null),
+                          .hStdOutput = inherited(output),
+                          .hStdError = inherited(message)};
+    good = good && CreateProcessW(program ? NULL : path, line, NULL, NULL, TRUE,
+                                  CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED, NULL, NULL, &start, &made);
+    if (!good) cleat_windows_fail();
+    if (good) AssignProcessToJobObject(job_of_children(), made.hProcess);
+    if (good) ResumeThread(made.hThread);
+    if (good) CloseHandle(made.hThread);
+    CloseHandle(start.hStdInput);
+    CloseHandle(start.hStdOutput);
+    CloseHandle(start.hStdError);
+    close(null);
+    free(line);
+    return good ? (pid_t)(intptr_t)made.hProcess : -1;
+}
+
+int pipe2(int ends[2], int flags) {
+    (void)flags;
+    return _pipe(ends, 1 << 16, _O_BINARY | _O_NOINHERIT);
+}
+
+/* Whether a read would not wait; a closed pipe does not. */
+static bool is_ready(int file) {
+    const HANDLE handle = (HANDLE)_get_osfhandle(file);
+    DWORD bytes = 0;
+    if (GetFileType(handle) == FILE_TYPE_CHAR) return WaitForSingleObject(handle, 0) == WAIT_OBJECT_0;
+    return GetFileType(handle) != FILE_TYPE_PIPE || !PeekNamedPipe(handle, NULL, 0, NULL, &bytes, NULL) || bytes > 0;
+}
+
+int poll(struct pollfd *files, unsigned count, int milliseconds) {
+    const ULONGLONG begun = GetTickCount64();
+    for (;;) {
+        int ready = 0;
+        for (unsigned i = 0; i < count; ++i) ready += files[i].revents = is_ready(files[i].fd) ? POLLIN : 0;
+        const ULONGLONG passed = GetTickCount64() - begun;
+        if (ready || (milliseconds >= 0 && passed >= (ULONGLONG)milliseconds)) return ready;
+        Sleep(2);
+    }
+}
+
+int setenv(const char *name, const char *value, int replace) {
+    return !replace && getenv(name) ? 0 : _putenv_s(name, value);
+}
+
+int unsetenv(const char *name) {
+    return _putenv_s(name, "");
+}
+
+/* --- the program ---------------------------------------------------------------------------------------------- */
+
+char **cleat_arguments(int count, char **arguments) {
+    int found = 0;
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &found);
+    char **made = wide && found == count ? calloc((size_t)count + 1, sizeof *made) : NULL;
+    DWORD mode;
+    for (int i = 0; made && i < count; ++i) {
+        const size_t room = 3 * wcslen(wide[i]) + 1;
+        made[i] = malloc(room);
+        if (!made[i] || !cleat_windows_narrow(wide[i], made[i], room)) made[i] = arguments[i];
+    }
+    LocalFree(wide);
+    SetConsoleOutputCP(CP_UTF8);
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+        const HANDLE handle = (HANDLE)_get_osfhandle(file);
+        _setmode(file, _O_BINARY);
+        if (file != STDIN_FILENO && GetConsoleMode(handle, &mode))
+            SetConsoleMode(handle, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+    }
+    return made ? made : arguments;
+}

@@ -1,0 +1,96 @@
+/* What Windows lacks of POSIX for processes. Nothing forks: such calls fail, and who makes them does without. */
+#ifndef CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
+#define CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
+
+#include <process.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- signals: Ctrl-C is SIGINT; Ctrl-Break, a closed window, log-off and shutdown are SIGTERM --- */
+
+enum { SIGHUP = 41, SIGQUIT, SIGKILL, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXFSZ, SIGBUS, SIGCONT, SIGSTOP };
+enum { SA_RESTART = 1 };
+struct sigaction {
+    void (*sa_handler)(int);
+    int sa_flags, sa_mask;
+};
+#define sigemptyset(set) (*(set) = 0)
+/* Signals that Windows lacks are accepted, and never come. The system grants a closed window 5 s. */
+int sigaction(int number, const struct sigaction *action, struct sigaction *before);
+unsigned alarm(unsigned seconds); /* calls the handler of SIGALRM from another thread */
+
+/* --- processors --- */
+
+typedef struct cpu_set_t {
+    uint64_t bits;
+} cpu_set_t;
+#define CPU_ALLOC(count) calloc(1, sizeof(cpu_set_t))
+#define CPU_ALLOC_SIZE(count) ((void)(count), sizeof(cpu_set_t))
+#define CPU_FREE(set) free(set)
+#define CPU_ZERO_S(size, set) ((void)(size), (void)((set)->bits = 0))
+#define CPU_SET_S(cpu, size, set) ((void)(size), (void)((set)->bits |= (cpu) < 64 ? UINT64_C(1) << (cpu) : 0))
+#define CPU_ISSET_S(cpu, size, set) ((void)(size), (cpu) < 64 && ((set)->bits >> (cpu)&1))
+#define CPU_COUNT_S(size, set) ((void)(size), __builtin_popcountll((set)->bits))
+#define CPU_COUNT(set) __builtin_popcountll((set)->bits)
+int sched_getaffinity(int process, size_t size, cpu_set_t *set);
+int sched_setaffinity(int process, size_t size, const cpu_set_t *set);
+enum { SYS_sched_getattr = 1, SYS_sched_setattr };
+static inline int cleat_windows_syscall(int number, ...) {
+    return -number;
+}
+#define syscall(...) cleat_windows_syscall(__VA_ARGS__)
+
+/* --- resources --- */
+
+enum { RUSAGE_SELF };
+struct rusage {
+    struct timeval ru_utime, ru_stime;
+    long ru_maxrss; /* KiB */
+};
+int getrusage(int who, struct rusage *usage);
+struct rlimit {
+    uint64_t rlim_cur, rlim_max;
+};
+enum { RLIMIT_CORE, RLIMIT_MEMLOCK };
+#define RLIM_INFINITY UINT64_MAX
+#define getrlimit(kind, limit) ((void)(limit), -1)
+#define setrlimit(kind, limit) ((void)(limit), -1)
+enum { CLEAT_SC_PROCESSORS, CLEAT_SC_PAGE };
+#undef _SC_PAGESIZE
+#define _SC_NPROCESSORS_ONLN CLEAT_SC_PROCESSORS
+#define _SC_PAGESIZE CLEAT_SC_PAGE
+long sysconf(int name);
+
+/* --- processes --- */
+
+/* A pid_t is the handle of a process or thread. */
+enum { WNOHANG = 1, POLLIN = 1, POLLHUP = 16 };
+struct pollfd {
+    int fd;
+    short events, revents;
+};
+int poll(struct pollfd *files, unsigned count, int milliseconds); /* pipes, and the keyboard of a console */
+int pipe2(int ends[2], int flags);
+int kill(pid_t process, int number); /* SIGINT: Ctrl-Break; else ends a process at once; a thread goes on */
+pid_t waitpid(pid_t process, int *code, int flags);
+#define getppid() 0
+int setenv(const char *name, const char *value, int replace);
+int unsetenv(const char *name);
+#define WIFEXITED(code) 1
+#define WEXITSTATUS(code) (code)
+#define WIFSIGNALED(code) 0
+#define WTERMSIG(code) 0
+FILE *cleat_windows_popen(const char *command, const char *mode);
+#undef popen
+#undef pclose
+#define popen(command, mode) cleat_windows_popen(command, mode)
+#define pclose(pipe) _pclose(pipe)
+
+#endif

@@ -1,0 +1,268 @@
+/* Libraries, machine and texts by the names of POSIX. */
+#include "platform/windows/system.h"
+
+#include "platform/windows/internal.h"
+#include "platform/windows/text.h"
+
+#include <errno.h>
+#include <psapi.h>
+#include <stdio.h>
+
+/* --- libraries ------------------------------------------------------------------------------------------------ */
+
+static _Thread_local char module_path[CLEAT_WIDE];
+static _Thread_local DWORD failure;
+
+static const char *path_of_module(HMODULE module) {
+    wchar_t wide[CLEAT_WIDE];
+    const DWORD length = GetModuleFileNameW(module, wide, CLEAT_WIDE);
+    if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(wide, module_path, sizeof module_path))
+        return NULL;
+    for (char *at = module_path; *at; ++at)
+        if (*at == '\\') *at = '/';
+    return module_path;
+}
+
+enum { MODULES = 512 };
+
+static size_t find_modules(HMODULE modules[MODULES]) {
+    DWORD bytes = 0;
+    if (!EnumProcessModules(GetCurrentProcess(), modules, MODULES * sizeof *modules, &bytes)) return 0;
+    return bytes / sizeof *modules < MODULES ? bytes / sizeof *modules : MODULES;
+}
+
+/* A name without a folder is not searched in the current one. */
+void *dlopen(const char *path, int flags) {
+    wchar_t wide[CLEAT_WIDE];
+    (void)flags;
+    if (!path) return GetModuleHandleW(NULL);
+    if (!cleat_windows_wide(path, wide)) return NULL;
+    const DWORD how = wcschr(wide, L'\\') ? LOAD_WITH_ALTERED_SEARCH_PATH : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
+    const HMODULE library = LoadLibraryExW(wide, NULL, how);
+    if (!library) failure = GetLastError();
+    return library;
+}
+
+void *dlsym(void *library, const char *name) {
+    union {
+        FARPROC function;
+        void *address;
+    } found = {.function = library ? GetProcAddress(library, name) : NULL};
+    HMODULE modules[MODULES];
+    const size_t count = library ? 0 : find_modules(modules);
+    for (size_t i = 0; i < count && !found.function; ++i) found.function = GetProcAddress(modules[i], name);
+    if (!found.function) failure = GetLastError();
+    return found.address;
+}
+
+int dlclose(void *library) {
+    return FreeLibrary(library) ? 0 : -1;
+}
+
+char *dlerror(void) {
+    static _Thread_local char text[512];
+    wchar_t wide[256];
+    if (!failure) return NULL;
+    const DWORD length = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, failure, 0,
+                                        wide, sizeof wide / sizeof *wide, NULL);
+    if (length == 0 || !cleat_windows_narrow(wide, text, sizeof text))
+        snprintf(text, sizeof text, "error %lu", (unsigned long)failure);
+    text[strcspn(text, "\r\n")] = 0;
+    failure = 0;
+    return text;
+}
+
+int dladdr(const void *address, Dl_info *info) {
+    HMODULE module;
+    const DWORD how = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    if (!GetModuleHandleExW(how, address, &module)) return 0;
+    *info = (Dl_info){.dli_fname = path_of_module(module), .dli_fbase = module};
+    return info->dli_fname != NULL;
+}
+
+int dlinfo(void *library, int request, void *map) {
+    static _Thread_local struct link_map found;
+    (void)request;
+    found.l_name = (char *)path_of_module(library);
+    *(struct link_map **)map = &found;
+    return found.l_name ? 0 : -1;
+}
+
+int dl_iterate_phdr(int (*call)(struct dl_phdr_info *, size_t, void *), void *user) {
+    HMODULE modules[MODULES];
+    const size_t count = find_modules(modules);
+    int answer = 0;
+    for (size_t i = 0; i < count && !answer; ++i) {
+        struct dl_phdr_info info = {.dlpi_name = path_of_module(modules[i])};
+        if (info.dlpi_name) answer = call(&info, sizeof info, user);
+    }
+    return answer;
+}
+
+/* --- machine -------------------------------------------------------------------------------------------------- */
+
+/* The registry has the version that GetVersion hides from programs without a manifest. */
+int uname(struct utsname *machine) {
+    char build[32] = "";
+    DWORD size = sizeof build;
+    *machine = (struct utsname){.sysname = "Windows", .machine = "x86_64"};
+    RegGetValueA(HKEY_LOCAL_MACHINE, "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion", "CurrentBuildNumber",
+                 RRF_RT_REG_SZ, NULL, build, &size);
+    snprintf(machine->release, sizeof machine->release, "%s", build[0] ? build : "of unknown version");
+    return 0;
+}
+
+int cleat_windows_gethostname(char *name, int size) {
+    wchar_t wide[256];
+    DWORD length = sizeof wide / sizeof *wide;
+    if (GetComputerNameExW(ComputerNameDnsHostname, wide, &length) && cleat_windows_narrow(wide, name, (size_t)size))
+        return 0;
+    return cleat_windows_fail();
+}
+
+/* --- texts ---------------------------------------------------------------------------------------------------- */
+
+void *cleat_windows_memmem(const void *bytes, size_t size, const void *wanted, size_t length) {
+    const char *at = bytes;
+    for (; size >= length; ++at, --size)
+        if (memcmp(at, wanted, length) == 0) return (void *)at;
+    return NULL;
+}
+
+void *cleat_windows_memrchr(const void *bytes, int byte, size_t size) {
+    const unsigned char *at = (const unsigned char *)bytes + size;
+    while (size-- > 0)
+        if (*--at == (unsigned char)byte) return (void *)at;
+    return NULL;
+}
+
+/* Runs of digits compare as numbers; with leading zeros as fractions do, as in glibc. */
+int cleat_windows_strverscmp(const char *a, const char *b) {
+    while (*a && *a == *b) {
+        const size_t x = strspn(a, "0123456789"), y = strspn(b, "0123456789");
+        const bool numbers = x && y && *a != '0';
+        if (numbers && x != y) return x < y ? -1 : 1;
+        const size_t same = numbers ? x : 1;
+        if (strncmp(a, b, same) != 0) return strncmp(a, b, same);
+        a += same;
+        b += same;
+    }
+    const size_t x = strspn(a, "0123456789"), y = strspn(b, "0123456789");
+    return x && y && *a != '0' && *b != '0' && x != y ? (x < y ? -1 : 1) : (unsigned char)*a - (unsigned char)*b;
+}
+
+char *cleat_windows_strsep(char **rest, const char *ends) {
+    char *begin = *rest;
+    if (!begin) return NULL;
+    char *end = begin + strcspn(begin, ends);
+    *rest = *end ? end + 1 : NULL;
+    *end = 0;
+    return begin;
+}
+
+long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
+    size_t used = 0;
+    for (int byte; (byte = getc(file)) != EOF;) {
+        if (used + 2 > *room || !*line) {
+            const size_t wanted = *room < 64 ? 128 : 2 * *room;
+            char *grown = realloc(*line, wanted);
+            if (!grown) return -1;
+            *line = grown;
+            *room = wanted;
+        }
+        (*line)[used++] = (char)byte;
+        if (byte == '\n') break;
+    }
+    if (used == 0) return -1;
+    (*line)[used] = 0;
+    return (long long)used;
+}
+
+char *cleat_windows_strcasestr(const char *text, const char *wanted) {
+    const size_t length = strlen(wanted);
+    do
+        if (strncasecmp(text, wanted, length) == 0) return (char *)text;
+    while (*text++);
+    return NULL;
+}
+
+static _Thread_local struct {
+    int (*compare)(const void *, const void *, void *);
+    void *user;
+} sorting;
+
+static int compare_sorted(const void *a, const void *b) {
+    return sorting.compare(a, b, sorting.user);
+}
+
+void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
+                           void *user) {
+    sorting.compare = compare;
+    sorting.user = user;
+    qsort(items, count, size, compare_sorted);
+}
+
+const char *cleat_windows_strsignal(int number) {
+    static _Thread_local char text[32];
+    snprintf(text, sizeof text, "signal %d", number);
+    return text;
+}
+
+char *cleat_windows_strndup(const char *text, size_t size) {
+    const size_t length = strnlen(text, size);
+    char *made = malloc(length + 1);
+    if (!made) return NULL;
+    memcpy(made, text, length);
+    made[length] = 0;
+    return made;
+}
+
+/* --- terminal ------------------------------------------------------------------------------------------------- */
+
+int tcgetattr(int file, struct termios *terminal) {
+    DWORD mode;
+    (void)file;
+    if (!GetConsoleMode(GetStdHandle(STD_INPUT_HANDLE), &mode)) return -1;
+    *terminal = (struct termios){.c_lflag = ICANON | ECHO, .c_cflag = mode};
+    return 0;
+}
+
+int tcsetattr(int file, int when, const struct termios *terminal) {
+    const DWORD lines = ENABLE_LINE_INPUT | ENABLE_ECHO_INPUT;
+    (void)file, (void)when;
+    const DWORD mode = terminal->c_lflag & ICANON ? terminal->c_cflag : terminal->c_cflag & ~lines;
+    return SetConsoleMode(GetStdHandle(STD_INPUT_HANDLE), mode) ? 0 : -1;
+}
+
+int ioctl(int file, int request, struct winsize *size) {
+    CONSOLE_SCREEN_BUFFER_INFO about;
+    (void)file, (void)request;
+    if (!GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &about)) return -1;
+    *size = (struct winsize){.ws_col = (unsigned short)(about.srWindow.Right - about.srWindow.Left + 1),
+                             .ws_row = (unsigned short)(about.srWindow.Bottom - about.srWindow.Top + 1)};
+    return 0;
+}
+
+static _Thread_local struct {
+    FILE *file;
+    char **text;
+    size_t *size;
+} stream;
+
+FILE *open_memstream(char **text, size_t *size) {
+    stream.file = tmpfile();
+    stream.text = text;
+    stream.size = size;
+    return stream.file;
+}
+
+#undef fclose
+int cleat_windows_fclose(FILE *file) {
+    if (file != stream.file) return fclose(file);
+    const long size = ftell(file);
+    rewind(file);
+    *stream.text = calloc((size_t)size + 1, 1);
+    *stream.size = *stream.text ? fread(*stream.text, 1, (size_t)size, file) : 0;
+    stream.file = NULL;
+    return fclose(file);
+}

@@ -1,0 +1,47 @@
+/* What Windows lacks of POSIX for texts. Its runtime has one locale, which programs leave at "C". */
+#ifndef CLEAT_SRC_PLATFORM_WINDOWS_TEXT_H
+#define CLEAT_SRC_PLATFORM_WINDOWS_TEXT_H
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+typedef int cleat_windows_locale;
+#define locale_t cleat_windows_locale
+#define LC_ALL_MASK LC_ALL
+#define newlocale(mask, name, base) ((void)(base), 1)
+static inline locale_t uselocale(locale_t to) {
+    return to;
+}
+static inline void freelocale(locale_t locale) {
+    (void)locale;
+}
+#define strtod_l(text, end, locale) ((void)(locale), strtod(text, end))
+#define CODESET 0
+#define nl_langinfo(item) "UTF-8"
+
+void *cleat_windows_memmem(const void *bytes, size_t size, const void *wanted, size_t length);
+char *cleat_windows_strcasestr(const char *text, const char *wanted);
+char *cleat_windows_strndup(const char *text, size_t size);
+void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
+                           void *user);
+const char *cleat_windows_strsignal(int number);
+#define qsort_r cleat_windows_qsort_r
+#define strsignal cleat_windows_strsignal
+void *cleat_windows_memrchr(const void *bytes, int byte, size_t size);
+char *cleat_windows_strsep(char **rest, const char *ends);
+long long cleat_windows_getline(char **line, size_t *room, FILE *file);
+#define memrchr cleat_windows_memrchr
+#define strsep cleat_windows_strsep
+#define getline cleat_windows_getline
+int cleat_windows_strverscmp(const char *a, const char *b);
+#define strverscmp cleat_windows_strverscmp
+#define timegm _mkgmtime
+#define memmem cleat_windows_memmem
+#define strcasestr cleat_windows_strcasestr
+#define strndup cleat_windows_strndup
+
+#endif
