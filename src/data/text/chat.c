@@ -59,6 +59,13 @@ typedef struct cleat_chat_form {
     BOS, {"", ""}, {"[INST] ", " [/INST]"}, "", "", EOS, behind, BOS " " EOS, REFUSED, STRIPS_NOTHING, true
 #define MISTRAL3(blank, strips)                                                                                        \
     BOS, {"", ""}, {"[INST]" blank, "[/INST]"}, "", blank, EOS, "", BOS " " EOS " [INST] [/INST]", REFUSED, strips, true
+#define MISTRAL7(blank)                                                                                                \
+    BOS, {"[SYSTEM_PROMPT]" blank, "[/SYSTEM_PROMPT]"}, {"[INST]" blank, "[/INST]"}, "", blank, EOS, "",               \
+        BOS " " EOS " [INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT]", OWN_TURN, STRIPS_NOTHING, false
+#define SEP(role) "<|im_start|>" role "<|im_sep|>"
+#define PHI4                                                                                                           \
+    "", {SEP("system"), "<|im_end|>"}, {SEP("user"), "<|im_end|>"}, SEP("assistant"), "", "<|im_end|>", "",            \
+        "<|im_start|> <|im_sep|> <|im_end|>", OWN_TURN, STRIPS_NOTHING, false
 #define PHI3                                                                                                           \
     "", {"<|system|>\n", "<|end|>\n"}, {"<|user|>\n", "<|end|>\n"}, "<|assistant|>\n", "", "<|end|>", "\n",            \
         EOS " <|system|> <|user|> <|assistant|> <|end|>", OWN_TURN, STRIPS_NOTHING, false, false
@@ -86,6 +93,9 @@ static const cleat_chat_form forms[] = {
     {"mistral-v3", MISTRAL3(" ", STRIPS_ANSWERS), .thinks = false},
     {"mistral-v3-tekken", MISTRAL3("", STRIPS_NOTHING), .thinks = false},
     {"zephyr", ZEPHYR, .thinks = false},
+    {"mistral-v7", MISTRAL7(" "), .thinks = false},
+    {"mistral-v7-tekken", MISTRAL7(""), .thinks = false},
+    {"phi4", PHI4, .thinks = false},
     {"phi3", PHI3, .last = EOS},
     {"phi3.5", PHI3, .skips_empty = true, .last = EOS},
     {"deepseek-r1", DEEPSEEK, .forgets = true, .asks = "<think>\n"},
@@ -116,6 +126,8 @@ static const struct {
     {"5ae4edc1a6c08aa61db34e9fc60441d8", "zephyr"}, /* TinyLlama */
     {"272f380facdb6472da83cc145815d4a5", "mistral-v3"},
     {"a3aeb10f2278a2a5a5438a4278f4c2ee", "mistral-v3-tekken"}, /* Nemo */
+    {"5b658f89dcb1716f11381d1c62000f60", "mistral-v7"},        /* Large 2411 */
+    {"32dc022941195ae770325d9540e2904f", "phi4"},
     {"0850c77e9e7c37ed82fc89c04c54ba66", "phi3"},
     {"ceaa31b1554ec3f5cd8aff863abd4554", "phi3.5"},
     {"a7b627ae2661d349f48e53fd1793f416", "deepseek-r1"}, /* distilled ones of Qwen and Llama */

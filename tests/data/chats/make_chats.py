@@ -27,8 +27,9 @@ SPECIALS = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", 
             "<end_of_turn>"]
 ENDS = {"chatml": "<|im_end|>", "qwen3": "<|im_end|>", "llama3": "<|eot_id|>", "llama3.1": "<|eot_id|>", "llama2": "</s>", "gemma": "<end_of_turn>",
         "gemma3": "<end_of_turn>", "mistral": "</s>", "mistral-v0.1": "</s>", "zephyr": "</s>", "mistral-v3": "</s>", "mistral-v3-tekken": "</s>",
-        "phi3": "<|end|>", "phi3.5": "<|end|>", "deepseek-r1": "<｜end▁of▁sentence｜>"}
-MORE = ["[INST]", "[/INST]", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>"]
+        "phi3": "<|end|>", "phi3.5": "<|end|>", "deepseek-r1": "<｜end▁of▁sentence｜>", "mistral-v7": "</s>", "mistral-v7-tekken": "</s>", "phi4": "<|im_end|>"}
+MORE = ["[INST]", "[/INST]", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "[SYSTEM_PROMPT]",
+        "[/SYSTEM_PROMPT]", "<|im_sep|>"]
 CORPUS = ["Hello there, how are you? I am fine, thank you.\n\nThe answer is 42.\n", "user assistant system model\n", "Grüße aus Köln, 你好。\n"] * 20
 
 
@@ -121,6 +122,8 @@ def make(texts):
             continue
         tokenizer.chat_template = template.get("text") or file.read_text()
         for index, messages in enumerate(CONVERSATIONS):
+            if "dated" in template and messages[0]["role"] != "system":
+                continue
             which = {"template": name, "conversation": index}
             for asks in (False, True):
                 if asks and messages[-1]["role"] == "assistant":
