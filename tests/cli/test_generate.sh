@@ -144,8 +144,10 @@ exits 2 "$cleat" generate --checkpoint run
 says err "give the prompts: --data PATH, --data - or --prompt TEXT"
 exits 2 "$cleat" generate "$source/profiles/chat.ini" --checkpoint run --init exported --prompt x
 exits 2 "${answer[@]}" --prompt x --max-tokens 0
-exits 1 "${answer[@]}" --prompt x --top-p 0
-says err "temperature 0, top_k 0, top_p 0: "
+exits 2 "${answer[@]}" --prompt x --top-p 0
+says err "top-p: above 0"
+exits 2 "${answer[@]}" --prompt x --temperature -1
+says err "temperature: at least 0"
 exits 1 "$cleat" generate --checkpoint nothing --prompt x
 says err "nothing"
 exits 1 "${answer[@]}" --data missing.txt

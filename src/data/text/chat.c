@@ -247,6 +247,7 @@ cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tok
     cleat_status status = recognise_file(tokenizer, &own, error);
     if (!automatic && status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
     if (automatic) made.form = own.form;
+    if (made.form && own.form && made.form != own.form) made.own = own.form->name;
     if (made.form != own.form) cleat_chat_free(&own);
     made.system = own.system;
     made.date = own.date && !(date && *date) ? own.date : cleat_strdup(date && *date ? date : "26 Jul 2024");

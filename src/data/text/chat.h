@@ -35,6 +35,7 @@ typedef struct cleat_chat {
     const char *bos, *eos;              /* texts of these tokens, of the tokenizer; NULL: none */
     char *system;                       /* the message for conversations without one; NULL: none */
     char *date;                         /* in the system message of Llama 3.1 and later */
+    const char *own;                    /* another form, of the tokenizer's program; NULL: none or not known */
     bool published;                     /* the tokenizer's files have a program of this form, or none is used */
 } cleat_chat;
 
