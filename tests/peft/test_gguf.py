@@ -17,7 +17,7 @@ try:
     import gguf
     import numpy as np
     import torch
-    from peft import PeftModel
+    from peft import AutoPeftModelForCausalLM, PeftModel
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 except ImportError as missing:
@@ -88,6 +88,7 @@ def compare(folder, arch, tied):
     assert (logits(plain) - logits(merged)).abs().max() > 1e-2
     adapted = PeftModel.from_pretrained(plain, folder / "peft")
     assert torch.allclose(logits(adapted), logits(merged), atol=1e-4), arch
+    assert torch.equal(logits(AutoPeftModelForCausalLM.from_pretrained(folder / "peft")), logits(adapted)), arch  # finds the base
     if arch != "qwen3":  # whose width of heads transformers does not take from such files
         read = AutoModelForCausalLM.from_pretrained(folder / "gguf-f32", gguf_file="model.gguf")
         assert torch.equal(logits(read), logits(merged)), arch
