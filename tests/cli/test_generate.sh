@@ -126,6 +126,8 @@ says err "1 to 64 are possible"
 # --- weights without a run
 
 exits 0 "$cleat" export run --format hf --out exported
+exits 1 "$cleat" export run --format timm --out timm
+says err "timm has no such network; --format hf or gguf exports it"
 cp chats.jsonl others.jsonl
 exits 0 "$cleat" eval --checkpoint run --data others.jsonl "${small[@]}"
 mv out of_run.txt

@@ -43,8 +43,8 @@ typedef struct cleat_chat_form {
 /* By chat.c; NULL: no form has this name. */
 const cleat_chat_form *cleat_chat_find_form(const char *name);
 
-/* By chat_program.c: whether cleat_chat_program wrote the program; *read gets its form, and its system message and date,
- * which the caller frees. */
+/* By chat_program.c: whether cleat_chat_program wrote the program; *read gets its form, and its system message and
+ * date, which the caller frees. */
 bool cleat_chat_read_program(const char *program, cleat_chat *read);
 
 #endif
