@@ -161,7 +161,7 @@ void cli_survive_file_limit(void);
 #define CLI_INIT(target)                                                                                               \
     {                                                                                                                  \
         "--init", CLI_TEXT, target, "PATH",                                                                            \
-            "weights to start from: a Hugging Face folder, a .safetensors file, or a run of cleat: model.init"         \
+            "weights to start from: a Hugging Face folder, a GGUF or .safetensors file, or a run of cleat: model.init" \
     }
 /* Option --progress of commands that train; `target` is a const char *. */
 #define CLI_PROGRESS(target)                                                                                           \

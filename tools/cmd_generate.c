@@ -230,6 +230,8 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (!cli_is_count(r.max_tokens, 1, 1e9) || !cli_is_count(r.top_k, 0, 1e9) || !cli_is_count(r.seed, 0, 0x1p53) ||
         (r.context != 0 && !cli_is_count(r.context, 2, 1e9)))
         return cli_usage(command, "--max-tokens, --context, --top-k, --seed: whole numbers, at least 1, 2, 0, 0");
+    if (!(r.temperature >= 0 && r.temperature < 1e9 && r.top_p > 0 && r.top_p <= 1))
+        return cli_usage(command, "--temperature: at least 0 (0: the likeliest token); --top-p: above 0, at most 1");
     cleat_error error = {0};
     cleat_profile *profile = NULL;
     cleat_status status =

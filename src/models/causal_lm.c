@@ -3,6 +3,7 @@
 #include "models/causal_lm.h"
 
 #include "core/cpus.h"
+#include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "data/text/chat.h"
@@ -99,7 +100,7 @@ static const cleat_key keys[] = {
     {FIELD(data, pack, data.pack), BOOL("true"), COMPUTES,
      .help = "Several samples share a row of max_length tokens, without seeing each other."},
     {FIELD(data, template, data.chat_name), TEXT(1, 31, "auto"), COMPUTES,
-     .help = "Chat template: chatml, llama3, ..., none; auto: the tokenizer's own."},
+     .help = "Chat template: chatml, llama3, ..., none; auto: the tokenizer's own. Exports have it."},
     {FIELD(data, system, data.system), TEXT(0, 4095, ""), COMPUTES,
      .help = "System message of conversations without one; empty: that of the chat template."},
     {FIELD(data, date, data.date), TEXT(0, 63, ""), COMPUTES,
@@ -456,17 +457,14 @@ static cleat_status baseline(const cleat_model *model, const cleat_evaluation *e
 static const cleat_model_examples examples = {.add = add_example, .baseline = baseline};
 
 /* The tokens that end an answer, for transformers: those of the weights, EOS, that of the template. */
-static cleat_status write_ends(const cleat_model *model, const char *folder, cleat_error *error) {
+static cleat_status write_ends(const cleat_tokenizer *tokenizer, const cleat_chat *chat, const char *folder,
+                               cleat_error *error) {
     static const char name[] = "generation_config.json";
-    cleat_tokenizer *tokenizer = NULL;
-    cleat_chat chat = {0};
     cJSON *config = NULL;
-    cleat_status status = cleat_tokenizer_load(folder, false, &tokenizer, error);
-    if (!status) status = cleat_chat_open(settings_of(model)->data.chat_name, NULL, tokenizer, &chat, error);
-    if (!status) status = cleat_json_read_file(folder, name, &config, error);
+    cleat_status status = cleat_json_read_file(folder, name, &config, error);
     if (!status && !config) config = cJSON_CreateObject();
     cJSON *ends = cJSON_CreateArray();
-    const char *end = cleat_chat_end(&chat);
+    const char *end = cleat_chat_end(chat);
     for (int32_t id = 0; !status && id < (int32_t)cleat_tokenizer_size(tokenizer); ++id)
         if (cleat_tokenizer_ends(tokenizer, id) || (end && cleat_tokenizer_id(tokenizer, end) == id))
             cJSON_AddItemToArray(ends, cJSON_CreateNumber(id));
@@ -474,14 +472,44 @@ static cleat_status write_ends(const cleat_model *model, const char *folder, cle
     cJSON_AddItemToObject(config, "eos_token_id", ends);
     if (!status) status = cleat_json_write_file(folder, name, config, error);
     cJSON_Delete(config);
-    cleat_chat_free(&chat);
-    cleat_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+/* A template that the profile names and the tokenizer lacks, with the profile's system message. */
+static cleat_status write_template(const cleat_causal_settings *s, cleat_chat *chat, const char *folder,
+                                   cleat_error *error) {
+    static const char name[] = "tokenizer_config.json";
+    cJSON *config = NULL;
+    cleat_string program = {0};
+    char *const own = chat->system;
+    if (*s->data.system) chat->system = (char *)s->data.system;
+    cleat_status status = cleat_chat_program(chat, &program, error);
+    chat->system = own;
+    if (!status) status = cleat_file_write_in(folder, "chat_template.jinja", &program, error);
+    cleat_string_free(&program);
+    if (!status) status = cleat_json_read_file(folder, name, &config, error);
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "chat_template");
+    if (!status && config) status = cleat_json_write_file(folder, name, config, error);
+    cJSON_Delete(config);
     return status;
 }
 
 static cleat_status export_files(const cleat_model *model, const cleat_model_export *spec, cleat_error *error) {
-    cleat_status status = cleat_text_export(spec, false, settings_of(model)->max_positions, false, error);
-    return status || spec->adapters ? status : write_ends(model, spec->out, error);
+    const cleat_causal_settings *s = settings_of(model);
+    cleat_tokenizer *tokenizer = NULL;
+    cleat_chat chat = {0};
+    cleat_status status = cleat_text_export(spec, false, s->max_positions, false, error);
+    if (!status) status = cleat_tokenizer_load(spec->out, false, &tokenizer, error);
+    if (!status) status = cleat_chat_open(s->data.chat_name, s->data.date, tokenizer, &chat, error);
+    if (!status && chat.published && chat.form && *s->data.system)
+        cleat_log(CLEAT_LOG_WARNING,
+                  "%s: the tokenizer's own chat template does not have data.system: begin conversations with it",
+                  spec->out);
+    if (!status && !chat.published) status = write_template(s, &chat, spec->out, error);
+    if (!status && !spec->adapters) status = write_ends(tokenizer, &chat, spec->out, error);
+    cleat_chat_free(&chat);
+    cleat_tokenizer_destroy(tokenizer);
+    return status;
 }
 
 static const cleat_architecture *architecture(const cleat_model *model, bool timm) {

@@ -126,6 +126,8 @@ says err "1 to 64 are possible"
 # --- weights without a run
 
 exits 0 "$cleat" export run --format hf --out exported
+exits 1 "$cleat" export run --format timm --out timm
+says err "timm has no such network; --format hf or gguf exports it"
 cp chats.jsonl others.jsonl
 exits 0 "$cleat" eval --checkpoint run --data others.jsonl "${small[@]}"
 mv out of_run.txt
@@ -144,8 +146,10 @@ exits 2 "$cleat" generate --checkpoint run
 says err "give the prompts: --data PATH, --data - or --prompt TEXT"
 exits 2 "$cleat" generate "$source/profiles/chat.ini" --checkpoint run --init exported --prompt x
 exits 2 "${answer[@]}" --prompt x --max-tokens 0
-exits 1 "${answer[@]}" --prompt x --top-p 0
-says err "temperature 0, top_k 0, top_p 0: "
+exits 2 "${answer[@]}" --prompt x --top-p 0
+says err "top-p: above 0"
+exits 2 "${answer[@]}" --prompt x --temperature -1
+says err "temperature: at least 0"
 exits 1 "$cleat" generate --checkpoint nothing --prompt x
 says err "nothing"
 exits 1 "${answer[@]}" --data missing.txt

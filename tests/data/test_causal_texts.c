@@ -184,7 +184,7 @@ static void long_samples_are_cut_and_long_texts_divided(void **state) {
     assert_int_equal(found.divided, 1);
     assert_non_null(strstr(logged, "warning: "));
     assert_non_null(strstr(logged, "2 samples have more than 16 tokens and lose their end"));
-    assert_non_null(strstr(logged, "2 samples have no answer within data.max_length"));
+    assert_non_null(strstr(logged, "2 samples have no answer, or none within data.max_length"));
     assert_non_null(strstr(logged, "1 empty texts are skipped"));
     int64_t learned = 0;
     for (size_t i = 0; i < cleat_dataset_count(dataset); ++i) {
@@ -196,6 +196,10 @@ static void long_samples_are_cut_and_long_texts_divided(void **state) {
     assert_int_equal(found.learned, learned);
     assert_string_equal(cleat_dataset_id(dataset, 2), "3/2");
     cleat_dataset_destroy(dataset);
+    cleat_error error = {0};
+    test_write_text(test_path("cut.jsonl"), "{\"prompt\": \"Hello a a a a a a a a\", \"completion\": \"b\"}\n");
+    assert_int_equal(cleat_causal_open(test_path("cut.jsonl"), &options, &dataset, &error), CLEAT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "of 1, 1 end at data.max_length = 16 before their answers"));
 }
 
 /* --- packing, on tweets --------------------------------------------------------------------------------------- */
@@ -450,6 +454,10 @@ static void a_model_keeps_tokenizer_and_template(void **state) {
         assert_memory_equal(a.labels, b.labels, sizeof a.labels);
     }
     cleat_dataset_destroy(later);
+    options.chat_name = "zephyr";
+    test_keep_log();
+    cleat_dataset_destroy(must_open(test_path("some.tsv"), &options));
+    assert_non_null(strstr(test_logged(), "the tokenizer's own chat template is chatml"));
     snprintf(path, sizeof path, "%s/tokenizer.json", model);
     test_write_text(path, "{}");
     assert_int_equal(trained->type->check_saved(trained, model, NULL), CLEAT_ERR_FORMAT);
@@ -487,7 +495,7 @@ static void bad_rows_get_a_message(void **state) {
          ":3: byte 0xc3 at offset 25 of the file is not UTF-8"},
         {"a.jsonl", "\x1F\x8B\x08", "the file is compressed (gzip)"},
         {"a.jsonl", "", "the file is empty"},
-        {"a.jsonl", "\n", "0 texts"},
+        {"a.jsonl", "\n", "0 texts: all lines are empty"},
         {"a.csv", "prompt,completion\na,\n", ":2: the completion is empty"},
         {"a.csv", "prompt,answer\na,b\n", "data.completion_column: "},
         {"a.csv", "promt,completion\na,b\n", "did you mean 'promt'?"},
@@ -495,7 +503,7 @@ static void bad_rows_get_a_message(void **state) {
         {"a.parquet", "PAR1", "unsupported file for a language model"},
         {"a.jsonl", "{\"text\": 1}\n{\"text\": 2}\n{\"text\": \"a\"}\n", "2 faults in the data:"},
         {"a.jsonl", CHAT("{\"role\": \"user\", \"content\": \"a\"}"),
-         "no sample has anything to learn: of 1, 0 end at data.max_length"},
+         "no sample has anything to learn: none has a message of the assistant"},
         {"a.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}\n", "jq -c '{messages: "},
     };
     (void)state;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleat/data.h"
 #include "core/files.h"
@@ -119,6 +120,60 @@ static void programs_are_recognised(void **state) {
         *strstr(changed, "message") = 'n'; /* one byte */
         assert_int_equal(open_program(changed, &tokenizer, &chat, &error), CLEAT_ERR_NOT_SUPPORTED);
         assert_non_null(strstr(error.text, "apply_chat_template"));
+    }
+}
+
+/* Reads the program back, and a damaged one. */
+static void check_read_back(const cleat_chat *chat, const cleat_string *program) {
+    cleat_tokenizer *tokenizer;
+    cleat_chat read;
+    assert_int_equal(open_program(program->data, &tokenizer, &read, NULL), CLEAT_OK);
+    assert_string_equal(read.name, chat->name);
+    assert_true(read.published && (read.system != NULL) == (chat->system != NULL));
+    if (chat->system) assert_string_equal(read.system, chat->system);
+    assert_string_equal(read.date, "26 Jul 2024");
+    close_program(tokenizer, &read);
+    *strstr(program->data, "message") = 'n';
+    assert_int_equal(open_program(program->data, &tokenizer, &read, NULL), CLEAT_ERR_NOT_SUPPORTED);
+}
+
+/* chats/programs.json has the written programs, which chats/make_chats.py compares with the published ones. */
+static void written_programs_are_recognised(void **state) {
+    static const char *const with_system[] = {"chatml", "llama3.1", "llama2", "gemma3", "deepseek-r1"};
+    const size_t more = sizeof with_system / sizeof *with_system;
+    cJSON *made = cJSON_CreateArray();
+    const char *name = "";
+    (void)state;
+    for (size_t i = 0; name; ++i) {
+        const bool system = i < more;
+        cleat_tokenizer *tokenizer;
+        cleat_chat chat;
+        cleat_string program = {0};
+        name = system ? with_system[i] : cleat_chat_template_name(i - more + 2);
+        if (!name) continue;
+        assert_int_equal(open_form(name, NULL, &tokenizer, &chat, NULL), CLEAT_OK);
+        assert_true(!chat.published && !chat.system);
+        if (system) chat.system = cleat_strdup("It's \"so\":\n\\n{{ x }}\\");
+        assert_int_equal(cleat_chat_program(&chat, &program, NULL), CLEAT_OK);
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddItemToArray(made, entry);
+        cJSON_AddStringToObject(entry, "form", name);
+        cJSON_AddStringToObject(entry, "system", system ? chat.system : "");
+        cJSON_AddStringToObject(entry, "text", program.data);
+        check_read_back(&chat, &program);
+        cleat_string_free(&program);
+        close_program(tokenizer, &chat);
+    }
+    cJSON *kept = NULL;
+    assert_int_equal(cleat_json_write_file(test_folder("written"), "programs.json", made, NULL), CLEAT_OK);
+    (void)cleat_json_read_file(source_path("tests/data/chats"), "programs.json", &kept, NULL);
+    const bool same = cJSON_Compare(made, kept, true);
+    cJSON_Delete(made);
+    cJSON_Delete(kept);
+    if (!same) {
+        print_message("copy programs.json of %s to tests/data/chats, and run make_chats.py --check\n",
+                      test_path("written"));
+        _exit(1); /* keeps the file */
     }
 }
 
@@ -239,6 +294,7 @@ static void learned_tokens_are_those_of_the_reference(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_are_recognised),
+        cmocka_unit_test(written_programs_are_recognised),
         cmocka_unit_test(the_system_message_of_a_program_is_kept),
         cmocka_unit_test(texts_are_those_of_transformers),
         cmocka_unit_test(learned_tokens_are_those_of_the_reference),

@@ -118,6 +118,8 @@ def texts():
     programs = json.loads((TESTS / "data/chats/templates.json").read_text())
     for name in ["smollm2", "qwen3", "llama2", "gemma3", "llama3_2", "phi3_5", "deepseek_r1_distill"]:
         put("chat_template", name, json.dumps({"chat_template": programs[name]["text"], "bos_token": "<s>", "eos_token": {"content": "</s>"}}))
+    written = json.loads((TESTS / "data/chats/programs.json").read_text())[1]["text"]
+    put("chat_template", "written", json.dumps({"chat_template": written, "bos_token": "<s>", "eos_token": "</s>"}))
     offsets = struct.pack("<QQQ", 0, 2, 3) + struct.pack("<iii", 5, 9, 7)
     put("encode_cache", "two", b"CLEATTOK" + struct.pack("<QQQQ", 1, 2, 3, 0) + bytes(80) + offsets)
 

@@ -182,7 +182,7 @@ static void read_causal(const char *name, const uint8_t *bytes, size_t size) {
     options.tokenizer = chat_tokenizer();
     options.predicted = size % 3 == 0;
     options.train_on = size % 2 ? CLEAT_ON_COMPLETIONS : CLEAT_ON_ALL;
-    options.chat_name = cleat_chat_template_name(size / 6 % 18);
+    options.chat_name = cleat_chat_template_name(size / 6 % 21);
     if (!options.chat_name) options.chat_name = "auto";
     options.max_length = 16;
     options.system = size % 5 ? "" : "b";

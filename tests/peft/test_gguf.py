@@ -17,9 +17,9 @@ try:
     import gguf
     import numpy as np
     import torch
-    from peft import PeftModel
+    from peft import AutoPeftModelForCausalLM, PeftModel
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -37,7 +37,7 @@ def run(*words, fails=False):
     return done.stdout + done.stderr
 
 
-def make_base(folder, arch, tied):
+def make_base(folder, arch, tied, template=TEMPLATE):
     torch.manual_seed(3)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(arch, tie_word_embeddings=tied, **SIZES))
     for parameter in model.parameters():
@@ -49,7 +49,7 @@ def make_base(folder, arch, tied):
     made.train_from_iterator(["what a day, what a night"], trainers.BpeTrainer(
         vocab_size=280, special_tokens=["<|im_start|>", "<|im_end|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<|im_start|>", eos_token="<|im_end|>",
-                            chat_template=TEMPLATE).save_pretrained(folder)
+                            chat_template=template).save_pretrained(folder)
 
 
 def make_chats(path):
@@ -57,9 +57,9 @@ def make_chats(path):
     path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
 
 
-def train(init, chats, out):
+def train(init, chats, out, **more):
     settings = {"data.path": chats, "data.max_length": 32, "train.epochs": 2, "train.learning_rate": 1e-2, "train.lora_rank": 3,
-                "train.lora_alpha": 6, "run.self_check": "never", "train.precision": "f32", "train.effective_batch_size": 4}
+                "train.lora_alpha": 6, "run.self_check": "never", "train.precision": "f32", "train.effective_batch_size": 4, **more}
     run("train", SOURCE / "profiles/chat.ini", "--init", init, "--out", out, "--quiet",
         *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")))
 
@@ -88,6 +88,7 @@ def compare(folder, arch, tied):
     assert (logits(plain) - logits(merged)).abs().max() > 1e-2
     adapted = PeftModel.from_pretrained(plain, folder / "peft")
     assert torch.allclose(logits(adapted), logits(merged), atol=1e-4), arch
+    assert torch.equal(logits(AutoPeftModelForCausalLM.from_pretrained(folder / "peft")), logits(adapted)), arch  # finds the base
     if arch != "qwen3":  # whose width of heads transformers does not take from such files
         read = AutoModelForCausalLM.from_pretrained(folder / "gguf-f32", gguf_file="model.gguf")
         assert torch.equal(logits(read), logits(merged)), arch
@@ -106,6 +107,28 @@ def compare(folder, arch, tied):
     print(f"{arch}: {len(second)} tensors")
 
 
+def compare_template(folder):
+    """A template that the profile names, for a tokenizer without one: exports have its program, with data.system."""
+    folder.mkdir()
+    make_base(folder / "base", "qwen2", True, template=None)
+    make_chats(folder / "chats.jsonl")
+    train(folder / "base", folder / "chats.jsonl", folder / "run", **{"data.template": "chatml", "data.system": "It's 9.", "data.max_length": 64})
+    messages = [{"role": "user", "content": "day?"}]
+    expected = "<|im_start|>system\nIt's 9.<|im_end|>\n<|im_start|>user\nday?<|im_end|>\n<|im_start|>assistant\n"
+    for kind in ("hf", "peft", "gguf-f32"):
+        out = folder / kind
+        run("export", folder / "run", "--format", kind, "--out", out)
+        if kind == "gguf-f32":
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "hf")
+            tokenizer.chat_template = gguf.GGUFReader(out / "model.gguf").fields["tokenizer.chat_template"].contents()
+        else:
+            tokenizer = AutoTokenizer.from_pretrained(out)
+        assert tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True) == expected, kind
+    again = run("plan", SOURCE / "profiles/chat.ini", folder / "chats.jsonl", "--init", folder / "hf", "--set", "data.max_length=64")
+    assert "chat template: chatml" in again, again
+
+
 with tempfile.TemporaryDirectory() as place:
+    compare_template(pathlib.Path(place) / "template")
     for number, case in enumerate([("llama", False), ("qwen2", True), ("qwen3", True)]):
         compare(pathlib.Path(place) / str(number), *case)

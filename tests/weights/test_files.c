@@ -286,6 +286,8 @@ static void what_is_not_there_is_named(void **state) {
     const folder *f = *state;
     char path[PATH];
     assert_refused(f->path, CLEAT_ERR_NOT_FOUND, "has neither model.safetensors nor");
+    put_text(f, "adapter_config.json", "{}");
+    assert_refused(f->path, CLEAT_ERR_NOT_FOUND, "it has adapters of PEFT");
     put_text(f, "a-Q4.gguf", "");
     assert_refused(f->path, CLEAT_ERR_NOT_FOUND, "name its file of weights: a-Q4.gguf");
     assert_refused(in(f, "nowhere", path), CLEAT_ERR_NOT_FOUND, "nowhere");

@@ -183,7 +183,7 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           (long long)options->max_length, val, test);
     if (!options->tokenizer && !*cleat_text_option(options->vocabulary) && !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "a language model needs a tokenizer: set data.vocabulary or model.init");
+                          "a language model needs a tokenizer: set data.vocabulary, or model.init (--init FOLDER)");
     return CLEAT_OK;
 }
 
@@ -220,7 +220,8 @@ static cleat_status read_files(const char *path, cleat_causal_set *all, cleat_er
     }
     if (!status) status = cleat_faults_report(&all->set.faults, error);
     if (!status && (!all->set.n_rows || all->set.n_rows >= UINT32_MAX))
-        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %zu texts", path, all->set.n_rows);
+        status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: %zu texts%s", path, all->set.n_rows,
+                            all->set.n_rows ? "; divide them" : ": all lines are empty; write a sample in each");
     return status;
 }
 
@@ -408,14 +409,17 @@ static void log_summary(const char *path, const causal_dataset *c) {
             CLEAT_LOG_INFO,
             "%s: %zu training, %zu validation, %zu test samples%s; %zu tokens, %zu of them learned; chat template: %s",
             path, s->samples[0], s->samples[1], s->samples[2], rows, s->places, s->learned, name);
+    if (c->read.chat.own)
+        cleat_log(CLEAT_LOG_WARNING, "%s: the tokenizer's own chat template is %s; auto uses that", path,
+                  c->read.chat.own);
     if (s->divided)
         cleat_log(CLEAT_LOG_INFO, "%s: %zu texts have more than %lld tokens and are divided", path, s->divided, most);
     if (s->cut)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu samples have more than %lld tokens and lose their end (data.max_length)",
                   path, s->cut, most);
     if (s->dropped)
-        cleat_log(CLEAT_LOG_WARNING, "%s: %zu samples have no answer within data.max_length and are left out", path,
-                  s->dropped);
+        cleat_log(CLEAT_LOG_WARNING, "%s: %zu samples have no answer, or none within data.max_length, and are left out",
+                  path, s->dropped);
     if (c->read.blank) cleat_log(CLEAT_LOG_WARNING, "%s: %zu empty texts are skipped", path, c->read.blank);
 }
 
@@ -440,10 +444,15 @@ static cleat_status open_set(const char *path, causal_dataset *c, const cleat_ca
     if (!status) status = name_rows(c, options->pack, error);
     if (!status && !c->base.count)
         status =
-            cleat_fail(error, CLEAT_ERR_FORMAT,
-                       "%s: no sample has anything to learn: of %zu, %zu end at data.max_length = %lld before their "
-                       "answers (increase it, or shorten the prompts), the others have none",
-                       path, c->read.set.n_rows, c->summary.cut, (long long)c->max_length);
+            c->summary.cut
+                ? cleat_fail(error, CLEAT_ERR_FORMAT,
+                             "%s: no sample has anything to learn: of %zu, %zu end at data.max_length = %lld before "
+                             "their answers; increase it, or shorten the prompts",
+                             path, c->read.set.n_rows, c->summary.cut, (long long)c->max_length)
+                : cleat_fail(error, CLEAT_ERR_FORMAT,
+                             "%s: no sample has anything to learn: none has a message of the assistant with a weight "
+                             "above 0, or a completion; add answers, or learn all tokens (data.train_on = all)",
+                             path);
     if (!status && !options->predicted && !*cleat_text_option(options->fitted) && !c->summary.rows[CLEAT_SPLIT_TRAIN])
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: the training split has no samples; reduce data.val_fraction, or add some", path);

@@ -1,5 +1,5 @@
 /* Chat templates: recognises them by their programs, keeps them beside a model, and renders conversations. */
-#include "data/text/chat.h"
+#include "data/text/chat_form.h"
 
 #include "cleat/causal_texts.h"
 #include "core/files.h"
@@ -9,40 +9,6 @@
 
 #include <string.h>
 
-/* What becomes of a system message. */
-typedef enum system_role {
-    OWN_TURN,  /* a turn like others, anywhere */
-    DATED,     /* a turn; the first one is always there and begins with dates */
-    IN_PROMPT, /* the first message only: it begins the first turn of the user */
-    LEADING,   /* the first message only: it stands before all turns */
-    REFUSED
-} system_role;
-typedef enum stripping {
-    STRIPS_NOTHING,
-    STRIPS_CONTENTS,
-    STRIPS_JOINED,
-    STRIPS_ANSWERS
-} stripping; /* joined: with the system message */
-
-/* A family of templates. In its texts, BOS and EOS stand for tokens of the tokenizer. */
-typedef struct cleat_chat_form {
-    const char *name;
-    const char *first;                 /* before everything */
-    const char *system[2], *user[2];   /* around messages of these roles */
-    const char *answer;                /* before an answer, and the end of a prompt */
-    const char *inside, *end, *behind; /* an answer is inside, content, end; `behind` is not part of it */
-    const char *specials;              /* texts that are one token each, separated by blanks */
-    system_role system_role;
-    stripping strips;        /* white space around contents */
-    bool alternates;         /* user, assistant, user, ... */
-    bool thinks;             /* Qwen3 */
-    bool forgets;            /* answers are what follows their thoughts */
-    bool skips_empty;        /* system messages */
-    const char *asks, *last; /* behind the prompt, and behind a conversation that is none; NULL: nothing */
-} cleat_chat_form;
-
-#define BOS "\1"
-#define EOS "\2"
 #define ML(role) "<|im_start|>" role "\n"
 #define L3(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 #define TURN(role) "<start_of_turn>" role "\n"
@@ -59,6 +25,13 @@ typedef struct cleat_chat_form {
     BOS, {"", ""}, {"[INST] ", " [/INST]"}, "", "", EOS, behind, BOS " " EOS, REFUSED, STRIPS_NOTHING, true
 #define MISTRAL3(blank, strips)                                                                                        \
     BOS, {"", ""}, {"[INST]" blank, "[/INST]"}, "", blank, EOS, "", BOS " " EOS " [INST] [/INST]", REFUSED, strips, true
+#define MISTRAL7(blank)                                                                                                \
+    BOS, {"[SYSTEM_PROMPT]" blank, "[/SYSTEM_PROMPT]"}, {"[INST]" blank, "[/INST]"}, "", blank, EOS, "",               \
+        BOS " " EOS " [INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT]", OWN_TURN, STRIPS_NOTHING, false
+#define SEP(role) "<|im_start|>" role "<|im_sep|>"
+#define PHI4                                                                                                           \
+    "", {SEP("system"), "<|im_end|>"}, {SEP("user"), "<|im_end|>"}, SEP("assistant"), "", "<|im_end|>", "",            \
+        "<|im_start|> <|im_sep|> <|im_end|>", OWN_TURN, STRIPS_NOTHING, false
 #define PHI3                                                                                                           \
     "", {"<|system|>\n", "<|end|>\n"}, {"<|user|>\n", "<|end|>\n"}, "<|assistant|>\n", "", "<|end|>", "\n",            \
         EOS " <|system|> <|user|> <|assistant|> <|end|>", OWN_TURN, STRIPS_NOTHING, false, false
@@ -86,6 +59,9 @@ static const cleat_chat_form forms[] = {
     {"mistral-v3", MISTRAL3(" ", STRIPS_ANSWERS), .thinks = false},
     {"mistral-v3-tekken", MISTRAL3("", STRIPS_NOTHING), .thinks = false},
     {"zephyr", ZEPHYR, .thinks = false},
+    {"mistral-v7", MISTRAL7(" "), .thinks = false},
+    {"mistral-v7-tekken", MISTRAL7(""), .thinks = false},
+    {"phi4", PHI4, .thinks = false},
     {"phi3", PHI3, .last = EOS},
     {"phi3.5", PHI3, .skips_empty = true, .last = EOS},
     {"deepseek-r1", DEEPSEEK, .forgets = true, .asks = "<think>\n"},
@@ -116,6 +92,8 @@ static const struct {
     {"5ae4edc1a6c08aa61db34e9fc60441d8", "zephyr"}, /* TinyLlama */
     {"272f380facdb6472da83cc145815d4a5", "mistral-v3"},
     {"a3aeb10f2278a2a5a5438a4278f4c2ee", "mistral-v3-tekken"}, /* Nemo */
+    {"5b658f89dcb1716f11381d1c62000f60", "mistral-v7"},        /* Large 2411 */
+    {"32dc022941195ae770325d9540e2904f", "phi4"},
     {"0850c77e9e7c37ed82fc89c04c54ba66", "phi3"},
     {"ceaa31b1554ec3f5cd8aff863abd4554", "phi3.5"},
     {"a7b627ae2661d349f48e53fd1793f416", "deepseek-r1"}, /* distilled ones of Qwen and Llama */
@@ -123,7 +101,7 @@ static const struct {
 
 static const char system_open[] = "<|im_start|>system\n", system_close[] = "<|im_end|>";
 
-static const cleat_chat_form *find_form(const char *name) {
+const cleat_chat_form *cleat_chat_find_form(const char *name) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; ++i)
         if (strcmp(forms[i].name, name) == 0) return &forms[i];
     return NULL;
@@ -174,11 +152,12 @@ static cleat_status recognise(const char *program, cleat_chat *chat, cleat_error
     cleat_string text = {0}, system = {0}, rest = {0};
     char hash[33];
     cleat_status status = CLEAT_OK;
+    if (cleat_chat_read_program(program, chat)) return CLEAT_OK;
     normalise(program, &text);
     cut_system(&text, &system, &rest);
     cleat_hash_text(rest.data ? rest.data : "", rest.size, hash);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i)
-        if (strcmp(programs[i].hash, hash) == 0) chat->form = find_form(programs[i].form);
+        if (strcmp(programs[i].hash, hash) == 0) chat->form = cleat_chat_find_form(programs[i].form);
     if (text.failed || rest.failed)
         status = no_memory(error);
     else if (!chat->form)
@@ -260,20 +239,21 @@ static cleat_status check_tokens(const cleat_chat *chat, const cleat_tokenizer *
 
 cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tokenizer *tokenizer, cleat_chat *chat,
                              cleat_error *error) {
-    cleat_chat made = {.form = find_form(name),
+    cleat_chat made = {.form = cleat_chat_find_form(name),
                        .bos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_bos(tokenizer)),
-                       .eos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_eos(tokenizer)),
-                       .date = cleat_strdup(date && *date ? date : "26 Jul 2024")};
+                       .eos = cleat_tokenizer_piece(tokenizer, cleat_tokenizer_eos(tokenizer))};
     cleat_chat own = {0}; /* also a named template has the system message of the tokenizer's program */
     const bool automatic = strcmp(name, "auto") == 0;
-    cleat_status status = made.date ? CLEAT_OK : no_memory(error);
-    if (!status) status = recognise_file(tokenizer, &own, error);
+    cleat_status status = recognise_file(tokenizer, &own, error);
     if (!automatic && status == CLEAT_ERR_NOT_SUPPORTED) status = CLEAT_OK;
     if (automatic) made.form = own.form;
-    if (made.form == own.form)
-        made.system = own.system;
-    else
-        cleat_free(own.system);
+    if (made.form && own.form && made.form != own.form) made.own = own.form->name;
+    if (made.form != own.form) cleat_chat_free(&own);
+    made.system = own.system;
+    made.date = own.date && !(date && *date) ? own.date : cleat_strdup(date && *date ? date : "26 Jul 2024");
+    if (made.date != own.date) cleat_free(own.date);
+    if (!status && !made.date) status = no_memory(error);
+    made.published = !made.form || made.form == own.form;
     made.name = made.form ? made.form->name : "none";
     if (!status && made.form) status = check_tokens(&made, tokenizer, error);
     if (status) {
@@ -432,7 +412,7 @@ static size_t find_last_query(const renderer *r) {
 }
 
 static cleat_status check_order(const renderer *r, bool asks, cleat_error *error) {
-    const system_role system = r->form->system_role;
+    const cleat_system_role system = r->form->system_role;
     const bool leads = system == IN_PROMPT || system == LEADING;
     const size_t first = leads && r->count && r->messages[0].role == CLEAT_CHAT_SYSTEM;
     if (r->count == first || (asks && r->messages[r->count - 1].role == CLEAT_CHAT_ASSISTANT))
@@ -461,7 +441,7 @@ cleat_status cleat_chat_render(const cleat_chat *chat, const cleat_chat_message 
                   .out = text,
                   .spans = spans,
                   .start = text->size};
-    const system_role system = r.form->system_role;
+    const cleat_system_role system = r.form->system_role;
     const char *first = count && messages[0].role == CLEAT_CHAT_SYSTEM ? messages[0].content : NULL;
     cleat_status status = check_order(&r, asks, error);
     if (status) return status;

@@ -35,6 +35,8 @@ typedef struct cleat_chat {
     const char *bos, *eos;              /* texts of these tokens, of the tokenizer; NULL: none */
     char *system;                       /* the message for conversations without one; NULL: none */
     char *date;                         /* in the system message of Llama 3.1 and later */
+    const char *own;                    /* another form, of the tokenizer's program; NULL: none or not known */
+    bool published;                     /* the tokenizer's files have a program of this form, or none is used */
 } cleat_chat;
 
 /* Selects a template by a name of cleat_chat_template_name; "auto": by the program that the tokenizer's files have
@@ -44,6 +46,10 @@ typedef struct cleat_chat {
 cleat_status cleat_chat_open(const char *name, const char *date, const cleat_tokenizer *tokenizer, cleat_chat *chat,
                              cleat_error *error);
 void cleat_chat_free(cleat_chat *chat);
+
+/* Appends a Jinja program of the template, which renders what cleat_chat_render does, with chat->system and chat->date;
+ * cleat_chat_open recognises it. */
+cleat_status cleat_chat_program(const cleat_chat *chat, cleat_string *program, cleat_error *error);
 
 /* Text that ends an answer; NULL without a template. */
 const char *cleat_chat_end(const cleat_chat *chat);

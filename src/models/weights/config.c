@@ -136,12 +136,13 @@ static const char known_members[] =
     "cls_token_id conv_mlp directionality downsample_ratios drop_path_rate drop_rate dtype encoder_stride "
     "eos_token_id finetuning_task gradient_checkpointing image_size in_chans init_values initializer_factor "
     "initializer_range label2id label_descriptions label_names language layer_scale_init_value layer_type "
-    "ls_init_value mask_token_id max_length mlp_ratio name _name_or_path num_features _num_labels num_stages "
+    "ls_init_value mask_token_id max_length mlp_ratio _model_name_or_path name _name_or_path num_features _num_labels "
+    "num_stages "
     "out_features out_indices output_attentions output_hidden_states output_past pooler_act pooler_fc_size "
     "pooler_num_attention_heads pooler_num_fc_layers pooler_output_size pooler_size_per_head pooler_type qa_dropout "
     "return_dict semantic_loss_ignore_index sep_token_id sinusoidal_pos_embds stage_names summary_activation "
     "summary_last_dropout summary_type summary_use_proj tie_weights_ tokenizer_class torch_dtype torchscript "
-    "transformers_version "
+    "transformers_version unk_token_id "
     "use_cache weight_init ";
 
 void cleat_weights_name_unread(const cleat_weights *weights, const char *members) {

@@ -19,7 +19,9 @@ static cleat_status find_architecture(cleat_gguf_network *n, cleat_error *error)
     if (status) return status;
     if (type && strcmp(type->texts[0].data, "model") != 0)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                          "%s: general.type is '%.40s'; only a whole 'model' can be read", path, type->texts[0].data);
+                          "%s: general.type is '%.40s'; name the file of a 'model' (of adapters: merged, cleat export "
+                          "--format gguf)",
+                          path, type->texts[0].data);
     if (cleat_gguf_number(cleat_gguf_find(n->file, "split.count"), 0) > 1)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "%s: is one of several files; join them with llama-gguf-split of llama.cpp", path);

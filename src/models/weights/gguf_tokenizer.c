@@ -152,16 +152,14 @@ static double find_id(const vocabulary *v, const cJSON *config, const cJSON *abo
     return -1;
 }
 
+/* As in transformers, the file replaces the member of tokenizer_config.json. */
 static cleat_status write_template(const vocabulary *v, const cJSON *about) {
-    static const char key[] = "tokenizer.chat_template";
     const char *text = cleat_json_text(about, "chat_template");
     char path[1400], *read = NULL;
     size_t size;
-    if (text) cleat_gguf_add_text(v->head, key, text);
     cleat_status status = cleat_path_join(v->folder, "chat_template.jinja", path, sizeof path, v->error);
-    if (status || text || !cleat_file_exists(path)) return status;
-    status = cleat_file_read(path, &read, &size, v->error);
-    if (!status) cleat_gguf_add_text(v->head, key, read);
+    if (!status && cleat_file_exists(path)) status = cleat_file_read(path, &read, &size, v->error);
+    if (read || text) cleat_gguf_add_text(v->head, "tokenizer.chat_template", read ? read : text);
     cleat_free(read);
     return status;
 }

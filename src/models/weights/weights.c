@@ -196,7 +196,13 @@ static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *err
         if (!status) status = refuse_pickled(path, error);
     } else if (!status) {
         status = cleat_listing_read(weights->folder, is_gguf, &listing, error);
-        const char *hint = listing.count ? "; name its file of weights: " : "";
+        const bool adapters =
+            cleat_path_join(weights->folder, "adapter_config.json", path, sizeof path, NULL) == CLEAT_OK &&
+            cleat_file_exists(path);
+        const char *hint = listing.count ? "; name its file of weights: "
+                           : adapters    ? "; it has adapters of PEFT: name the network into which they are merged "
+                                           "(cleat export --format hf, or merge_and_unload of PEFT)"
+                                         : "";
         if (!status)
             status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s%s%.200s", weights->folder,
                                 weights_name, index_name, hint, listing.count ? listing.names[0] : "");

@@ -221,7 +221,7 @@ static cleat_status collect(writer *w, cleat_error *error) {
 }
 
 /* The values from which LoraConfig makes the same modules. */
-static cJSON *config_of(const writer *w) {
+static cJSON *config_of(const writer *w, const char *base) {
     const cleat_param_options *options = &w->model->options.params;
     cJSON *config = cJSON_CreateObject();
     cJSON_AddStringToObject(config, "peft_type", "LORA");
@@ -229,7 +229,7 @@ static cJSON *config_of(const writer *w) {
         cJSON_AddStringToObject(config, "task_type", w->model->type->peft_task);
     else
         cJSON_AddNullToObject(config, "task_type");
-    cJSON_AddNullToObject(config, "base_model_name_or_path");
+    cJSON_AddItemToObject(config, "base_model_name_or_path", base ? cJSON_CreateString(base) : cJSON_CreateNull());
     cJSON_AddNumberToObject(config, "r", (double)options->lora_rank);
     cJSON_AddNumberToObject(config, "lora_alpha", options->lora_alpha);
     cJSON_AddNumberToObject(config, "lora_dropout", options->lora_dropout);
@@ -243,15 +243,15 @@ static cJSON *config_of(const writer *w) {
     return config;
 }
 
-static cleat_status write_config(const writer *w, const char *folder, cleat_error *error) {
-    cJSON *config = config_of(w);
+static cleat_status write_config(const writer *w, const char *base, const char *folder, cleat_error *error) {
+    cJSON *config = config_of(w, base);
     const cleat_status status = cleat_json_write_file(folder, "adapter_config.json", config, error);
     cJSON_Delete(config);
     return status;
 }
 
 cleat_status cleat_adapters_write(const cleat_model *model, const cleat_architecture *architecture,
-                                  const cleat_safetensors *values, const char *folder, size_t *count,
+                                  const cleat_safetensors *values, const char *base, const char *folder, size_t *count,
                                   cleat_error *error) {
     static const cleat_st_metadata metadata = {"format", "pt"};
     const size_t most = 2 * CLEAT_WEIGHT_PARTS * cleat_safetensors_count(values);
@@ -273,7 +273,7 @@ cleat_status cleat_adapters_write(const cleat_model *model, const cleat_architec
     if (!status) status = cleat_path_join(folder, "adapter_model.safetensors", path, sizeof path, error);
     const cleat_st_source source = {.data = read_tensor, .user = &w};
     if (!status) status = cleat_safetensors_write_from(path, w.tensors, w.count, &source, &metadata, 1, NULL, error);
-    if (!status) status = write_config(&w, folder, error);
+    if (!status) status = write_config(&w, base, folder, error);
     if (!status && count) *count = w.count;
     cJSON_Delete(w.modules);
     cJSON_Delete(w.head);

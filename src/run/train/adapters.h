@@ -26,11 +26,11 @@ cleat_status cleat_merged_tensors_read(const cleat_merged_tensors *merged, const
 void cleat_merged_tensors_clear(cleat_merged_tensors *merged);
 
 /* Writes adapter_model.safetensors and adapter_config.json into `folder`, which exists, as PeftModel.save_pretrained
- * does: the adapters and the head, by the names of `architecture`. *count (may be
- * NULL) receives the number of tensors. CLEAT_ERR_NOT_SUPPORTED: the checkpoint has no adapters, or the architecture
- * has no layers for them. */
+ * does: the adapters and the head, by the names of `architecture`. `base`: the folder of the network without them;
+ * NULL: not one of transformers. *count (may be NULL) receives the number of tensors. CLEAT_ERR_NOT_SUPPORTED: the
+ * checkpoint has no adapters, or the architecture has no layers for them. */
 cleat_status cleat_adapters_write(const cleat_model *model, const cleat_architecture *architecture,
-                                  const cleat_safetensors *values, const char *folder, size_t *count,
+                                  const cleat_safetensors *values, const char *base, const char *folder, size_t *count,
                                   cleat_error *error);
 
 #endif

@@ -111,8 +111,9 @@ static const cleat_architecture *architecture_for(const export *e, cleat_weights
     const cleat_architecture *architecture = family->architecture ? family->architecture(e->model, timm) : NULL;
     if (!architecture)
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
-                   "%s: %s has no such network; --format onnx exports every network, --format cleat its weights",
-                   e->checkpoint->folder, timm ? "timm" : "transformers");
+                   "%s: %s has no such network; --format %s exports it, --format cleat its weights",
+                   e->checkpoint->folder, timm ? "timm" : "transformers",
+                   family->instead_of_onnx ? family->instead_of_onnx : "onnx");
     else if (is_gguf(format) && !cleat_gguf_architecture_find(architecture->name, false))
         cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                    "%s: GGUF files are for causal language models, not for networks of type '%s': use --format hf",
@@ -179,9 +180,13 @@ static cleat_status write_published(export *e, cleat_weights_format format, clea
 
 static cleat_status write_adapters(export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_architecture *architecture = architecture_for(e, format, error);
+    const char *base = e->profile->init;
+    char config[LONGEST_PATH];
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
+    if (!*base || cleat_path_join(base, "config.json", config, sizeof config, NULL) || !cleat_file_exists(config))
+        base = NULL;
     cleat_status status =
-        cleat_adapters_write(e->model, architecture, e->checkpoint->model, e->out, &e->report.tensors, error);
+        cleat_adapters_write(e->model, architecture, e->checkpoint->model, base, e->out, &e->report.tensors, error);
     return status ? status : add_files(e, architecture, true, error);
 }
 

@@ -27,8 +27,10 @@ SPECIALS = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", 
             "<end_of_turn>"]
 ENDS = {"chatml": "<|im_end|>", "qwen3": "<|im_end|>", "llama3": "<|eot_id|>", "llama3.1": "<|eot_id|>", "llama2": "</s>", "gemma": "<end_of_turn>",
         "gemma3": "<end_of_turn>", "mistral": "</s>", "mistral-v0.1": "</s>", "zephyr": "</s>", "mistral-v3": "</s>", "mistral-v3-tekken": "</s>",
-        "phi3": "<|end|>", "phi3.5": "<|end|>", "deepseek-r1": "<｜end▁of▁sentence｜>"}
-MORE = ["[INST]", "[/INST]", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>"]
+        "phi3": "<|end|>", "phi3.5": "<|end|>", "deepseek-r1": "<｜end▁of▁sentence｜>", "mistral-v7": "</s>", "mistral-v7-tekken": "</s>", "phi4": "<|im_end|>"}
+MORE = ["[INST]", "[/INST]", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "[SYSTEM_PROMPT]",
+        "[/SYSTEM_PROMPT]", "<|im_sep|>"]
+DEFAULTS = ["smollm2", "qwen2", "qwen2_5"]  # have a system message of their own; "dated": one that differs from day to day
 CORPUS = ["Hello there, how are you? I am fine, thank you.\n\nThe answer is 42.\n", "user assistant system model\n", "Grüße aus Köln, 你好。\n"] * 20
 
 
@@ -121,6 +123,8 @@ def make(texts):
             continue
         tokenizer.chat_template = template.get("text") or file.read_text()
         for index, messages in enumerate(CONVERSATIONS):
+            if "dated" in template and messages[0]["role"] != "system":
+                continue
             which = {"template": name, "conversation": index}
             for asks in (False, True):
                 if asks and messages[-1]["role"] == "assistant":
@@ -130,6 +134,38 @@ def make(texts):
             if case and messages in CONVERSATIONS[1:4] + CONVERSATIONS[-1:]:
                 encoded.append({**which, **case})
     return {"conversations": CONVERSATIONS, "rendered": rendered, "encoded": encoded}, json_text
+
+
+def check_programs(rendered):
+    """The programs that cleat writes (by test_chat_templates.c) render what the published ones of their forms do, where these
+    neither refuse nor drop a message."""
+    templates, compared = json.loads((HERE / "templates.json").read_text()), 0
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "tokenizer.json").write_text((HERE / "tokenizer.json").read_text())
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=f"{folder}/tokenizer.json", bos_token="<s>", eos_token="</s>")
+    for program in json.loads((HERE / "programs.json").read_text()):
+        for case in rendered:
+            template, messages = templates[case["template"]], CONVERSATIONS[case["conversation"]]
+            own_system = messages[0]["role"] == "system"
+            if template["form"] != program["form"]:
+                continue
+            tokenizer.chat_template = template.get("text")
+            if program["system"] and not own_system:
+                if not tokenizer.chat_template:
+                    continue
+                expected = applied(tokenizer, [system(program["system"]), *messages], case["asks"])
+            elif not own_system and case["template"] in DEFAULTS:
+                continue
+            else:
+                expected = case["text"]
+            tokenizer.chat_template = program["text"]
+            made = applied(tokenizer, messages, case["asks"])
+            if isinstance(made, str) and isinstance(expected, str):
+                assert made == expected or any(message["content"] not in expected for message in messages), (case, made, expected)
+                compared += made == expected
+            else:
+                assert isinstance(made, dict), (case, made, expected)
+    return compared
 
 
 def main():
@@ -144,6 +180,7 @@ def main():
         assert len(found[part]) == len(kept[part])
         for ours, theirs in zip(kept[part], found[part]):
             assert ours == theirs, (ours, theirs)
+    print(f"{check_programs(found['rendered'])} texts of cleat's programs are those of the published ones")
     print(f"{len(kept['rendered'])} texts and {len(kept['encoded'])} encoded conversations are as transformers {transformers.__version__} makes them")
 
 
