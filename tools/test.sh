@@ -238,6 +238,11 @@ step_package() {
         else
             skip "offline archive: patchelf is not installed"
         fi
+        if command -v x86_64-w64-mingw32-g++-posix >/dev/null && [[ -x /usr/lib/wine/wine64 ]]; then
+            check "archive for Windows" "${caches[@]}" "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows" || true
+        else
+            skip "archive for Windows: g++-mingw-w64-x86-64-posix or wine64 is not installed"
+        fi
     fi
 }
 

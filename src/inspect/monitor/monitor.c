@@ -361,9 +361,8 @@ static void sample(cleat_monitor *monitor) {
 
 /* Waits for the next poll; false: the monitor is to stop. */
 static bool wait_until(cleat_monitor *monitor, double when) {
-    const struct timespec end = {.tv_sec = (time_t)floor(when), .tv_nsec = (long)((when - floor(when)) * 1e9)};
     pthread_mutex_lock(&monitor->mutex);
-    while (!monitor->stop && pthread_cond_timedwait(&monitor->changed, &monitor->mutex, &end) != ETIMEDOUT) continue;
+    while (!monitor->stop && cleat_condition_wait(&monitor->changed, &monitor->mutex, when - cleat_seconds())) continue;
     const bool go_on = !monitor->stop;
     pthread_mutex_unlock(&monitor->mutex);
     return go_on;
@@ -381,15 +380,6 @@ static void *run(void *user) {
     poll(monitor);
     sample(monitor);
     return NULL;
-}
-
-/* The clock of cleat_seconds: one that is never set back. */
-static void init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 static void free_monitor(cleat_monitor *monitor) {
@@ -410,7 +400,7 @@ cleat_status cleat_monitor_start(const cleat_monitor_config *config, cleat_monit
     for (size_t i = 0; i < config->n_gauges; ++i)
         if (strcmp(config->gauges[i].name, "busy_device") == 0) made->busy_device = (int)i;
     pthread_mutex_init(&made->mutex, NULL);
-    init_condition(&made->changed);
+    cleat_condition_init(&made->changed);
     const int code = pthread_create(&made->thread, NULL, run, made);
     if (code != 0) {
         free_monitor(made);

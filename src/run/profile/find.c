@@ -52,6 +52,7 @@ static void find_folders(folders *all) {
     add_folder(all, "profiles");
     bool found = cleat_own_file(own);
     if (found) {
+        add_beside(all, own, 0, "profiles"); /* the archive for Windows */
         add_beside(all, own, 1, "share/cleat/profiles");
         add_beside(all, own, 2, "share/cleat/profiles"); /* lib/x86_64-linux-gnu */
     }

@@ -157,12 +157,7 @@ static bool execute(cleat_ranks *ranks, const rank_job *job) {
 
 /* Waits for a change, at most this long; false: timeout. The lock is held. */
 static bool wait_changed(cleat_ranks *ranks, double seconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(seconds * 1e9);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until) != ETIMEDOUT;
+    return cleat_condition_wait(&ranks->changed, &ranks->lock, seconds);
 }
 
 /* A heartbeat: ranks exchange how many jobs they have posted, and the minimum is what all of them can
@@ -481,7 +476,8 @@ static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
     if (status || !cleat_plugin_file("libcleat-mpi.so", "CLEAT_RANKS_LIBRARY", path)) return status;
     ranks->plugin = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const char *failure = ranks->plugin ? NULL : dlerror();
-    if (ranks->plugin) ranks->open_transport = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
+    if (ranks->plugin)
+        ranks->open_transport = (cleat_transport_open_fn)(uintptr_t)dlsym(ranks->plugin, "cleat_transport_open");
     if (ranks->open_transport) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                       "this process was started as one of several ranks, but the plug-in %s cannot be used: %s; `cleat "
@@ -490,12 +486,8 @@ static cleat_status load_plugin(cleat_ranks *ranks, cleat_error *error) {
 }
 
 static cleat_status start_thread(cleat_ranks *ranks, cleat_error *error) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&ranks->lock, NULL);
-    pthread_cond_init(&ranks->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cleat_condition_init(&ranks->changed);
     if (pthread_create(&ranks->thread, NULL, run_thread, ranks) == 0) return CLEAT_OK;
     pthread_cond_destroy(&ranks->changed);
     pthread_mutex_destroy(&ranks->lock);
