@@ -140,8 +140,7 @@ __kernel void attention_cached_groups(TENSOR(const T, q), TENSOR(const T, cache)
             for (int k = share; k < some; k += SHARES)
                 out[c] = fma(weights[k], LOAD(value, (ulong)k * 2 * values), out[c]);
         }
-        top = higher;
-        barrier(CLK_LOCAL_MEM_FENCE);
+        top = higher; /* group_max waits before the weights are overwritten */
     }
     for (int c = 0; c < OWN; ++c) {
         const int d = column + c * WG;
@@ -150,7 +149,7 @@ __kernel void attention_cached_groups(TENSOR(const T, q), TENSOR(const T, cache)
         float total = 0.0f;
         for (int s = 0; s < SHARES; ++s) total += scratch[item % COLUMNS + s * COLUMNS];
         if (share == 0 && d < DH) STORE(end > 0 ? total / sum : 0.0f, AT(y), (ulong)at * DH + d);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the scratch may be overwritten */
     }
 }
 #endif

@@ -102,7 +102,7 @@ INLINED void row_columns(TENSOR(const T, a), TENSOR(const TB, b), TENSOR(const f
         float y = 0.0f;
         for (int i = 0; i < LANES; ++i) y += sums[item - lane + i];
         if (lane == 0 && n < end) column_store(y, PASS(bias), PASS(accum), PASS(c), n);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE); /* the sums may be overwritten */
     }
 }
 #endif

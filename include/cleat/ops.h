@@ -83,7 +83,7 @@ CLEAT_API cleat_tensor *cleat_rotary_table(cleat_graph *graph, int64_t length, c
 /* Rotary positions (Su et al. 2021): of `heads` heads side by side, the first `turning` turn by the angles of their
  * positions, in the first W columns of each head: pairs of columns (i, i + W / 2), as in Hugging Face's Llama, or
  * neighbours if `interleaved`; the others are copied (values behind queries and keys). x T [B, L, D], D / heads even;
- * table f32 [P, W]; positions i32 [B, L], below P, or NULL: l -> T [B, L, D]. */
+ * table f32 [P, W]; positions i32 [B, L], those outside of the table as the nearest, or NULL: l -> T [B, L, D]. */
 CLEAT_API cleat_tensor *cleat_rotary(cleat_graph *graph, cleat_tensor *x, cleat_tensor *table, cleat_tensor *positions,
                                      int heads, int turning, bool interleaved);
 

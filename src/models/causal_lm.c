@@ -425,7 +425,7 @@ static void add_tokens(const row *r, const char *name, bool words, cleat_string 
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
     const cleat_prediction *of = &evaluated->predictions[index];
-    const int64_t length = cleat_dataset_length(of->dataset, of->sample);
+    int64_t length = cleat_dataset_length(of->dataset, of->sample);
     int32_t *all = cleat_alloc((size_t)of->length, 3 * sizeof *all);
     row r = {.from = of, .tokens = all, .labels = all + of->length, .starts = all + 2 * of->length};
     void *const slots[] = {r.tokens, r.labels, r.starts, NULL};
@@ -433,6 +433,7 @@ static cleat_status add_example(const cleat_model *model, const cleat_evaluation
     if (!all) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld tokens", (long long)of->length);
     cleat_status status = cleat_dataset_fill(of->dataset, of->sample, of->length, NULL, slots, error);
     if (!status) {
+        while (length > 1 && r.tokens[length - 1] < 0) --length; /* padding of a packed row */
         while (r.first < length - 1 && r.labels[r.first] < 0) ++r.first;
         r.first = r.first > TOKENS_BEFORE ? r.first - TOKENS_BEFORE : 0;
         r.end = length < r.first + TOKENS_SHOWN ? length : r.first + TOKENS_SHOWN;

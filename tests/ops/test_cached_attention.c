@@ -96,7 +96,7 @@ static const op_row rows[] = {
     {2, 5, 1, 1, 6, 2, 16, 0, 11},      /* grouped queries, padding */
     {1, 1, 1, 0, 1, 1, 1, 0, 2},        /* the smallest */
     {3, 17, 4, 3, 3, 3, 37, 0, 40},     /* a head that is no multiple of a vector */
-    {1, 300, 1, 0, 9, 3, 64, 0, 700},   /* more keys than work-items of a group */
+    {1, 300, 1, 0, 3, 1, 24, 0, 700},   /* more keys than work-items of a group */
     {2, 70, 64, 2, 4, 1, 80, 50, 150},  /* a window; many queries */
     {1, 65, 3, 0, 2, 2, 256, 1, 68},    /* the largest head; each token sees itself only */
     {1, 260, 2, 0, 3, 1, 129, 255, 300} /* a window of an odd size, a head above a power of two */

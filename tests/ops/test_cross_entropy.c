@@ -204,9 +204,9 @@ static const op_test each_test = {.op = "cross_entropy",
                                   .no_backward = true,
                                   .samples = 4};
 
-/* Bytes of the plan of a loss over 512 tokens and 8192 classes, whose logits take 16 MiB. */
-static int64_t planned(int64_t rows_at_once) {
-    const int64_t shape[] = {512, 32}, weight[] = {8192, 32};
+/* Bytes of the plan of a loss over tokens and 8192 classes, whose logits take 32 KiB a token. */
+static int64_t planned(int64_t tokens, int64_t rows_at_once) {
+    const int64_t shape[] = {tokens, 32}, weight[] = {8192, 32};
     cleat_graph *graph = op_graph();
     cleat_tensor *x = cleat_input(graph, "x", CLEAT_F32, 2, shape);
     cleat_require_grad(graph, x);
@@ -226,11 +226,12 @@ static int64_t planned(int64_t rows_at_once) {
 
 static void logits_are_not_stored(void **state) {
     (void)state;
-    const int64_t whole = planned(512), parts = planned(32);
-    print_message("plan of 512 x 8192 logits: %lld bytes at once, %lld in parts of 32 rows\n", (long long)whole,
-                  (long long)parts);
+    const int64_t whole = planned(512, 512), parts = planned(512, 32), automatic = planned(3000, 0);
+    print_message("plan of 512 x 8192 logits: %lld bytes at once, %lld in parts of 32 rows; of 3000: %lld\n",
+                  (long long)whole, (long long)parts, (long long)automatic);
     assert_true(whole >= 16 << 20);
     assert_true(parts <= 3 << 20);
+    assert_in_range(automatic, 32 << 20, 34 << 20); /* 2^23 logits; all would take 94 MiB */
 }
 
 enum { ROWS = 6, WIDTH = 35 };

@@ -25,7 +25,7 @@ static void build(op_case *c) {
     const int64_t *d = c->dims, shape[] = {d[BATCH], d[LENGTH], d[HEADS] * d[HEAD]};
     const cleat_rotary_angles angles = angles_of(c);
     cleat_tensor *x = op_input(c, "x", c->storage, 3, shape, -2, 2), *table, *positions = NULL;
-    if (d[FORM] & PLACES) positions = op_constant(c, "positions", CLEAT_I32, 2, shape, 0, (double)d[LENGTH] - 1);
+    if (d[FORM] & PLACES) positions = op_constant(c, "positions", CLEAT_I32, 2, shape, -2, (double)d[LENGTH] + 1);
     table = cleat_rotary_table(c->graph, d[LENGTH], &angles);
     op_output(c, cleat_rotary(c->graph, x, table, positions, (int)d[HEADS], (int)d[TURNING], d[FORM] & NEIGHBOURS));
 }
@@ -45,12 +45,13 @@ static double angle(const op_case *c, double position, int64_t pair) {
     return position * frequency;
 }
 
-/* y = x turned forward, or back. */
+/* y = x turned forward, or back; a position outside of the table is its nearest (padding has -1). */
 static void turn(const op_case *c, const double *positions, const double *x, double direction, double *y) {
     const int64_t *d = c->dims, pairs = d[WIDTH] / 2, apart = d[FORM] & NEIGHBOURS ? 1 : pairs;
     for (int64_t h = 0; h < d[BATCH] * d[LENGTH] * d[HEADS]; ++h) {
         const int64_t row = h / d[HEADS], turned = h % d[HEADS] < d[TURNING] ? d[WIDTH] : 0;
-        const double position = positions ? positions[row] : (double)(row % d[LENGTH]);
+        const double given = positions ? positions[row] : (double)(row % d[LENGTH]);
+        const double position = fmin(fmax(given, 0), (double)d[LENGTH] - 1);
         for (int64_t i = turned; i < d[HEAD]; ++i) y[h * d[HEAD] + i] += x[h * d[HEAD] + i];
         for (int64_t p = 0; p < turned / 2; ++p) {
             const int64_t a = h * d[HEAD] + (d[FORM] & NEIGHBOURS ? 2 * p : p), b = a + apart;

@@ -255,7 +255,8 @@ static void check_tags(const shown *s) {
 /* --- masked tokens ---------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const cJSON *array, int index) {
-    return cJSON_GetStringValue(cJSON_GetArrayItem(array, index));
+    const char *text = cJSON_GetStringValue(cJSON_GetArrayItem(array, index));
+    return text ? text : "(not a string)";
 }
 
 /* Chosen tokens in a line that repeats one word. */

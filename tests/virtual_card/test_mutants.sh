@@ -295,7 +295,12 @@ if [[ $card == t4 ]]; then # without matrix units. Products: the same row has a 
     mutant linear $linear lib/last_group.clh 'if (*before == groups - 1) *counter = 0;' ''
     mutant linear $linear lib/last_group.clh 'return *before == groups - 1;' 'return *before == 0;'
     mutant linear $linear lib/last_group.clh $'    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);\n    DEVICE_FENCE(); /* the loads' '    DEVICE_FENCE(); /* the loads'
-    unset CLEAT_VIRTUAL_CARD_UNITS
+    unset CLEAT_VIRTUAL_CARD_UNITS CLEAT_TEST_VARIANT
+    # Generation: attention to a cache, with more keys than work-items, and products of one row.
+    passes cached_attention 4 || { tail -n 20 "$work/log" && exit 1; }
+    barriers cached_attention 4 attention/attention_cached.cl 'may be overwritten' # by heads wider than a group
+    passes linear_row 0 || { tail -n 20 "$work/log" && exit 1; }
+    barriers linear_row 0 linear/linear_row.cl 'may be overwritten' # by groups of more columns
 fi
 
 echo "$died of $((died + survived)) mutants died"

@@ -76,12 +76,12 @@ static cleat_status get_tokens(const cleat_encode_setup *setup, cleat_text_view 
 /* A token without bytes is in the span that its place is in. */
 static void mark_spans(const cleat_encode_setup *setup, size_t index, const cleat_token *tokens, size_t count,
                        uint8_t *marks) {
-    const cleat_byte_span *span = setup->spans + setup->first_spans[index],
-                          *last = setup->spans + setup->first_spans[index + 1];
+    size_t span = setup->first_spans[index];
+    const size_t last = setup->first_spans[index + 1]; /* spans is NULL if no text has one */
     for (size_t i = 0; i < count; ++i) {
         const size_t begin = tokens[i].begin, end = tokens[i].end > begin ? tokens[i].end : begin + 1;
-        while (span < last && span->end <= begin) ++span;
-        marks[i] = span < last && span->begin < end;
+        while (span < last && setup->spans[span].end <= begin) ++span;
+        marks[i] = span < last && setup->spans[span].begin < end;
     }
 }
 

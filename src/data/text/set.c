@@ -117,9 +117,10 @@ static void record_labels(cleat_text_set *set, const cleat_text_row *row) {
 
 cleat_status cleat_text_assign_splits(cleat_text_set *set, const cleat_text_file *file, size_t first,
                                       cleat_error *error) {
-    cleat_text_row *rows = set->rows + first;
     const size_t count = set->n_rows - first;
-    if ((file->val_fraction + file->test_fraction > 0 || file->fold.count) && count) {
+    if (!count) return CLEAT_OK;
+    cleat_text_row *rows = set->rows + first;
+    if (file->val_fraction + file->test_fraction > 0 || file->fold.count) {
         double *places = cleat_alloc(count, sizeof *places);
         cleat_split *splits = cleat_alloc(count, sizeof *splits);
         int32_t *classes = cleat_alloc(count, sizeof *classes);
