@@ -124,7 +124,7 @@ typedef struct own_process {
     const char *path;
 } own_process;
 
-static void tune_and_tell(void *user, int out) {
+static void tune_and_send(void *user, int out) {
     const own_process *own = user;
     const int code = cli_finish_output(tune(own->args, own->path));
     if (write(out, &code, sizeof code) != sizeof code) _exit(EXIT_DEVICE);
@@ -134,7 +134,7 @@ static int tune_own_process(const tune_command *args, const char *path) {
     own_process own = {args, path};
     int ends[2], code = EXIT_DEVICE, state = 0;
     fflush(stdout);
-    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? cleat_fork_call(tune_and_tell, &own, ends[0], ends[1]) : -1;
+    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? cleat_fork_call(tune_and_send, &own, ends[0], ends[1]) : -1;
     if (child < 0) {
         fprintf(stderr, "cleat: cannot start a process for %s: %s\n", path, strerror(errno));
         return EXIT_DEVICE;

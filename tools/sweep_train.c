@@ -22,8 +22,8 @@ static void print_run(const sweep *s, const sweep_run *run, const char *what, co
     fprintf(stderr, "\n");
 }
 
-/* Starts `cleat train` with its messages in a file. If the sweep is killed, the run saves a checkpoint. The sweep passes
- * on signals of the terminal. */
+/* Starts `cleat train` with its messages in a file. If the sweep is killed, the run saves a checkpoint; signals of the
+ * terminal reach it through the sweep. */
 static void start(const sweep *s, sweep_run *run, size_t device, int64_t until) {
     char path[CLEAT_PATH + 8];
     launch_words words = {.failed = s->train.failed};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the archive for Windows, and trains with it under wine: the checkpoints must have the bits of the build for Linux on the same PoCL.
 #   check_windows.sh BUILD WORK      BUILD: a built tree for Linux; WORK: a folder to be replaced
-# CLEAT_WINDOWS_LIBRARIES: the folder of tools/package/windows_libraries.sh (default: made anew, in some minutes).
+# CLEAT_WINDOWS_LIBRARIES: the folder of tools/package/windows_libraries.sh (default: made in some minutes).
 # Exit code 77: the cross compiler or wine is not installed.
 set -euo pipefail
 

@@ -29,9 +29,9 @@ static inline char **cleat_arguments(int count, char **arguments) {
 
 /* Whether the body of cleat_fork_call is alone in its process: what it changes there, its caller does not see. */
 #ifdef _WIN32
-enum { CLEAT_FORKS = 0 };
+#define CLEAT_FORKS 0
 #else
-enum { CLEAT_FORKS = 1 };
+#define CLEAT_FORKS 1
 #endif
 
 /* Calls body(user, out) in a child process, which ends with it; on Windows in a thread, which does not survive a crash.
@@ -39,9 +39,9 @@ enum { CLEAT_FORKS = 1 };
  * kill and waitpid; -1: errno. As for any fork, the caller must have one thread, and must not have used OpenCL. */
 pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int out);
 
-/* Starts a program with the words (its arguments from its own name on, NULL at the end), whose input is empty, and whose
- * standard output and error are open files. program: looked for in PATH; NULL: the one that runs. It leads a process
- * group, and gets the signal `end` (on Windows: ends) when the caller ends. Returns the process; -1: errno. */
+/* Starts a program with the words (its arguments, the first of them its own name; NULL at the end). Its input is empty;
+ * its standard output and error are open files. program: looked for in PATH; NULL: the one that runs. It leads a
+ * process group, and gets the signal `end` (on Windows: ends) when the caller ends. Returns the process; -1: errno. */
 pid_t cleat_spawn(const char *program, char *const *words, int output, int message, int end);
 
 #endif

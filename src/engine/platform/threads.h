@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* A condition for cleat_condition_wait, which is not affected by changes of the wall clock where the system can do it. */
+/* A condition for cleat_condition_wait. On POSIX its waits do not depend on changes of the wall clock. */
 void cleat_condition_init(pthread_cond_t *condition);
 /* Waits for a signal, with the mutex locked; false after `seconds`. Like pthread_cond_wait, it may return early. */
 bool cleat_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double seconds);

@@ -4,10 +4,10 @@
 #include "core/files.h"
 #include "core/half.h"
 #include "core/memory.h"
-#include "json/member.h"
 #include "platform/files.h"
 #include "weights/gguf_network.h"
 #include "weights/weights.h"
+#include "json/member.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@ enum { LINE = 32767 }; /* characters of a command line */
 
 static void (*volatile on_interrupt)(int), (*volatile on_end)(int), (*volatile on_alarm)(int);
 
-/* Called in another thread. What it answers decides whether the process ends: at once if nobody handles the request, and
- * 5 s after the others at the latest, which the pause leaves to a checkpoint. */
+/* Called in another thread. Its answer decides whether the process ends: at once if the request has no handler, and 5 s
+ * after a closed window at the latest, which the pause leaves to a checkpoint. */
 static BOOL WINAPI on_console(DWORD event) {
     const bool interrupted = event == CTRL_C_EVENT;
     void (*handler)(int) = interrupted ? on_interrupt : on_end;
