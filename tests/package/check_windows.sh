@@ -46,6 +46,10 @@ same() {
 "${program[@]}" --version >version.log
 grep -q '^cleat [0-9]' version.log || fault "no version"
 "${program[@]}" devices >devices.log 2>&1 || fault "no device"
+"$wine" reg add 'HKLM\SOFTWARE\Khronos\OpenCL\Vendors' /v 'C:\Treiber\über64.dll' /t REG_DWORD /d 0 /f >/dev/null 2>&1
+"${program[@]}" doctor >doctor.log 2>&1 || true # this driver is not there
+grep -q 'driver C:/Treiber/über64.dll' doctor.log || fault "a driver of the registry is not listed"
+"$wine" reg delete 'HKLM\SOFTWARE\Khronos\OpenCL\Vendors' /v 'C:\Treiber\über64.dll' /f >/dev/null 2>&1
 "${program[@]}" data make rna --out daten --count 24 >make.log 2>&1 || fault "data make"
 "$linux" data make rna --out data --count 24 >/dev/null 2>&1
 diff -r data daten || fault "generated data differ"

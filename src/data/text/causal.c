@@ -183,7 +183,7 @@ static cleat_status check_options(const cleat_causal_options *options, cleat_err
                           (long long)options->max_length, val, test);
     if (!options->tokenizer && !*cleat_text_option(options->vocabulary) && !*cleat_text_option(options->fitted))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "a language model needs a tokenizer: set data.vocabulary, or model.init (--init FOLDER)");
+                          "a language model needs a tokenizer: set data.vocabulary, or model.init = FOLDER");
     return CLEAT_OK;
 }
 

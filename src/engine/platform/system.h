@@ -18,4 +18,8 @@
 #endif
 #endif
 
+/* Calls `found` with the library of each OpenCL driver that the system lists other than in files: on Windows in its
+ * registry, by Khronos' key and by the display adapters. */
+void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user);
+
 #endif

@@ -271,11 +271,19 @@ static void add_named_libraries(cleat_doctor *doctor) {
     for (char *name = strtok_r(copy, ":", &rest); name; name = strtok_r(NULL, ":", &rest)) add_driver(doctor, "", name);
 }
 
+static void add_registered(void *user, const char *library) {
+    cleat_doctor *doctor = user;
+    for (size_t i = 0; i < doctor->n_drivers; ++i)
+        if (strcmp(doctor->drivers[i].library, library) == 0) return;
+    add_driver(doctor, "", library);
+}
+
 static void find_drivers(cleat_doctor *doctor) {
     if (!doctor->root[0]) cleat_use_own_cpu_driver();
     find_vendors(doctor);
     add_vendors(doctor);
     add_named_libraries(doctor);
+    if (!doctor->root[0]) cleat_registered_drivers(add_registered, doctor);
 }
 
 void cleat_drivers_read(cleat_doctor *doctor) {

@@ -1,5 +1,5 @@
 /* Libraries, machine and texts by the names of POSIX. */
-#include "platform/windows/system.h"
+#include "platform/system.h"
 
 #include "platform/windows/internal.h"
 #include "platform/windows/text.h"
@@ -265,4 +265,59 @@ int cleat_windows_fclose(FILE *file) {
     *stream.size = *stream.text ? fread(*stream.text, 1, (size_t)size, file) : 0;
     stream.file = NULL;
     return fclose(file);
+}
+
+/* --- drivers -------------------------------------------------------------------------------------------------- */
+
+typedef struct driver_sink {
+    void (*found)(void *user, const char *library);
+    void *user;
+} driver_sink;
+
+static void pass_driver(const driver_sink *sink, const wchar_t *library) {
+    char text[CLEAT_WIDE];
+    if (!*library || !cleat_windows_narrow(library, text, sizeof text)) return;
+    for (char *at = text; *at; ++at)
+        if (*at == '\\') *at = '/';
+    sink->found(sink->user, text);
+}
+
+/* Values are named by libraries; those that are not 0 are switched off. */
+static void read_vendors(const driver_sink *sink) {
+    HKEY key;
+    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Khronos\\OpenCL\\Vendors", 0, KEY_READ, &key) != ERROR_SUCCESS)
+        return;
+    for (DWORD i = 0;; ++i) {
+        wchar_t name[CLEAT_WIDE];
+        DWORD length = CLEAT_WIDE, type = 0, off = 1, size = sizeof off;
+        const LSTATUS status = RegEnumValueW(key, i, name, &length, NULL, &type, (BYTE *)&off, &size);
+        if (status == ERROR_NO_MORE_ITEMS) break;
+        if (status == ERROR_SUCCESS && type == REG_DWORD && off == 0) pass_driver(sink, name);
+    }
+    RegCloseKey(key);
+}
+
+/* A display adapter's value may have several texts. */
+static void read_adapters(const driver_sink *sink) {
+    static const wchar_t displays[] =
+        L"SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e968-e325-11ce-bfc1-08002be10318}";
+    HKEY key;
+    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, displays, 0, KEY_READ, &key) != ERROR_SUCCESS) return;
+    for (DWORD i = 0;; ++i) {
+        wchar_t name[256], libraries[CLEAT_WIDE];
+        DWORD length = sizeof name / sizeof *name, size = sizeof libraries - 2 * sizeof *libraries;
+        if (RegEnumKeyExW(key, i, name, &length, NULL, NULL, NULL, NULL) != ERROR_SUCCESS) break;
+        memset(libraries, 0, sizeof libraries);
+        if (RegGetValueW(key, name, L"OpenCLDriverName", RRF_RT_REG_SZ | RRF_RT_REG_MULTI_SZ, NULL, libraries, &size) !=
+            ERROR_SUCCESS)
+            continue;
+        for (const wchar_t *at = libraries; *at; at += wcslen(at) + 1) pass_driver(sink, at);
+    }
+    RegCloseKey(key);
+}
+
+void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user) {
+    const driver_sink sink = {found, user};
+    read_vendors(&sink);
+    read_adapters(&sink);
 }
