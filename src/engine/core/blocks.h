@@ -21,8 +21,8 @@ const char *cleat_block_name(cleat_dtype dtype);
 cleat_dtype cleat_block_find(const char *name);
 
 /* Where the blocks of values first .. first + count - 1 of `elements` are: pieces that together are the blocks of a
- * matrix of `count` values. first: a multiple of CLEAT_BLOCK_SPAN; count too, unless these are the last. Returns the
- * number of pieces. */
+ * matrix of `count` values. first: a multiple of CLEAT_BLOCK_SPAN (of a block for other types than NF4); count too,
+ * unless these are the last. Returns the number of pieces. */
 enum { CLEAT_BLOCK_SPAN = 1 << 14, CLEAT_BLOCK_PIECES = 4 };
 typedef struct cleat_block_piece {
     int64_t offset, bytes;

@@ -130,10 +130,10 @@ static cleat_status copy_in_slab(cleat_exec *exec, size_t graph, const cleat_ten
                                  int64_t *bytes, void *values, cleat_error *error) {
     cl_mem slab = NULL;
     cl_event event = NULL, *asked = cleat_is_recorded(exec->device) ? &event : NULL;
-    int64_t offset = 0;
-    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &offset, error);
+    cleat_slab_place place;
+    cleat_status status = cleat_exec_place(exec, graph, tensor, &slab, &place.offset, error); /* it has a place */
     if (status) return status;
-    const cleat_slab_place place = cleat_plan_place_from(exec->plan, &exec->plan->layouts[graph], tensor, start, bytes);
+    place = cleat_plan_place_from(exec->plan, &exec->plan->layouts[graph], tensor, start, bytes);
     slab = exec->slabs[place.slab];
     cleat_recorder_begin(exec->device, write ? CLEAT_COMMAND_WRITE : CLEAT_COMMAND_READ, graph, tensor->name, *bytes);
     const size_t at = (size_t)place.offset, size = (size_t)*bytes;
@@ -147,26 +147,15 @@ static cleat_status copy_in_slab(cleat_exec *exec, size_t graph, const cleat_ten
     return write ? CLEAT_OK : cleat_device_explain(exec->device, cleat_exec_pop_failure(exec, error), error);
 }
 
-static cleat_status copy_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, bool write, size_t start,
-                               size_t bytes, void *values, cleat_error *error) {
+/* The same over all slabs. */
+static cleat_status copy_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, bool write, int64_t start,
+                               int64_t bytes, void *values, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    for (int64_t done = 0, some = 0; done < (int64_t)bytes && !status; done += some) {
-        some = (int64_t)bytes - done;
-        status = copy_in_slab(exec, graph, tensor, write, (int64_t)start + done, &some, (char *)values + done, error);
+    for (int64_t done = 0, some = 0; done < bytes && !status; done += some) {
+        some = bytes - done;
+        status = copy_in_slab(exec, graph, tensor, write, start + done, &some, (char *)values + done, error);
     }
     return status;
-}
-
-/* Writes bytes of a tensor from `start` on. */
-static cleat_status write_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
-                                const void *values, cleat_error *error) {
-    return copy_bytes(exec, graph, tensor, true, start, bytes, (void *)values, error);
-}
-
-/* Reads bytes of a tensor from `start` on. */
-static cleat_status read_bytes(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, size_t start, size_t bytes,
-                               void *values, cleat_error *error) {
-    return copy_bytes(exec, graph, tensor, false, start, bytes, values, error);
 }
 
 /* Elements of a half weight that are rounded at once. */
@@ -184,7 +173,8 @@ static cleat_status write_half_weight(cleat_exec *exec, const cleat_tensor *para
     for (int64_t i = 0; i < count && !status; i += room) {
         const size_t some = (size_t)(count - i < room ? count - i : room);
         (half->dtype == CLEAT_F16 ? cleat_to_f16 : cleat_to_bf16)(values + i, some, bits);
-        status = write_bytes(exec, 0, half, (size_t)(first + i) * sizeof *bits, some * sizeof *bits, bits, error);
+        status = copy_bytes(exec, 0, half, true, (first + i) * (int64_t)sizeof *bits, (int64_t)(some * sizeof *bits),
+                            bits, error);
     }
     cleat_free(bits);
     return status;
@@ -212,23 +202,14 @@ static bool is_independent(block_part part) {
     return part.blocks->dtype != CLEAT_NF4 && part.first % each == 0 && part.count % each == 0;
 }
 
-/* Copies a part, or with `read` back: its codes, then its scales. */
-static cleat_status copy_blocks(cleat_exec *exec, block_part part, bool read, char *bytes, cleat_error *error) {
-    const int64_t elements = cleat_tensor_elements(part.blocks);
-    const cleat_dtype dtype = part.blocks->dtype;
-    const bool whole = part.count == elements;
-    const int64_t size = cleat_block_bytes(dtype, part.count);
-    const int64_t codes = whole ? size : cleat_block_codes(dtype, part.count);
-    const int64_t at[] = {
-        cleat_block_codes(dtype, part.first),
-        whole ? 0 : cleat_block_codes(dtype, elements - part.first) + cleat_block_bytes(dtype, part.first)};
-    const int64_t some[] = {codes, size - codes};
+/* Writes a part, or reads it. */
+static cleat_status copy_blocks(cleat_exec *exec, block_part part, bool write, char *bytes, cleat_error *error) {
+    cleat_block_piece pieces[CLEAT_BLOCK_PIECES];
+    const int count =
+        cleat_block_pieces(part.blocks->dtype, cleat_tensor_elements(part.blocks), part.first, part.count, pieces);
     cleat_status status = CLEAT_OK;
-    for (int i = 0; i < 2 && !status; bytes += some[i++]) {
-        if (some[i] == 0) continue;
-        status = read ? read_bytes(exec, 0, part.blocks, (size_t)at[i], (size_t)some[i], bytes, error)
-                      : write_bytes(exec, 0, part.blocks, (size_t)at[i], (size_t)some[i], bytes, error);
-    }
+    for (int i = 0; i < count && !status; bytes += pieces[i++].bytes)
+        status = copy_bytes(exec, 0, part.blocks, write, pieces[i].offset, pieces[i].bytes, bytes, error);
     return status;
 }
 
@@ -240,12 +221,12 @@ static cleat_status write_blocks(cleat_exec *exec, block_part part, const float 
     float *before = cleat_alloc(count, sizeof *before);
     cleat_status status = CLEAT_OK;
     if (!bytes || !before) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for '%s'", part.blocks->name);
-    if (!status) status = copy_blocks(exec, part, true, bytes, error);
+    if (!status) status = copy_blocks(exec, part, false, bytes, error);
     if (!status) cleat_blocks_values(dtype, bytes, part.count, before);
     if (!status && memcmp(before, values, count * sizeof *values) != 0) {
         status = cleat_blocks_quantise(dtype, values, part.count, bytes, error);
         if (status) status = cleat_fail_in(error, status, "weight '%s'", part.blocks->name);
-        if (!status) status = copy_blocks(exec, part, false, bytes, error);
+        if (!status) status = copy_blocks(exec, part, true, bytes, error);
     }
     cleat_free(before);
     cleat_free(bytes);
@@ -294,15 +275,15 @@ static cleat_status read_half_only(cleat_exec *exec, size_t graph, const cleat_t
 
 cleat_status cleat_exec_write_part(cleat_exec *exec, size_t graph, const cleat_tensor *tensor, int64_t first,
                                    int64_t count, const void *values, cleat_error *error) {
-    const size_t size = (size_t)cleat_dtype_size(tensor->dtype);
+    const int64_t size = cleat_dtype_size(tensor->dtype);
     const bool is_param = tensor->role == CLEAT_ROLE_PARAMETER && tensor->index >= 0;
     const cleat_tensor *blocks = is_param ? cleat_store_blocks_of(exec->plan->store, tensor) : NULL;
     if (cleat_block_elements(tensor->dtype)) /* raw bytes */
-        return write_bytes(exec, graph, tensor, 0, (size_t)cleat_tensor_bytes(tensor), values, error);
+        return copy_bytes(exec, graph, tensor, true, 0, cleat_tensor_bytes(tensor), (void *)values, error);
     if (blocks) return gather_blocks(exec, blocks, first, count, values, error);
     if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
         return write_half_weight(exec, tensor, first, count, values, error);
-    cleat_status status = write_bytes(exec, graph, tensor, (size_t)first * size, (size_t)count * size, values, error);
+    cleat_status status = copy_bytes(exec, graph, tensor, true, first * size, count * size, (void *)values, error);
     return !status && is_param ? write_half_weight(exec, tensor, first, count, values, error) : status;
 }
 
@@ -314,7 +295,7 @@ cleat_status cleat_exec_write_stored(cleat_exec *exec, const cleat_tensor *param
     float *values = NULL;
     cleat_status status = CLEAT_OK;
     if (bytes && blocks && has_slab && cleat_blocks_take(blocks->dtype, type, stored, count, bytes)) {
-        status = copy_blocks(exec, (block_part){blocks, first, count}, false, bytes, error);
+        status = copy_blocks(exec, (block_part){blocks, first, count}, true, bytes, error);
     } else if (bytes && (values = cleat_alloc((size_t)count, sizeof *values))) {
         cleat_gguf_unpack(type, stored, (size_t)(count / cleat_gguf_block_values(type)), values);
         status = cleat_exec_write_part(exec, 0, param, first, count, values, error);
@@ -346,5 +327,5 @@ cleat_status cleat_exec_read_unchecked(cleat_exec *exec, size_t graph, const cle
                                        cleat_error *error) {
     if (tensor->half_only && tensor->role == CLEAT_ROLE_PARAMETER)
         return read_half_only(exec, graph, tensor, values, error);
-    return read_bytes(exec, graph, tensor, 0, (size_t)cleat_tensor_bytes(tensor), values, error);
+    return copy_bytes(exec, graph, tensor, false, 0, cleat_tensor_bytes(tensor), values, error);
 }

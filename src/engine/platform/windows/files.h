@@ -83,17 +83,9 @@ int cleat_windows_fstat(int file, struct cleat_windows_stat *about);
 #undef S_ISLNK
 #undef S_ISREG
 #undef S_ISDIR
-#undef S_ISCHR
-#undef S_ISFIFO
 #define S_ISREG(mode) (((mode)&S_IFMT) == 0x8000)
 #define S_ISDIR(mode) (((mode)&S_IFMT) == 0x4000)
-#define S_ISCHR(mode) (((mode)&S_IFMT) == 0x2000)
-#define S_ISFIFO(mode) (((mode)&S_IFMT) == 0x1000)
 #define S_ISLNK(mode) (((mode)&S_IFMT) == S_IFLNK)
-#undef S_IWGRP
-#undef S_IWOTH
-#define S_IWGRP 0020
-#define S_IWOTH 0002
 typedef unsigned gid_t;
 #define geteuid() 0u
 #define getegid() 0u

@@ -1,4 +1,4 @@
-/* What Windows lacks of POSIX for processes. Nothing forks: such calls fail, and who makes them does without. */
+/* What Windows lacks of POSIX for processes, except fork: cleat_fork_call and cleat_spawn stand for it. */
 #ifndef CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
 #define CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
 
@@ -15,7 +15,7 @@
 
 /* --- signals: Ctrl-C is SIGINT; Ctrl-Break, a closed window, log-off and shutdown are SIGTERM --- */
 
-enum { SIGHUP = 41, SIGQUIT, SIGKILL, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXFSZ, SIGBUS, SIGCONT, SIGSTOP };
+enum { SIGHUP = 41, SIGKILL, SIGPIPE, SIGALRM, SIGXFSZ };
 enum { SA_RESTART = 1 };
 struct sigaction {
     void (*sa_handler)(int);
@@ -71,7 +71,7 @@ long sysconf(int name);
 /* --- processes --- */
 
 /* A pid_t is the handle of a process or thread. */
-enum { WNOHANG = 1, POLLIN = 1, POLLHUP = 16 };
+enum { WNOHANG = 1, POLLIN = 1 };
 struct pollfd {
     int fd;
     short events, revents;
