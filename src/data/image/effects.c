@@ -168,8 +168,8 @@ static cleat_status operate(int chosen, double magnitude, cleat_random *random, 
 static void change_intensity(const cleat_augment *augment, cleat_random *random, int64_t count, float *values) {
     if (augment->gamma > 0) {
         const double most = log(1 + augment->gamma);
-        const float exponent = (float)exp(between(random, -most, most));
-        for (int64_t i = 0; i < count; ++i) values[i] = powf(fmaxf(values[i], 0), exponent);
+        const double exponent = exp(between(random, -most, most));
+        for (int64_t i = 0; i < count; ++i) values[i] = (float)pow(fmaxf(values[i], 0), exponent);
     }
     if (augment->noise <= 0) return;
     const double scale = between(random, 0, augment->noise);

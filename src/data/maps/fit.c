@@ -19,7 +19,7 @@ const char *const cleat_transform_names[] = {"none", "log1p", NULL};
 
 void cleat_maps_transform(cleat_transform transform, float *values, int64_t count) {
     if (transform == CLEAT_TRANSFORM_NONE) return;
-    for (int64_t i = 0; i < count; ++i) values[i] = copysignf(log1pf(fabsf(values[i])), values[i]);
+    for (int64_t i = 0; i < count; ++i) values[i] = copysignf((float)log1p(fabsf(values[i])), values[i]);
 }
 
 cleat_status cleat_maps_standardise(const cleat_maps *maps, const char *path, float *values, int64_t steps,

@@ -118,7 +118,7 @@ static int64_t row_of(const cleat_disentangled_attr *attr, int64_t span, int64_t
     int64_t bucket = far;
     if (attr->buckets > 0 && far > mid) {
         const float most = (float)(attr->max_relative_positions - 1) / (float)mid;
-        bucket = mid + (int64_t)ceilf(logf((float)far / (float)mid) / logf(most) * (float)(mid - 1));
+        bucket = mid + (int64_t)ceilf((float)log((float)far / (float)mid) / (float)log(most) * (float)(mid - 1));
     }
     if (distance < 0) bucket = -bucket;
     return span + (bucket < -span ? -span : bucket >= span ? span - 1 : bucket);

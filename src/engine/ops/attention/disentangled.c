@@ -40,11 +40,12 @@ problem cleat_disentangled_problem_of(const cleat_node *node) {
 
 /* --- buckets -------------------------------------------------------------------------------------------------- */
 
-/* Of a distance above mid; PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32. */
+/* Of a distance above mid; PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32. Logarithms
+ * rounded from double are the same in every C library. */
 static int64_t far_bucket(const disentangled_attr *attr, int64_t distance) {
     const int32_t mid = attr->buckets / 2;
     const double most = (double)(attr->max_relative_positions - 1) / mid;
-    return mid + (int64_t)ceilf(logf((float)distance / (float)mid) / logf((float)most) * (float)(mid - 1));
+    return mid + (int64_t)ceilf((float)log((float)distance / (float)mid) / (float)log((float)most) * (float)(mid - 1));
 }
 
 int64_t cleat_disentangled_row(const disentangled_attr *attr, int64_t distance) {
