@@ -151,7 +151,7 @@ struct cleat_graph {
 /* Cost of an elementwise op: the bytes of all inputs and outputs, each counted once, and `flops_per_element`
  * per element of out[0]. */
 cleat_cost cleat_elementwise_cost(const cleat_node *node, double flops_per_element);
-/* The cost of any node: cleat_op.cost, or by cleat_op.flops. */
+/* The cost of any node. */
 cleat_cost cleat_node_cost(const cleat_node *node);
 
 /* Replaces the gradient of an activation or input (for backward functions only). A gradient of another shape or type

@@ -18,6 +18,13 @@
 #endif
 #endif
 
+/* Where the system says why it reset a graphics card. Windows does so when a kernel takes two seconds. */
+#ifdef _WIN32
+#define CLEAT_SYSTEM_LOG "The System log of Windows' Event Viewer (event 4101: a kernel took longer than 2 s)"
+#else
+#define CLEAT_SYSTEM_LOG "The kernel log (`dmesg`)"
+#endif
+
 /* Calls `found` with the library of each OpenCL driver that the system lists other than in files: on Windows in its
  * registry, by Khronos' key and by the display adapters. */
 void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user);

@@ -54,27 +54,33 @@ cleat_workload_spec cleat_fit_workload(const cleat_fit_request *request) {
                                  .host_norm = request->host_norm};
 }
 
-/* A card that also drives a display is reset, or freezes, if a kernel runs too long. */
-static const double MAX_LAUNCH_SECONDS = 0.2;
+cleat_status cleat_fit_longest_launch(const cleat_plan *plan, const cleat_rates *rates, double *seconds,
+                                      const char **node, cleat_error *error) {
+    *seconds = 0;
+    *node = "";
+    for (size_t g = 0; g < plan->layout_count; ++g)
+        for (size_t i = 0; i < plan->layouts[g].node_count; ++i) {
+            cleat_node_estimate estimate;
+            cleat_status status = cleat_estimate_node(plan, g, i, rates, &estimate, error);
+            if (status) return status;
+            if (estimate.seconds <= *seconds) continue;
+            *seconds = estimate.seconds;
+            *node = plan->layouts[g].graph->nodes[i]->name;
+        }
+    return CLEAT_OK;
+}
 
-/* CLEAT_ERR_FIT: smaller micro-batches are allowed and would avoid a long launch. A node with several
- * launches counts as one, because one of them takes most of its time. */
+/* CLEAT_ERR_FIT: smaller micro-batches are allowed and would avoid a long launch. */
 static cleat_status check_launches(const cleat_fit_request *request, const cleat_plan *plan,
                                    const cleat_bucket *buckets, size_t n, cleat_error *error) {
     const bool may_cut = !request->exactly && has_batches(buckets, n);
-    cleat_status status = CLEAT_OK;
+    const char *node;
+    double seconds;
     if (!may_cut || !request->rates || request->facts->kind != CLEAT_DEVICE_GPU) return CLEAT_OK;
-    for (size_t g = 0; g < plan->layout_count; ++g)
-        for (size_t i = 0; i < plan->layouts[g].node_count && !status; ++i) {
-            cleat_node_estimate estimate;
-            status = cleat_estimate_node(plan, g, i, request->rates, &estimate, error);
-            if (status || estimate.seconds <= MAX_LAUNCH_SECONDS) continue;
-            status =
-                cleat_fail(error, CLEAT_ERR_FIT, "a micro-batch of %lld at length %lld has a launch of %.2g s: '%s'",
-                           (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length,
-                           estimate.seconds, plan->layouts[g].graph->nodes[i]->name);
-        }
-    return status;
+    cleat_status status = cleat_fit_longest_launch(plan, request->rates, &seconds, &node, error);
+    if (status || seconds <= CLEAT_MAX_LAUNCH_SECONDS) return status;
+    return cleat_fail(error, CLEAT_ERR_FIT, "a micro-batch of %lld at length %lld has a launch of %.2g s: '%s'",
+                      (long long)buckets[n - 1].micro_batch_size, (long long)buckets[n - 1].length, seconds, node);
 }
 
 /* Plans these buckets. CLEAT_ERR_FIT: the plan needs more than the limit, or has a long launch. *bytes (may

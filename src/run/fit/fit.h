@@ -70,6 +70,15 @@ cleat_status cleat_fit_group(const cleat_fit_request *request, int *recompute, c
 cleat_status cleat_fit_search(const cleat_fit_request *request, cleat_fit_result *chosen, cleat_fit_result *other,
                               char *why, size_t why_size, cleat_error *error);
 
+/* A card that also draws the desktop freezes it while a kernel runs, and Windows resets the card after two seconds.
+ * Micro-batches of GPUs are cut until no launch is estimated to take longer, where the profile leaves them open. */
+#define CLEAT_MAX_LAUNCH_SECONDS 0.2
+
+/* The longest launch of a plan as estimated; a node with several counts as one, because one of them takes most of its
+ * time. `*node`: its name, borrowed from the plan. */
+cleat_status cleat_fit_longest_launch(const cleat_plan *plan, const cleat_rates *rates, double *seconds,
+                                      const char **node, cleat_error *error);
+
 /* Number of micro-batches of a full global batch of the bucket. */
 int64_t cleat_fit_micro_batches(const cleat_bucket *bucket);
 

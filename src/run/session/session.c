@@ -64,23 +64,52 @@ int64_t cleat_session_reduced_limit(int64_t bytes) {
     return bytes - bytes / 10;
 }
 
+/* Measured, or else those of the card's file; `known`: the file's, if there is one, which takes no time. */
+static cleat_status find_rates(cleat_device *device, bool known, cleat_rates *rates, cleat_error *error) {
+    cleat_card card;
+    const bool has_card = cleat_card_match(cleat_device_get_facts(device), &card);
+    cleat_status status = known && has_card ? CLEAT_OK : cleat_rates_measure(device, rates, error);
+    if (!has_card || (!known && !status)) return status;
+    *rates = card.rates;
+    return CLEAT_OK;
+}
+
+/* Whether recomputation may pay, because memory forced a global batch to be cut. */
+static bool speed_matters(const cleat_fit_request *request, const cleat_workload *work) {
+    return request->purpose == CLEAT_FOR_TRAINING && !cleat_workload_is_whole(work) &&
+           request->profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
+           (request->rates || !work->recompute);
+}
+
+/* One sample, or a batch that the profile sets, cannot be cut. */
+static void warn_of_long_launch(const cleat_plan *plan, const cleat_rates *rates) {
+    enum { LONG = 1 }; /* seconds: half of what Windows allows */
+    const char *node;
+    double seconds;
+    if (cleat_fit_longest_launch(plan, rates, &seconds, &node, NULL) || seconds <= LONG) return;
+    cleat_log(
+        CLEAT_LOG_WARNING,
+        "the kernel of '%s' is estimated to run for %.1f s at a time; Windows resets a card that is busy for 2 s, "
+        "and the run would stop there: set a smaller train.batch_size, or a shorter length of samples",
+        node, seconds);
+}
+
 cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fit_result *fitted,
                                   char *why, size_t why_size, cleat_error *error) {
-    cleat_card card;
+    const bool is_gpu = cleat_device_get_facts(device)->kind == CLEAT_DEVICE_GPU;
     cleat_rates rates;
     cleat_fit_request request = *base_request;
-    request.rates = NULL;
-    cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
-    bool open_question = !status && request.purpose == CLEAT_FOR_TRAINING && !fitted->work->recompute &&
-                         request.profile->train.gradient_checkpointing == CLEAT_CHECKPOINTING_AUTO &&
-                         !cleat_workload_is_whole(fitted->work);
-    if (!open_question) return status;
-    cleat_fit_result_clear(fitted);
-    status = cleat_rates_measure(device, &rates, error);
-    if (status && !cleat_card_match(cleat_device_get_facts(device), &card)) return status;
-    if (status) rates = card.rates;
-    request.rates = &rates;
-    return cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    cleat_status status = is_gpu ? find_rates(device, true, &rates, error) : CLEAT_OK;
+    request.rates = is_gpu ? &rates : NULL;
+    if (!status) status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    if (!status && speed_matters(&request, fitted->work)) {
+        cleat_fit_result_clear(fitted);
+        status = find_rates(device, false, &rates, error);
+        request.rates = &rates;
+        if (!status) status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    }
+    if (!status && is_gpu) warn_of_long_launch(fitted->work->plan, &rates);
+    return status;
 }
 
 static cleat_status fit(cleat_device *device, const cleat_fit_request *base_request, cleat_session **session,
