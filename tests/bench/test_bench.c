@@ -13,14 +13,14 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/steps.h"
 #include "cleat/bench.h"
 #include "cleat/card.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "session/rates.h"
 #include "train/tiny.h"
 

@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bench/tuner.h"
 #include "device/device.h"
+#include "platform/processes.h"
 #include "train/tiny.h"
 
 /* --- selection ------------------------------------------------------------------------------------------------ */

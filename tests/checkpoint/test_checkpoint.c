@@ -9,19 +9,16 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

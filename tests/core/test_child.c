@@ -2,18 +2,17 @@
 /* ctest: quick */
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/child.h"
+#include "platform/processes.h"
 
 typedef struct answer {
     int number;

@@ -10,9 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,6 +19,8 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "core/string.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 /* --- errors --- */
 

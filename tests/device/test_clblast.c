@@ -1,7 +1,6 @@
 /* CLBlast's sgemm through cleat: storage layouts, offsets, beta, its workspace, and its errors. CLBlast
  * compiles separate kernels for each storage layout (about 40 s in all with PoCL, once). */
 /* ctest: device slow cost=21 */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,8 @@
 #include <cmocka.h>
 
 #include "open_device.h"
+
+#include "platform/system.h"
 
 static cleat_device *device;
 

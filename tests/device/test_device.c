@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/memory.h"
 #include "device/probe.h"
 #include "open_device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 static cleat_device *device;
 

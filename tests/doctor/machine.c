@@ -1,12 +1,13 @@
 /* Creates machines made of files. */
 #include "machine.h"
 
+#include "platform/processes.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 

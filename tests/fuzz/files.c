@@ -2,12 +2,11 @@
  * for each input takes longer than many parsers. */
 #include "fuzz.h"
 
-#include <fcntl.h>
+#include "platform/files.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct written {
     char path[320];

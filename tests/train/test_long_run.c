@@ -7,9 +7,7 @@
 /* ctest: device wrap=cleat_seconds,cleat_wall_seconds,cleat_exec_run,pthread_cond_timedwait,write */
 #include "tiny.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,14 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 
 #include "cleat/exec.h"
 #include "core/clock.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/threads.h"
 
 enum { MAX_HOURS = 240, FAILED_TRIES = 2 };
 static const double hour = 3600;

@@ -2,18 +2,13 @@
 /* ctest: device */
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,6 +16,8 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "exec/copy.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "session/feed.h"
 #include "tiny.h"
 #include "train/load_model.h"

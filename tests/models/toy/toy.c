@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "models/model.h"
 #include "nn/transformer.h"
+#include "platform/text.h"
 
 #include <math.h>
 #include <stdio.h>
