@@ -94,10 +94,15 @@ function(cleat_words file variable)
   set(${variable} ${words} PARENT_SCOPE)
 endfunction()
 
-# cleat_runnable(TARGET): a script wine/TARGET that runs a program of Windows as programs of this machine are run.
-function(cleat_runnable target)
-  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/wine_run/${target} CONTENT "#!/bin/sh\nexec ${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:${target}>' \"$@\"\n"
-       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+# cleat_runnable(TARGET VARIABLE): the path by which scripts start a program; where it is one of Windows, that of a script that has wine run it.
+function(cleat_runnable target variable)
+  set(path $<TARGET_FILE:${target}>)
+  if(WIN32)
+    set(path ${CMAKE_BINARY_DIR}/by_wine/${target})
+    file(GENERATE OUTPUT ${path} CONTENT "#!/bin/sh\nexec ${CMAKE_CROSSCOMPILING_EMULATOR} '$<TARGET_FILE:${target}>' \"$@\"\n"
+         FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  endif()
+  set(${variable} ${path} PARENT_SCOPE)
 endfunction()
 
 # cleat_script(NAME FILE ARGUMENT...): a script, run by its interpreter.

@@ -168,6 +168,7 @@ static void unknown_names_are_refused(void **state) {
 
 static bool device_is_there(void) {
     int code = 0;
+    if (!CLEAT_FORKS) return true; /* without a device, the tests themselves are skipped */
     pid_t pid = fork();
     if (pid == 0) {
         tiny_require_device();

@@ -79,6 +79,7 @@ static void what_failed_is_not_taken(void **state) {
 
 static bool device_is_there(void) {
     int code = 0;
+    if (!CLEAT_FORKS) return true; /* without a device, the tests themselves are skipped */
     pid_t pid = fork();
     if (pid == 0) {
         tiny_require_device();

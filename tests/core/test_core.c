@@ -426,6 +426,8 @@ static void folders_are_listed_in_order(void **state) {
     assert_string_equal(cleat_name_ending("ends."), ".");
 }
 
+#if CLEAT_FORKS /* Windows has no such ids */
+
 /* The user id that the library gets; 0: the real one. */
 static uid_t pretended;
 
@@ -480,6 +482,7 @@ static void cache_folder_is_private(void **state) {
         unsetenv("CLEAT_CACHE_DIR");
     free(before);
 }
+#endif
 
 /* XXH3 of empty input, 128 bits, seed 0: the value in xxHash's own tests. */
 static void hash_is_xxh3(void **state) {
@@ -751,7 +754,9 @@ int main(void) {
         cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test_setup_teardown(folders_are_made_with_their_parents, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed_in_order, make_place, remove_place),
+#if CLEAT_FORKS
         cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),
+#endif
         cmocka_unit_test(hash_is_xxh3),
         cmocka_unit_test(chosen_allocation_fails_once),
         cmocka_unit_test(texts_reserve_room),

@@ -1,6 +1,7 @@
 /* Creates machines made of files. */
 #include "machine.h"
 
+#include "platform/files.h"
 #include "platform/processes.h"
 
 #include <setjmp.h>

@@ -14,6 +14,8 @@
 #include "core/files.h"
 #include "fit/fit.h"
 #include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 #include "source_path.h"
 
 static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_CPU,

@@ -24,7 +24,12 @@
 #include "core/memory.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/system.h"
 #include "platform/threads.h"
+
+#ifndef __GLIBC_PREREQ /* another runtime */
+#define __GLIBC_PREREQ(major, minor) 0
+#endif
 
 enum { MAX_HOURS = 240, FAILED_TRIES = 2 };
 static const double hour = 3600;
@@ -103,7 +108,7 @@ static const bool keeps_freed = false;
 static double heap_bytes(void) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     return (double)__sanitizer_get_current_allocated_bytes();
-#elif defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+#elif __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 info = mallinfo2();
     return (double)info.uordblks + (double)info.hblkhd;
 #else

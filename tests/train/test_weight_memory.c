@@ -20,6 +20,7 @@
 #include "core/memory.h"
 #include "core/safetensors.h"
 #include "platform/files.h"
+#include "platform/system.h"
 #include "session/session.h"
 #include "tiny.h"
 #include "train/checkpointing.h"
