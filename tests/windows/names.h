@@ -30,6 +30,17 @@ int host_symlink(const char *target, const char *path);
 #define symlink(target, path) host_symlink(target, path)
 typedef unsigned uid_t;
 
+/* Names for the linker's --wrap of functions of src/engine/platform. */
+#define __real_rename __real_cleat_windows_rename
+#define __wrap_rename __wrap_cleat_windows_rename
+#define __wrap_fsync __wrap_cleat_windows_fsync
+#define __real_mkdir __real_cleat_windows_mkdir
+#define __wrap_mkdir __wrap_cleat_windows_mkdir
+#define __real_unlink __real_cleat_windows_unlink
+#define __wrap_unlink __wrap_cleat_windows_unlink
+#define __real_unlinkat __real_cleat_windows_unlinkat
+#define __wrap_unlinkat __wrap_cleat_windows_unlinkat
+
 /* --- processes: tests that need these are skipped, unless CLEAT_FORKS --- */
 
 #define fork() (-1)
