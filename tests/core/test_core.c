@@ -398,7 +398,7 @@ static bool is_csv(const char *name) {
 
 static void folders_are_listed_in_order(void **state) {
     const place *p = *state;
-    static const char *const names[] = {"b.csv", "C.csv", ".hidden.csv", "a.csv.txt", ".csv", "ends.", "a b.csv"};
+    static const char *const names[] = {"b.csv", "C.csv", ".hidden.csv", "a.csv.txt", ".csv", "ends.b", "a b.csv"};
     cleat_listing all = {0}, tables = {0};
     cleat_error error;
     char path[160];
@@ -409,7 +409,7 @@ static void folders_are_listed_in_order(void **state) {
     assert_int_equal(cleat_listing_read(p->folder, NULL, &all, &error), CLEAT_OK);
     assert_int_equal(cleat_listing_read(p->folder, is_csv, &tables, &error), CLEAT_OK);
     assert_int_equal(all.count, 5);
-    assert_string_equal(all.names[4], "ends.");
+    assert_string_equal(all.names[4], "ends.b");
     assert_int_equal(tables.count, 3);
     assert_string_equal(tables.names[0], "C.csv");
     assert_string_equal(tables.names[1], "a b.csv");
