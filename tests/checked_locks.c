@@ -1,11 +1,11 @@
 /* Replaces pthread_mutex_lock and pthread_mutex_unlock in every test (linker, --wrap): a thread that releases
  * a lock it does not hold, or waits for one it holds, ends the test at once. Otherwise such races and
  * deadlocks would only show once in many runs. */
-#include <pthread.h>
+#include "platform/processes.h"
+#include "platform/threads.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);

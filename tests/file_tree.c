@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/files.h"
 #include "file_tree.h"
+#include "platform/files.h"
 
 char tree_root[64];
 

@@ -9,8 +9,8 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/programs.h"
+#include "platform/threads.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

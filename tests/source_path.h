@@ -3,6 +3,8 @@
 #ifndef CLEAT_TESTS_SOURCE_PATH_H
 #define CLEAT_TESTS_SOURCE_PATH_H
 
+#include "platform/files.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 

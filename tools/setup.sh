@@ -15,7 +15,8 @@ optional_packages=("libjs-dygraphs:the plots of reports do not zoom")
 mpi_packages=(openmpi-bin libopenmpi-dev)
 optional_test_packages=("openmpi-bin:training on several devices is not tested" "libopenmpi-dev:training on several devices is not tested"
     "oclgrind:kernels are not tested under Oclgrind" "chromium:reports are not tested in a browser"
-    "valgrind:values that were never set are not looked for"
+    "valgrind:values that were never set are not looked for" "g++-mingw-w64-x86-64-posix:the build for Windows is not tested"
+    "nasm:the build for Windows is not tested" "dpkg-dev:the build for Windows is not tested" "wine64:the build for Windows is not tested"
     "python3-pandas:DataFrames in Python are not tested" "python3-sklearn:DataFrames and estimators in Python are not tested"
     "jupyter-nbconvert:the notebooks are not tested" "python3-ipykernel:the notebooks are not tested")
 least_cmake=3.22

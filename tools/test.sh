@@ -2,7 +2,8 @@
 # Builds and tests cleat. The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 #   tools/test.sh [STEP ...]
 #     quick      default build, tests that take seconds (ctest -L quick), format (default)
-#     ci         what continuous integration runs for each change: format, clang, newest, default_short, sanitize_short, thread, package
+#     ci         what continuous integration runs for each change: format, clang, newest, default_short, sanitize_short, thread, package,
+#                windows
 #     all        what it runs each night: every step but default_short, sanitize_short and roots
 #     default    gcc, warnings are errors, every test; default_short: without those labelled slow or long
 #     newest     compiles everything in the newest Debian, unpacked into a folder; needs root and network
@@ -14,6 +15,7 @@
 #     valgrind   the quick tests without a device under memcheck: values that were never set
 #     fuzz       the parsers under libFuzzer (clang), 10 s each; CLEAT_FUZZ_SECONDS for more
 #     package    install into a folder and use the package: pkg-config, CMake, shared, static, the program; the offline archive
+#     windows    cross build, its tests and its archive under wine; the libraries stay in CLEAT_WINDOWS_LIBRARIES (default: the user's cache)
 #     opencl     a few device tests on other implementations of OpenCL that are installed; in `all` if CLEAT_TEST_OPENCL is set
 #     format     clang-format makes no changes; opening lines of source files; sizes and links of the READMEs; type names; words; mutants; commits
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
@@ -27,13 +29,13 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 builds=${CLEAT_TEST_BUILD:-$top/build-tests}
 jobs=${CLEAT_TEST_JOBS:-$(nproc)}
-steps_of_a_change=(format clang newest default_short sanitize_short thread package)
-every_step=(format default newest oclgrind valgrind sanitize thread clang fuzz package ${CLEAT_TEST_OPENCL:+opencl})
+steps_of_a_change=(format clang newest default_short sanitize_short thread package windows)
+every_step=(format default newest oclgrind valgrind sanitize thread clang fuzz package windows ${CLEAT_TEST_OPENCL:+opencl})
 passed=0 failed=0 skipped=0
 failures=()
 
 usage() {
-    sed -n '2,24s/^# \{0,1\}//p' "$0"
+    sed -n '2,26s/^# \{0,1\}//p' "$0"
 }
 
 title() {
@@ -70,6 +72,19 @@ check() {
     local what=$1 log=$builds/check.log
     shift
     if "$@" >"$log" 2>&1 </dev/null; then pass; else flunk "$what" "$log" && return 1; fi
+}
+
+# check_or_skip WHAT COMMAND...: as check; exit status 77 skips, for the reason in the last line.
+check_or_skip() {
+    local what=$1 log=$builds/check.log status=0
+    shift
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    case $status in
+    0) pass && return ;;
+    77) skip "$what: $(tail -n 1 "$log")" ;;
+    *) flunk "$what" "$log" ;;
+    esac
+    return 1
 }
 
 # build NAME TARGETS OPTION...: configures and builds $builds/NAME; counts only a failure.
@@ -147,17 +162,11 @@ step_default_short() {
 
 # Checks the kernels that the tests of the step compiled: on PoCL no function may share local memory among groups.
 check_local_memory() {
-    local log=$builds/local_memory.log status=0
-    if ! command -v python3 >/dev/null; then
+    if command -v python3 >/dev/null; then
+        check_or_skip "local memory on PoCL" "$top/tests/pocl_local_memory.py" "$builds/cache/pocl" --since "$builds/default.started" || true
+    else
         skip "local memory on PoCL: python3 is not installed"
-        return
     fi
-    "$top/tests/pocl_local_memory.py" "$builds/cache/pocl" --since "$builds/default.started" >"$log" 2>&1 || status=$?
-    case $status in
-    0) pass ;;
-    77) skip "local memory on PoCL: $(tail -n 1 "$log")" ;;
-    *) flunk "local memory on PoCL" "$log" ;;
-    esac
 }
 
 step_oclgrind() {
@@ -238,12 +247,25 @@ step_package() {
         else
             skip "offline archive: patchelf is not installed"
         fi
-        if command -v x86_64-w64-mingw32-g++-posix >/dev/null && [[ -x /usr/lib/wine/wine64 ]]; then
-            check "archive for Windows" "${caches[@]}" "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows" || true
-        else
-            skip "archive for Windows: g++-mingw-w64-x86-64-posix or wine64 is not installed"
-        fi
     fi
+}
+
+# With the compiled kernels of the other builds: wine's OpenCL is that of this machine.
+step_windows() {
+    local tool cache wine=/usr/lib/wine
+    export CLEAT_WINDOWS_LIBRARIES=${CLEAT_WINDOWS_LIBRARIES:-${XDG_CACHE_HOME:-$HOME/.cache}/cleat-windows-libraries}
+    for tool in x86_64-w64-mingw32-g++-posix nasm dpkg-source $wine/wine64; do
+        command -v "$tool" >/dev/null || { skip "the build for Windows: $tool is not installed" && return; }
+    done
+    [[ $(uname -m) == x86_64 && $(</etc/os-release) == *$'\nID=debian'* ]] || { skip "the build for Windows: it is made on Debian, x86-64" && return; }
+    check_or_skip "libraries for Windows" "$top/tools/package/windows_libraries.sh" "$CLEAT_WINDOWS_LIBRARIES" || return 0
+    if build windows all -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$CLEAT_WINDOWS_LIBRARIES/toolchain.cmake" -DCLEAT_VIRTUAL_CARDS=OFF; then
+        run_tests windows -LE 'slow|long'
+        WINEPREFIX=$builds/windows/wine $wine/wineserver64 -k || true
+    fi
+    cache=$(realpath -m "$builds/cache")
+    ! build_default cleat || check "archive for Windows" env CLEAT_CACHE_DIR="$cache/cleat" POCL_CACHE_DIR="$cache/pocl" \
+        "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows-archive" || true
 }
 
 # Ops of the step `opencl`, one of each kind: OP:ROW[:STORAGE].
@@ -317,13 +339,7 @@ step_roots() {
 
 # Subjects, bodies and sizes of commits.
 check_history() {
-    local log=$builds/history.log status=0
-    "$top/tests/history.sh" >"$log" 2>&1 </dev/null || status=$?
-    case $status in
-    0) pass ;;
-    77) skip "commits: $(tail -n 1 "$log")" ;;
-    *) flunk "commits" "$log" ;;
-    esac
+    check_or_skip "commits" "$top/tests/history.sh" || true
     check "commits, self-test" "$top/tests/history.sh" --self-test || true
 }
 

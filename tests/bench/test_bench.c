@@ -13,14 +13,14 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/steps.h"
 #include "cleat/bench.h"
 #include "cleat/card.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "session/rates.h"
 #include "train/tiny.h"
 
@@ -168,6 +168,7 @@ static void unknown_names_are_refused(void **state) {
 
 static bool device_is_there(void) {
     int code = 0;
+    if (!CLEAT_FORKS) return true; /* without a device, the tests themselves are skipped */
     pid_t pid = fork();
     if (pid == 0) {
         tiny_require_device();

@@ -20,6 +20,7 @@
 #include "ops/conv/conv.h"
 #include "ops/lib/count.h"
 #include "ops/linear/linear.h"
+#include "platform/files.h"
 
 enum {
     SLOTS_MAX = 256 * 8,

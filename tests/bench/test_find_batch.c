@@ -13,15 +13,14 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench/batch_search.h"
 #include "cleat/bench.h"
 #include "core/child.h"
 #include "fit/buckets.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "train/tiny.h"
 
 /* --- made-up curves ------------------------------------------------------------------------------------------- */

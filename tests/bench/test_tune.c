@@ -19,6 +19,8 @@
 #include "device/device.h"
 #include "models/model.h"
 #include "plan_check.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "session/session.h"
 #include "session/tuned_cache.h"
 #include "train/tiny.h"

@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bench/tuner.h"
 #include "device/device.h"
+#include "platform/processes.h"
 #include "train/tiny.h"
 
 /* --- selection ------------------------------------------------------------------------------------------------ */
@@ -80,6 +79,7 @@ static void what_failed_is_not_taken(void **state) {
 
 static bool device_is_there(void) {
     int code = 0;
+    if (!CLEAT_FORKS) return true; /* without a device, the tests themselves are skipped */
     pid_t pid = fork();
     if (pid == 0) {
         tiny_require_device();

@@ -3,13 +3,13 @@
 /* ctest: quick */
 #include "card/file.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

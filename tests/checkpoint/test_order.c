@@ -9,16 +9,14 @@
 #include "checkpoint/write.h"
 #include "core/files.h"
 #include "data/dataset.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/cgroup.h"
 #include "core/cpus.h"
 #include "file_tree.h"
+#include "platform/files.h"
 
 #define MIB (1024LL * 1024)
 

@@ -1,16 +1,15 @@
 /* The number of CPUs available to this thread. */
 /* ctest: quick */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/cpus.h"
 #include "core/memory.h"
+#include "platform/processes.h"
 
 static void only_allowed_cpus_count(void **state) {
     (void)state;

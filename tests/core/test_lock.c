@@ -1,19 +1,18 @@
 /* Locks between processes: one holder at a time; a lock ends with its process. */
 /* ctest: quick */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/lock.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 static char folder[64], path[96];
 

@@ -1,6 +1,7 @@
 /* Quoted words of shell commands: a shell expands them to the word, and reading them returns the word. */
 /* ctest: quick */
 #include "core/shell.h"
+#include "platform/processes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
 /* The span log: what each thread records between start and stop while others add spans. */
 /* ctest: quick */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,6 +11,7 @@
 
 #include "core/memory.h"
 #include "core/span_log.h"
+#include "platform/threads.h"
 
 enum { THREADS = 4, ROUNDS = 400 };
 

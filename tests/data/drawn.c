@@ -1,6 +1,8 @@
 /* Synthetic images of the data tests, and their PNG and JPEG files. */
 #include "drawn.h"
 
+#include "platform/files.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

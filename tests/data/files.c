@@ -2,6 +2,8 @@
 #include "files.h"
 #include "source_path.h"
 
+#include "platform/files.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -10,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *temporary(void) {
     static char folder[64];

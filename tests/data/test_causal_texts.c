@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "files.h"
+#include "platform/processes.h"
 #include "source_path.h"
 
 enum { LONGEST = 512 };

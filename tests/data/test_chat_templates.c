@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/text/chat.h"
 #include "files.h"
+#include "platform/files.h"
 #include "source_path.h"
 #include "json/member.h"
 

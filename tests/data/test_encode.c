@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/text/encode_cache.h"
 #include "files.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 enum { TEXTS = 1500, TEXT_BYTES = 64 };
 

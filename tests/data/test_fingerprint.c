@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +15,7 @@
 #include "core/memory.h"
 #include "data/fingerprint.h"
 #include "fake.h"
+#include "platform/files.h"
 
 enum { SAMPLES = 30000 }; /* more than one fold of the hash */
 

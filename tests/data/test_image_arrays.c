@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "files.h"
 #include "image_sets.h"
+
+#include "platform/files.h"
 
 /* --- IDX ------------------------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 #include <png.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,8 @@
 #include "data/image/cache.h"
 #include "drawn.h"
 #include "files.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 
 static cleat_image read_ok(const char *path, int64_t channels) {
     cleat_image image = {0};

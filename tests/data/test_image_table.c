@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "data/dataset.h"
 #include "drawn.h"
 #include "files.h"
 #include "image_sets.h"
+#include "platform/files.h"
 
 enum { IMAGES = 6 };
 

@@ -6,16 +6,16 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "drawn.h"
 #include "files.h"
 #include "image_sets.h"
+
+#include "platform/files.h"
+#include "platform/threads.h"
 
 /* --- class folders -------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,6 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,8 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "fake.h"
+#include "platform/processes.h"
+#include "platform/threads.h"
 
 enum { SAMPLES = 200, SLOTS = 9, SLOT_WORDS = 4096, GUARD = 0x5A5A5A5A };
 

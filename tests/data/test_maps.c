@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "core/memory.h"
 #include "data/maps/maps.h"
 #include "files.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 enum { H = 3, W = 5, PATCH = 2, PADDED_H = 4, PADDED_W = 6, N = 6, DAYS = 12, UNKNOWN = -9999 };

@@ -13,6 +13,7 @@
 #include "core/memory.h"
 #include "data/image/masks.h"
 #include "files.h"
+#include "platform/files.h"
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE };
 

@@ -12,6 +12,7 @@
 #include "cleat/images.h"
 #include "data/image/file.h"
 #include "files.h"
+#include "platform/files.h"
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE, SAMPLES = 3 };
 

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@
 #include "data/image/masks.h"
 #include "drawn.h"
 #include "files.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 
 enum { SAMPLES = 6, SIDE = 8 };
 

@@ -10,6 +10,7 @@
 
 #include "cleat/data.h"
 #include "files.h"
+#include "platform/files.h"
 
 static const char good_sequences[] = "split,target_id,note,sequence\n"
                                      "train,X_A,\"a, \"\"quoted\"\"\nnote\",ACGU\n"

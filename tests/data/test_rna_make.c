@@ -14,6 +14,7 @@
 #include "cleat/data.h"
 #include "data/rna/helix.h"
 #include "files.h"
+#include "platform/files.h"
 
 static double distance(const double *a, const double *b) {
     return sqrt(pow(a[0] - b[0], 2) + pow(a[1] - b[1], 2) + pow(a[2] - b[2], 2));

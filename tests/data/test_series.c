@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "data/series/series.h"
 #include "files.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 enum { ROWS = 120, HOUR = 3600 };

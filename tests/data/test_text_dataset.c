@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "core/memory.h"
 #include "files.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "source_path.h"
 
 /* Token ids, in the order of the vocabulary's lines. */

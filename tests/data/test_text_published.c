@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "files.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 #define TOKENIZERS(name) source_path("tests/tokenizer/tokenizers/" name)

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cleat/data.h"
 #include "files.h"
+#include "platform/files.h"
 
 static int warnings;
 static char last_info[2048];

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/memory.h"
 #include "data/image/file.h"
 #include "drawn.h"
 #include "files.h"
+#include "platform/files.h"
 
 static const char *beside(const char *name) {
     static char paths[4][1024];

@@ -2,6 +2,7 @@
 #include "open_device.h"
 
 #include "core/files.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

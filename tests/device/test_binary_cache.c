@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,6 +14,8 @@
 #include "core/memory.h"
 #include "device/programs.h"
 #include "open_device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #define SOURCE "__kernel void fill(__global int *x) { x[get_global_id(0)] = VALUE; }\n"
 #define OPTIONS "-cl-std=CL1.2 -DVALUE=41"

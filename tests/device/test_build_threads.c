@@ -1,7 +1,6 @@
 /* Programs are built in several threads if the driver allows it: on a card a run has 30 to 60 programs, each
  * of which takes its compiler a tenth of a second or more. */
 /* ctest: device quick */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,8 @@
 #include "core/cpus.h"
 #include "device/probe.h"
 #include "open_device.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 
 enum { PROGRAMS = 4, MANY = 20 /* more than threads */, PATIENCE_MS = 5000, LONGEST_BUILD_MS = 120000 };
 

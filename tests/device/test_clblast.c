@@ -1,7 +1,6 @@
 /* CLBlast's sgemm through cleat: storage layouts, offsets, beta, its workspace, and its errors. CLBlast
  * compiles separate kernels for each storage layout (about 40 s in all with PoCL, once). */
 /* ctest: device slow cost=21 */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,8 @@
 #include <cmocka.h>
 
 #include "open_device.h"
+
+#include "platform/system.h"
 
 static cleat_device *device;
 
@@ -52,13 +53,13 @@ static float value_at(int64_t i, int64_t seed) {
     return (float)((i * 7 + i / 23 + seed) % 23) / 8 - 1;
 }
 
-static void write(cl_mem buffer, int64_t at, int64_t bytes, const void *values) {
+static void put(cl_mem buffer, int64_t at, int64_t bytes, const void *values) {
     assert_int_equal(
         clEnqueueWriteBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
         CL_SUCCESS);
 }
 
-static void read(cl_mem buffer, int64_t at, int64_t bytes, void *values) {
+static void get(cl_mem buffer, int64_t at, int64_t bytes, void *values) {
     if (bytes == 0) return; /* drivers reject it with CL_INVALID_VALUE */
     assert_int_equal(
         clEnqueueReadBuffer(device->compute, buffer, CL_TRUE, (size_t)at, (size_t)bytes, values, 0, NULL, NULL),
@@ -79,7 +80,7 @@ static cl_mem matrix(cl_mem slab, int64_t at, int64_t elements, int64_t shift, f
     *host = malloc((size_t)bytes);
     assert_non_null(*host);
     for (int64_t i = 0; i < shift + elements; ++i) (*host)[i] = value_at(i, at);
-    write(slab, at, bytes, *host);
+    put(slab, at, bytes, *host);
     return part(slab, at, bytes);
 }
 
@@ -93,7 +94,7 @@ static void fill_pattern(const rig *r) {
     unsigned char *pattern = malloc((size_t)bytes);
     assert_non_null(pattern);
     memset(pattern, PATTERN, (size_t)bytes);
-    write(r->slab, r->workspace_at, bytes, pattern);
+    put(r->slab, r->workspace_at, bytes, pattern);
     free(pattern);
 }
 
@@ -143,7 +144,7 @@ static void check_result(const rig *r) {
     int64_t elements = s->shift + s->m * s->n, step_i = s->m > 100 ? s->m / 19 : 1, step_j = s->n > 100 ? s->n / 23 : 1;
     float *c = malloc((size_t)elements * sizeof *c);
     assert_non_null(c);
-    read(r->gemm.c, 0, elements * (int64_t)sizeof *c, c);
+    get(r->gemm.c, 0, elements * (int64_t)sizeof *c, c);
     assert_memory_equal(c, r->c, (size_t)s->shift * sizeof *c); /* no write before C */
     for (int64_t i = s->m - 1; i >= 0; i -= step_i)
         for (int64_t j = s->n - 1; j >= 0; j -= step_j) {
@@ -159,7 +160,7 @@ static bool all_pattern(const rig *r, int64_t from, int64_t bytes) {
     unsigned char *found = malloc((size_t)bytes + 1);
     bool same = true;
     assert_non_null(found);
-    read(r->slab, from, bytes, found);
+    get(r->slab, from, bytes, found);
     for (int64_t i = 0; i < bytes; ++i) same = same && found[i] == PATTERN;
     free(found);
     return same;

@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/memory.h"
 #include "device/probe.h"
 #include "open_device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 static cleat_device *device;
 
@@ -58,15 +58,9 @@ static void test_unknown_selector(void **state) {
 /* Runs `check` in a new process, in which OpenCL has not enumerated its drivers yet. Returns its exit
  * code. */
 static int in_new_process(const char *what) {
-    char path[512];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    assert_true(length > 0);
-    path[length] = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        execl(path, path, what, (char *)NULL);
-        _exit(99);
-    }
+    char *const words[] = {"device", (char *)what, NULL};
+    const pid_t child = cleat_spawn(NULL, words, STDOUT_FILENO, STDERR_FILENO, SIGKILL);
+    assert_true(child >= 0);
     int state = 0;
     assert_int_equal(waitpid(child, &state, 0), child);
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "device/probe.h"
+#include "platform/processes.h"
 
 #define GIB (1024LL * 1024 * 1024)
 

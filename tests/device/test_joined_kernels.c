@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "device/embedded.h"
 #include "open_device.h"
+#include "platform/processes.h"
 
 enum { MOST = 160, NAME = 96 };
 

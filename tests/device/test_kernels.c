@@ -13,6 +13,7 @@
 #include "core/memory.h"
 #include "device/embedded.h"
 #include "open_device.h"
+#include "platform/processes.h"
 
 static cleat_device *device;
 static char folder[64];

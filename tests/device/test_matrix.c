@@ -15,6 +15,8 @@
 #include "core/memory.h"
 #include "device/matrix.h"
 #include "open_device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "source_path.h"
 
 static cleat_device *device;

@@ -3,17 +3,13 @@
  * because OpenCL does not survive a fork. */
 /* ctest: device */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,6 +17,7 @@
 #include "core/memory.h"
 #include "device/matrix.h"
 #include "open_device.h"
+#include "platform/processes.h"
 
 enum { EMULATED = 2 * CLEAT_MATRIX_EMULATED + 1, NONE = 2 * CLEAT_MATRIX_NONE };
 

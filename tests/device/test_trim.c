@@ -1,6 +1,5 @@
 /* Memory left by compilers is returned to the system, and compiling still works afterwards. */
 /* ctest: device */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +12,9 @@
 
 #include "core/memory.h"
 #include "open_device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/threads.h"
 
 enum { BLOCKS = 32768, BLOCK = 1024 }; /* 32 MiB */
 

@@ -1,12 +1,14 @@
 /* Creates machines made of files. */
 #include "machine.h"
 
+#include "platform/files.h"
+#include "platform/processes.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 

@@ -1,7 +1,6 @@
 /* The doctor on machines made of files and stub drivers: every fault gets its own code only, and machines
  * without a fault get none. */
 /* ctest: quick no-memcheck */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,15 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
 #include "doctor/doctor.h"
 #include "machine.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 #define NVIDIA_CONF "platform=NVIDIA CUDA\nvendor=NVIDIA Corporation\ndevice=Tesla T4\npci=0000:00:04.0\n"
 #define AMD_CONF                                                                                                       \

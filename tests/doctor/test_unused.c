@@ -13,6 +13,7 @@
 
 #include "doctor/doctor.h"
 #include "machine.h"
+#include "platform/processes.h"
 
 #define POCL_CONF "platform=Portable Computing Language\nvendor=GenuineIntel\ndevice=cpu-skylake\ntype=cpu\n"
 

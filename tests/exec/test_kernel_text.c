@@ -13,6 +13,7 @@
 
 #include "cleat/op.h"
 #include "exec/copy.h"
+#include "platform/files.h"
 
 enum { N = 100 };
 

@@ -1,6 +1,5 @@
 /* Uploads through staging buffers: contents, order, and refusals. */
 /* ctest: device quick */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,6 +12,7 @@
 #include <cmocka.h>
 
 #include "exec/exec.h"
+#include "platform/threads.h"
 #include "tiny.h"
 
 enum { MOST = 20000, GRAPHS = 3, BATCHES = 30, SLOW = 20 };

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "graph/launch.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "source_path.h"
 
 typedef struct affine {

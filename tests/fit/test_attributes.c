@@ -1,7 +1,6 @@
 /* A node's attributes have the same bytes in every process, without stack contents in the padding of structs.
  * These bytes are the keys of self-check records. */
 /* ctest: quick */
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +13,9 @@
 
 #include "core/files.h"
 #include "fit/fit.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
 #include "source_path.h"
 
 static const cleat_device_facts facts = {.kind = CLEAT_DEVICE_CPU,

@@ -2,7 +2,6 @@
  * UHD 630. On a card that also draws the desktop, a watchdog stops kernels after two seconds or less, and the
  * desktop freezes while one runs. */
 /* ctest: quick no-memcheck */
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 
 #include "fit/estimate.h"
 #include "fit/fit.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 /* Sustained rates; 2 GB of memory, a quarter of it in one buffer. */

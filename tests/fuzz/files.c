@@ -2,12 +2,11 @@
  * for each input takes longer than many parsers. */
 #include "fuzz.h"
 
-#include <fcntl.h>
+#include "platform/files.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct written {
     char path[320];
@@ -66,7 +65,9 @@ const char *fuzz_file(const char *name, const uint8_t *bytes, size_t size) {
         close(to->file);
         to->file = open_file(to->path);
     }
-    if ((size && pwrite(to->file, bytes, size, 0) != (ssize_t)size) || ftruncate(to->file, (off_t)size) != 0) abort();
+    if (lseek(to->file, 0, SEEK_SET) != 0 || (size && write(to->file, bytes, size) != (ssize_t)size) ||
+        ftruncate(to->file, (off_t)size) != 0)
+        abort();
     return to->path;
 }
 

@@ -8,6 +8,7 @@
 #include "cleat/core.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "data/text/chat.h"
 #include "data/text/encode.h"
 #include "data/text/encode_cache.h"
+#include "platform/processes.h"
 #include "tokenizer/tokenizer.h"
 
 #include <math.h>

@@ -292,13 +292,13 @@ static double *value_of(values *v, const cleat_tensor *tensor) {
     return &list[tensor->index];
 }
 
-static double read(values *v, const cleat_tensor *tensor) {
+static double read_value(values *v, const cleat_tensor *tensor) {
     return tensor ? *value_of(v, tensor) : 0;
 }
 
 static void run_node(values *v, const cleat_node *node) {
     double in[CLEAT_MAX_IN], out[CLEAT_MAX_OUT] = {0};
-    for (int i = 0; i < node->n_in; ++i) in[i] = read(v, node->in[i]);
+    for (int i = 0; i < node->n_in; ++i) in[i] = read_value(v, node->in[i]);
     if (node->op == &plus) out[0] = in[0] + in[1];
     if (node->op == &times) out[0] = in[0] * in[1];
     if (node->op == &stop) out[0] = in[0];
@@ -316,7 +316,7 @@ static void run(values *v, const cleat_graph *graph, size_t nodes) {
 
 /* The gradient of a tensor as computed by the graph; 0 if none arrives. */
 static double gradient(values *v, const cleat_graph *graph, const cleat_tensor *x) {
-    return read(v, cleat_gradient(graph, x));
+    return read_value(v, cleat_gradient(graph, x));
 }
 
 /* --- gradients --- */
@@ -449,7 +449,7 @@ static double loss_at(const cleat_graph *graph, const cleat_tensor *loss, const 
     values v = *start;
     *value_of(&v, moved) += by;
     run(&v, graph, graph->forward_nodes);
-    return read(&v, loss);
+    return read_value(&v, loss);
 }
 
 /* Losses are polynomials of degree at most 2^4 in numbers of size 1. */

@@ -5,16 +5,14 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
+#include "platform/files.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

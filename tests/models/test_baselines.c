@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -18,6 +17,7 @@
 #include "core/memory.h"
 #include "data/dataset.h"
 #include "models/examples.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 /* A dataset of a profile, and its validation samples. */

@@ -21,6 +21,7 @@
 #include "models/model.h"
 #include "models/param_rules.h"
 #include "plan_check.h"
+#include "platform/files.h"
 
 enum { B = 3, STEPS = 12, COLUMNS = 2, HORIZON = 4, RANK = 3 };
 

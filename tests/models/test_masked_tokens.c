@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +16,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/masked_tokens.h"
+#include "platform/files.h"
 
 /* Five special tokens, then a, b, c; the network has two more rows. */
 enum { CLS = 2, SEP, MASK, A, B, C, TOKENS, VOCABULARY = TOKENS + 2, LENGTH = 6 };

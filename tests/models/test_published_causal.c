@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -17,6 +16,7 @@
 #include "core/memory.h"
 #include "models/model.h"
 #include "models/published/llama.h"
+#include "platform/files.h"
 #include "profile/adopt.h"
 #include "source_path.h"
 #include "weights/layout.h"

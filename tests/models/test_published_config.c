@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -20,6 +19,7 @@
 #include "models/published/images.h"
 #include "models/published/segformer.h"
 #include "models/published/text.h"
+#include "platform/files.h"
 #include "source_path.h"
 #include "weights/write.h"
 

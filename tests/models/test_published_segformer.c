@@ -11,8 +11,6 @@
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cleat/profile.h"
 #include "core/memory.h"
@@ -20,6 +18,7 @@
 #include "graph/graph.h"
 #include "graph/store.h"
 #include "models/published/segformer.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 /* --- a model and its parameters ------------------------------------------------------------------------------- */

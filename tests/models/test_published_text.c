@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -20,6 +19,7 @@
 #include "graph/store.h"
 #include "models/published/labels.h"
 #include "models/published/text.h"
+#include "platform/files.h"
 #include "profile/adopt.h"
 #include "source_path.h"
 

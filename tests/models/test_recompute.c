@@ -19,6 +19,7 @@
 #include "graph/recompute.h"
 #include "graph/store.h"
 #include "plan_check.h"
+#include "platform/files.h"
 
 static cleat_device *open_device(void) {
     cleat_device *device = NULL;

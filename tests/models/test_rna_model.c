@@ -19,6 +19,7 @@
 #include "graph/store.h"
 #include "ops/update.h"
 #include "plan_check.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 static cleat_device *open_device(void) {

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/targets.h"
+#include "platform/files.h"
 
 enum { ROWS = 8, MOST = 3 };
 

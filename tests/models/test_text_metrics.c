@@ -12,6 +12,7 @@
 
 #include "models/classes.h"
 #include "models/text_metrics.h"
+#include "platform/files.h"
 
 static void assert_near(double got, double wanted) {
     if (!(fabs(got - wanted) < 1e-12)) fail_msg("%.15g, not %.15g", got, wanted);

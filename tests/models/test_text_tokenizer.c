@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/files.h"
 #include "core/memory.h"
 #include "models/text_tokenizer.h"
+#include "platform/files.h"
 
 static const char *const names[] = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"};
 enum { VOCABULARY, TOKENIZER, CONFIG, FILES };

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -18,6 +17,7 @@
 #include "data/dataset.h"
 #include "models/classes.h"
 #include "models/text_write.h"
+#include "platform/files.h"
 
 static char folder[] = "/tmp/cleat-write-XXXXXX", path[64];
 

@@ -13,10 +13,10 @@
 #include "core/cgroup.h"
 #include "core/clock.h"
 #include "core/cpus.h"
+#include "platform/processes.h"
 #include "tree_routes.h"
 
 #include <math.h>
-#include <sys/resource.h>
 
 #define MIB (1024.0 * 1024)
 

@@ -2,7 +2,6 @@
  * implausible loads. */
 /* ctest: quick */
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -19,6 +17,8 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "monitor/monitor.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 
 enum { GAUGES = 4 };
 static const cleat_gauge gauges[GAUGES] = {{"busy_device", "", "a driver", "load"},

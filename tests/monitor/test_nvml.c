@@ -12,7 +12,9 @@
 
 #include "tree_routes.h"
 
-#include <dlfcn.h>
+#include "platform/processes.h"
+#include "platform/system.h"
+
 #include <math.h>
 
 static double values[CLEAT_ROUTE_FIGURES];

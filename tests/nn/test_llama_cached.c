@@ -9,6 +9,7 @@
 
 #include "cleat/exec.h"
 #include "nn/llama.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdlib.h>

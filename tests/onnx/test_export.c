@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,6 +20,7 @@
 #include "models/model.h"
 #include "onnx/export.h"
 #include "onnx/translate.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 typedef Cleat__Onnx__Model onnx_model;

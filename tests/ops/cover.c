@@ -2,6 +2,7 @@
 #include "cover.h"
 
 #include "graph/launch.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

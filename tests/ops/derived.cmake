@@ -43,7 +43,7 @@ set_property(TEST ops.adamw_128_cores APPEND PROPERTY ENVIRONMENT POCL_MAX_PTHRE
 # Oclgrind interprets kernels about a hundred times slower than PoCL runs them: one row an op, several where the row chooses the kernel.
 
 find_program(OCLGRIND oclgrind)
-if(OCLGRIND AND CLEAT_TEST_OCLGRIND AND NOT CLEAT_SANITIZE)
+if(OCLGRIND AND CLEAT_TEST_OCLGRIND AND NOT CLEAT_SANITIZE AND NOT WIN32)
   cleat_test(oclgrind.matrix oclgrind ${CMAKE_CURRENT_SOURCE_DIR}/oclgrind.sh ${OCLGRIND} $<TARGET_FILE:device_matrix> 0)
   set(matrix_row_linear 2)
   set(matrix_row_attention 0)

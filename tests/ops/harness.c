@@ -6,6 +6,7 @@
 #include "cover.h"
 #include "graph/store.h"
 #include "kept_programs.h"
+#include "platform/files.h"
 #include "verify/node_check.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "exec/copy.h"
 #include "graph/arena.h"
 #include "harness.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,8 @@
 #include "core/philox.h"
 #include "graph/store.h"
 #include "ops/update.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "source_path.h"
 #include "verify/node_check.h"
 

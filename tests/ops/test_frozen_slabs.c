@@ -15,6 +15,7 @@
 #include "exec/exec.h"
 #include "graph/store.h"
 #include "plan_check.h"
+#include "platform/files.h"
 
 enum { ROWS = 6, WIDTH = 64, LAYERS = 5 };
 

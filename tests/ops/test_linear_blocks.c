@@ -9,6 +9,7 @@
 #include "exec/copy.h"
 #include "graph/store.h"
 #include "kept_programs.h"
+#include "platform/files.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,6 +13,8 @@
 
 #include "cleat/ops.h"
 #include "exec/exec.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 
 enum { B = 4, WIDTHS = 4, WIDEST = 72 };
 

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cleat/optimizer.h"
 #include "exec/exec.h"
+#include "platform/files.h"
 
 enum { BATCH = 16, WIDTH = 24, CLASSES = 4, TRAIN = 0, PREDICT, UPDATE, GRAPHS, PARAMS = CLASSES * WIDTH + CLASSES };
 

@@ -2,14 +2,13 @@
  * name that no folder has. */
 /* ctest: quick */
 #include "cleat/profile.h"
+#include "platform/files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "exec/copy.h"
 #include "exec/finite_check.h"
+#include "platform/files.h"
 
 static cleat_device *device;
 

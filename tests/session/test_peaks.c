@@ -15,6 +15,7 @@
 #include "core/kernel_shape.h"
 #include "device/device.h"
 #include "exec/copy.h"
+#include "platform/files.h"
 #include "session/peaks.h"
 #include "train/tiny.h"
 

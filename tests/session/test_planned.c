@@ -14,6 +14,7 @@
 #include "core/philox.h"
 #include "device/device.h"
 #include "plan_check.h"
+#include "platform/processes.h"
 #include "session/session.h"
 #include "train/tiny.h"
 

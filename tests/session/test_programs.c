@@ -1,7 +1,6 @@
 /* The number of OpenCL programs of a run: each costs 15 ms of every start with PoCL, and on a GPU half a
  * second or more of the first start. Plans and launches are data: no device. */
 /* ctest: quick no-memcheck */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 #include "cleat/card.h"
 #include "exec/exec.h"
 #include "fit/fit.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 enum { MOST = 12 };

@@ -13,6 +13,8 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "device/device.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "session/rates.h"
 #include "train/tiny.h"
 

@@ -5,19 +5,18 @@
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/threads.h"
 #include "source_path.h"
 #include "tensorboard/tensorboard.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>

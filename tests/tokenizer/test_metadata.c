@@ -10,11 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 #include "sentencepiece.pb-c.h"
 #include "source_path.h"
 #include "tokenizer/tokenizer.h"

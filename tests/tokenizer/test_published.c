@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
+#include "platform/files.h"
+#include "platform/text.h"
 #include "source_path.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"

@@ -5,14 +5,14 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 #include "source_path.h"
 #include "vocab.h"
 

@@ -1,6 +1,8 @@
 /* Helpers that write vocabulary files for the text tests. */
 #include "vocab.h"
 
+#include "platform/files.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +10,6 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *vocab_path(void) {
     static char path[64];

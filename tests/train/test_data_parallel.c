@@ -3,6 +3,7 @@
 /* ctest: quick */
 /* ctest: wrap=cleat_session_flat,cleat_session_values,cleat_session_read_values */
 /* ctest: wrap=cleat_session_read_flat,cleat_session_write_flat,cleat_session_hash_blocks,cleat_ranks_compare */
+#include "platform/processes.h"
 #include "train/data_parallel.h"
 
 #include "core/files.h"

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -18,6 +17,7 @@
 #include "core/memory.h"
 #include "core/philox.h"
 #include "core/string.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 /* --- data ----------------------------------------------------------------------------------------------------- */

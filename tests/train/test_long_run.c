@@ -7,9 +7,7 @@
 /* ctest: device wrap=cleat_seconds,cleat_wall_seconds,cleat_exec_run,pthread_cond_timedwait,write */
 #include "tiny.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,14 +16,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 
 #include "cleat/exec.h"
 #include "core/clock.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
+#include "platform/system.h"
+#include "platform/threads.h"
+
+#ifndef __GLIBC_PREREQ /* another runtime */
+#define __GLIBC_PREREQ(major, minor) 0
+#endif
 
 enum { MAX_HOURS = 240, FAILED_TRIES = 2 };
 static const double hour = 3600;
@@ -104,7 +108,7 @@ static const bool keeps_freed = false;
 static double heap_bytes(void) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     return (double)__sanitizer_get_current_allocated_bytes();
-#elif defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+#elif __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 info = mallinfo2();
     return (double)info.uordblks + (double)info.hblkhd;
 #else

@@ -2,18 +2,17 @@
 /* ctest: quick */
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
 
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>

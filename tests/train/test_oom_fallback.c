@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "device/device.h"
 #include "exec/exec.h"
+#include "platform/processes.h"
 #include "tiny.h"
 #include "train/trainer.h"
 

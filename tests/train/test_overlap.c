@@ -3,7 +3,6 @@
  * wait list. If the upload of batch n + 1 does not depend on the kernels of batch n, a device can run both at
  * once. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 #include <cmocka.h>
 
 #include "device/device.h"
+#include "platform/system.h"
 #include "tiny.h"
 
 /* --- the commands of a run ------------------------------------------------------------------------------------ */

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/processes.h"
 #include "train/parallel_pass.h"
 #include "train/run_examples.h"
 

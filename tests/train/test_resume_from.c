@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
 #include "checkpoint/checkpoint.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 
 static void shell(const char *format, const char *a, const char *b) {
     char command[4 * TINY_PATH];

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
 #include "core/memory.h"
+#include "platform/files.h"
 #include "train/run_examples.h"
 
 enum { MOST = 100, SLOTS = 8 };

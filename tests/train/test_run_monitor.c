@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -19,6 +17,7 @@
 #include "device/device.h"
 #include "monitor/monitor.h"
 #include "monitor/routes.h"
+#include "platform/files.h"
 #include "slow_samples.h"
 #include "tiny.h"
 #include "train/trainer.h"

@@ -5,6 +5,8 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "platform/files.h"
+#include "platform/text.h"
 #include "source_path.h"
 
 #include <setjmp.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

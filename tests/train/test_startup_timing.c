@@ -1,6 +1,5 @@
 /* The startup report of a run, and the driver calls of its steps after startup. */
 /* ctest: device with=known_rates.c wrap=cleat_rates_measure */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 
 #include "core/memory.h"
 #include "device/device.h"
+#include "platform/system.h"
 #include "tiny.h"
 
 #include <cjson/cJSON.h>

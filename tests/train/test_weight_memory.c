@@ -2,7 +2,6 @@
  * is loaded from a published checkpoint, evaluated from a checkpoint, and exported. The linker replaces the
  * allocator (CMakeLists.txt); device memory belongs to the driver and is not counted. */
 /* ctest: device wrap=malloc,calloc,realloc,free,cleat_session_load_weights,cleat_checkpointing_save */
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -21,6 +19,8 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "platform/files.h"
+#include "platform/system.h"
 #include "session/session.h"
 #include "tiny.h"
 #include "train/checkpointing.h"

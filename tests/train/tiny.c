@@ -15,6 +15,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "platform/files.h"
 
 static const char *device(void) {
     const char *selector = getenv("CLEAT_TEST_DEVICE");

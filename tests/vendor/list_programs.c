@@ -27,13 +27,13 @@
 #include "nn/lstm.h"
 #include "nn/transformer.h"
 #include "ops/update.h"
+#include "platform/files.h"
 #include "session/peaks.h"
 #include "source_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { NAME = 512, MAX_PROGRAMS = 16384 };
 

@@ -11,6 +11,7 @@
 #include "device/programs.h"
 #include "fit/workload.h"
 #include "graph/launch.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

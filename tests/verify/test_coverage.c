@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cleat/profile.h"
 #include "fit/workload.h"
 #include "graph/graph.h"
+#include "platform/files.h"
 #include "source_path.h"
 
 enum { SETTINGS = 16 };

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cleat/verify.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "platform/files.h"
 #include "source_path.h"
 #include "train/tiny.h"
 

@@ -14,6 +14,7 @@
 #include "cleat/verify.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/processes.h"
 #include "source_path.h"
 #include "train/tiny.h"
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +16,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/safetensors.h"
+#include "platform/files.h"
 #include "source_path.h"
 #include "train/tiny.h"
 

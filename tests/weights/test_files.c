@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/files.h"
 #include "core/half.h"
 #include "core/memory.h"
+#include "platform/files.h"
 #include "weights/config.h"
 
 enum { PATH = 256 };

@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/blocks.h"
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
+#include "platform/text.h"
 #include "weights/architecture.h"
 
 /* --- blocks --------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ later_releases=(trixie sid)
 
 fail() {
     printf 'windows: %s\n' "$@" >&2
-    exit 1
+    exit "${status:-1}"
 }
 
 # apt TOOL ARGUMENT...: with separate sources; those of the system stay as they are.
@@ -21,22 +21,26 @@ apt() {
         -o Dir::Cache="$work/cache" -o APT::Sandbox::User=root -o APT::Update::Error-Mode=any "${@:2}"
 }
 
-# write_sources: the system's mirror, as a source of sources; fills `releases`, updates first.
+# update LINE...: the lists of source packages of these mirrors and releases.
+update() {
+    printf 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s main\n' "$@" >"$work/sources.list"
+    apt apt-get update
+}
+
+# write_sources: the system's mirror, as a source of sources; fills `releases`. Exit status 77: there is no network.
 write_sources() {
-    local lines line mirror release
+    local lines mirror release
     # shellcheck disable=SC2016 # apt's variables
-    lines=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 'Component: main' 'Origin: Debian' | sort -u)
-    mapfile -t releases < <(cut -d' ' -f2 <<<"$lines" | sort -r)
-    mirror=$(grep -v -- - <<<"$lines" | head -n 1 | cut -d' ' -f1)
+    mapfile -t lines < <(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 'Component: main' 'Origin: Debian' | sort -u)
+    mapfile -t releases < <(printf '%s\n' "${lines[@]#* }" | sort -r)
+    mirror=$(printf '%s\n' "${lines[@]}" | grep -v -- - | head -n 1 | cut -d' ' -f1)
     [[ $mirror ]] || fail "apt has no package list of Debian: apt-get update (on Ubuntu, build in a container of Debian)"
-    for release in "${later_releases[@]}"; do
-        [[ " ${releases[*]} " == *" $release "* ]] || { lines+=$'\n'"$mirror $release" && releases+=("$release"); }
-    done
-    while read -r line; do
-        echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $line main"
-    done <<<"$lines" >"$work/sources.list"
     mkdir -p "$work"/{lists,cache/archives}/partial
-    apt apt-get update || fail "the lists of source packages could not be read (see above)"
+    update "${lines[@]}" || status=77 fail "the lists of source packages could not be read (see above)"
+    for release in "${later_releases[@]}"; do
+        [[ " ${releases[*]} " != *" $release "* ]] || continue
+        if update "${lines[@]}" "$mirror $release"; then lines+=("$mirror $release") && releases+=("$release"); fi
+    done
 }
 
 # fetch PACKAGE: unpacks it into sources/PACKAGE. Where no release has all files, the upstream archive alone, without Debian's patches.
@@ -105,6 +109,7 @@ state=$(cat "$here/windows_libraries.sh" "$here"/windows/* <(x86_64-w64-mingw32-
 [[ $prefix != *[[:space:]]* ]] || fail "pkg-config needs a folder without blanks in its name, not '$prefix'"
 rm -rf "${prefix:?}"/*
 mkdir -p "$prefix"/{include,lib/pkgconfig}
+touch "$prefix/versions.txt" # now these files are ours
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 write_sources

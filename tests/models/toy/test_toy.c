@@ -15,6 +15,7 @@
 
 #include "core/files.h"
 #include "core/memory.h"
+#include "platform/files.h"
 #include "profile/schema.h"
 #include "source_path.h"
 #include "train/tiny.h"

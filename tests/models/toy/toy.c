@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "models/model.h"
 #include "nn/transformer.h"
+#include "platform/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -219,8 +220,8 @@ static void metric_compute(const cleat_model *model, const double *metric_state,
 }
 
 /* FOLDER/predictions.txt: one number per line, in the file's order. */
-static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
-                          const char *folder, cleat_error *error) {
+static cleat_status write_labels(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                 const char *folder, cleat_error *error) {
     char path[4096];
     cleat_string text = {0};
     cleat_status status = cleat_path_join(folder, "predictions.txt", path, sizeof path, error);
@@ -248,5 +249,5 @@ const cleat_model_class cleat_toy = {
     .metric_state_size = metric_state_size,
     .metric_update = metric_update,
     .metric_compute = metric_compute,
-    .write = write,
+    .write = write_labels,
 };

@@ -17,6 +17,7 @@
 #include "graph/store.h"
 #include "onnx/export.h"
 #include "op_graphs.h"
+#include "platform/files.h"
 #include "verify/golden.h"
 #include "verify/published.h"
 #include "weights/layout.h"

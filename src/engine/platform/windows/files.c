@@ -172,7 +172,7 @@ int cleat_windows_open(const char *path, int flags, ...) {
     DWORD access = kind == _O_WRONLY ? GENERIC_WRITE : kind == _O_RDWR ? GENERIC_READ | GENERIC_WRITE : GENERIC_READ;
     DWORD how = FILE_ATTRIBUTE_NORMAL, creation = OPEN_EXISTING;
     if (flags & _O_APPEND) access = (access & ~(DWORD)GENERIC_WRITE) | FILE_APPEND_DATA | FILE_WRITE_DATA | SYNCHRONIZE;
-    if (folder) how = FILE_FLAG_BACKUP_SEMANTICS;
+    if (folder || kind == _O_RDONLY) how = FILE_FLAG_BACKUP_SEMANTICS; /* as POSIX does, opens a folder too */
     if (flags & O_NOFOLLOW) how |= FILE_FLAG_OPEN_REPARSE_POINT;
     if (flags & _O_CREAT)
         creation = flags & _O_EXCL ? CREATE_NEW : flags & _O_TRUNC ? CREATE_ALWAYS : OPEN_ALWAYS;
