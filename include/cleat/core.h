@@ -14,8 +14,13 @@
 extern "C" {
 #endif
 
+#ifdef __GNUC__
 #define CLEAT_API __attribute__((visibility("default")))
 #define CLEAT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else /* Microsoft's compiler: libcleat.dll exports by a list */
+#define CLEAT_API
+#define CLEAT_PRINTF(text, first)
+#endif
 
 #define CLEAT_STATUS_LIST(X)                                                                                           \
     X(CLEAT_OK, "ok")                                                                                                  \

@@ -272,7 +272,7 @@ import os, signal, sys, numpy as np, cleat
 sys.stderr = sys.stdout
 rows = np.arange(32)
 images = np.broadcast_to(rows[:, None, None], (32, 16, 16)).astype(np.uint8)
-send = lambda record: os.kill(os.getpid(), signal.SIGINT) if record["kind"] == "train" and record["step"] == 3 else None
+send = lambda record: signal.raise_signal(signal.SIGINT) if record["kind"] == "train" and record["step"] == 3 else None
 try:
     cleat.train("image_fashion", {{"images": images, "labels": rows % 2}}, out="run", on_step=send,
                 settings={{**{COMMON!r}, **{self.SMALL!r}, "train.epochs": 100000}})
@@ -342,7 +342,7 @@ class Readmes(Case):
     def test_their_lines_run(self):
         (self.folder / "profiles").mkdir()  # a smaller profile of the same name: ./profiles is searched first
         shipped = pathlib.Path(cleat.__file__).parent / "_native/share/cleat/profiles/image_fashion.ini"
-        text = shipped.read_text().replace("width = 16", "width = 8")
+        text = shipped.read_text(encoding="utf-8").replace("width = 16", "width = 8")
         for name, value in (("epochs", 1), ("warmup_steps", 0)):
             text, count = re.subn(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
             self.assertEqual(count, 1)
@@ -352,7 +352,7 @@ class Readmes(Case):
         np.save("test.npy", x[:5])
         blocks = []
         for readme in READMES:
-            found = re.findall(r"(?m)((?:^(?:    .*)?\n)+)", pathlib.Path(readme).read_text())
+            found = re.findall(r"(?m)((?:^(?:    .*)?\n)+)", pathlib.Path(readme).read_text(encoding="utf-8"))
             blocks += [block for block in found if "import cleat" in block]
         self.assertTrue(blocks)
         for i, block in enumerate(blocks):

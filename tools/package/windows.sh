@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes OUT/cleat-VERSION-windows-x86_64.zip: the program with its profiles and licences, which runs where it is unpacked, beside any driver.
+# Makes OUT/cleat-VERSION-windows-x86_64.zip, which runs where it is unpacked, beside any driver: the program with its profiles, the library
+# for C, licences; and of it the wheel for Windows.
 #   tools/package/windows.sh OUT [LIBRARIES]
 # LIBRARIES: the folder of windows_libraries.sh, which fills it (default: OUT/libraries). Needs what that script needs.
 set -euo pipefail
 
-[[ $# == 1 || $# == 2 ]] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+[[ $# == 1 || $# == 2 ]] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../..
 mkdir -p "$1" && out=$(cd "$1" && pwd)
@@ -12,17 +13,30 @@ libraries=${2:-$out/libraries}
 "$here/windows_libraries.sh" "$libraries"
 libraries=$(cd "$libraries" && pwd)
 cmake -S "$top" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$libraries/toolchain.cmake" -DCLEAT_TESTS=OFF >"$out/build.log"
-ninja -C "$out/build" cleat >>"$out/build.log" || { tail -n 20 "$out/build.log" >&2 && exit 1; }
+ninja -C "$out/build" cleat libcleat_shared >>"$out/build.log" || { tail -n 20 "$out/build.log" >&2 && exit 1; }
 
 version=$(sed -n 's/^project(cleat VERSION \([0-9.]*\).*/\1/p' "$top/CMakeLists.txt")
 name=cleat-$version-windows-x86_64
 rm -rf "${out:?}/$name" "$out/$name.zip"
-mkdir -p "$out/$name/profiles"
-x86_64-w64-mingw32-strip -o "$out/$name/cleat.exe" "$out/build/cleat.exe"
+mkdir -p "$out/$name"/{profiles,lib}
+for file in cleat.exe libcleat.dll; do x86_64-w64-mingw32-strip -o "$out/$name/$file" "$out/build/$file"; done
+x86_64-w64-mingw32-dlltool -d "$out/build/libcleat.def" -l "$out/$name/lib/cleat.lib" # also for MinGW's -lcleat
 cp "$top"/profiles/*.ini "$out/$name/profiles/"
 cp "$top/LICENSE" "$out/$name/LICENSE.txt"
-cp -r "$libraries/licences" "$out/$name/"
-printf '%s\r\n' "cleat $version" '' 'In a terminal (cmd or PowerShell), in this folder:' '' '    cleat doctor' '    cleat data make rna --out data' \
-    '    cleat train rna_small --set data.path=data' '' 'The graphics driver brings OpenCL; nothing else is needed.' >"$out/$name/README.txt"
+cp -r "$libraries/licences" "$top/include" "$out/$name/"
+sed 's/$/\r/' "$here/quickstart.bat" >"$out/$name/quickstart.bat"
+sed 's/$/\r/' >"$out/$name/README.txt" <<END
+cleat $version
+
+The graphics driver brings OpenCL; nothing else is needed. A double click on quickstart.bat trains a first model and
+shows it in the browser. In a terminal (cmd or PowerShell), in this folder:
+
+    .\cleat doctor
+    .\cleat data make rna --out data
+    .\cleat train rna_small --set data.path=data
+
+For C: include\cleat\, libcleat.dll, and lib\cleat.lib to link with. For Python: the wheel cleat-$version-py3-none-win_amd64.whl.
+END
 (cd "$out" && cmake -E tar cf "$name.zip" --format=zip "$name")
 echo "$out/$name.zip: $(stat -c %s "$out/$name.zip") bytes"
+python3 "$top/tools/python/make_wheel.py" "$out/$name" --out "$out"

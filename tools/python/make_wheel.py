@@ -4,6 +4,7 @@
     tools/python/make_wheel.py PREFIX --out DIR [--local]
 
 PREFIX holds bin/cleat, lib/libcleat.so.0.2 and share/cleat/profiles: an unpacked tarball, or the result of `cmake --install`.
+Or it is the unpacked archive for Windows: then the tag is win_amd64.
 The wheel's tag, manylinux_2_N_x86_64, is computed from the symbol versions that its files need of the system, and from
 the libraries that they need: a library that is neither in PREFIX nor among those that every system has is an error.
 With --local, such a wheel is made nevertheless, with the tag linux_x86_64: it works where it was made, and no index
@@ -105,6 +106,14 @@ def collect(prefix: pathlib.Path) -> Dict[str, pathlib.Path]:
     return files
 
 
+def collect_windows(prefix: pathlib.Path) -> Dict[str, pathlib.Path]:
+    """The same of the archive for Windows, whose files stand in other folders."""
+    folders = {"cleat.exe": "bin", "libcleat.dll": "lib", "profiles": "share/cleat", "LICENSE.txt": "share/doc/cleat",
+               "licences": "share/doc/cleat"}  # fmt: skip
+    paths = [path.relative_to(prefix) for path in sorted(prefix.rglob("*")) if path.is_file()]
+    return {f"{folders[path.parts[0]]}/{path.as_posix()}": prefix / path for path in paths if path.parts[0] in folders}
+
+
 def tag(files: Dict[str, pathlib.Path]) -> Tuple[str, List[str]]:
     """The platform tag of these files, and what contradicts a manylinux tag."""
     system, faults = LEAST, []
@@ -137,6 +146,7 @@ Summary: Trains neural networks on any OpenCL card: program, library, and NumPy 
 License: MIT
 Keywords: OpenCL,deep learning,training
 Classifier: Operating System :: POSIX :: Linux
+Classifier: Operating System :: Microsoft :: Windows
 Classifier: Programming Language :: Python :: 3
 Requires-Python: >=3.8
 Provides-Extra: numpy
@@ -186,12 +196,17 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the wheel")
     parser.add_argument("--local", action="store_true", help="tag linux_MACHINE if a manylinux tag would be wrong")
     arguments = parser.parse_args()
-    if not shutil.which("objdump"):
-        sys.exit("objdump is missing: install binutils")
-    files = collect(arguments.prefix)
-    said = subprocess.run([files["bin/cleat"], "--version"], check=True, capture_output=True, text=True).stdout
+    faults: List[str] = []
+    if (arguments.prefix / "cleat.exe").is_file():
+        files, platform = collect_windows(arguments.prefix), "win_amd64"
+        said = (arguments.prefix / "README.txt").read_text(encoding="utf-8")
+    else:
+        if not shutil.which("objdump"):
+            sys.exit("objdump is missing: install binutils")
+        files = collect(arguments.prefix)
+        said = subprocess.run([files["bin/cleat"], "--version"], check=True, capture_output=True, text=True).stdout
+        platform, faults = tag(files)
     version = said.split()[1]
-    platform, faults = tag(files)
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults and not arguments.local:

@@ -152,9 +152,10 @@ STRUCTS = [ErrorText, Metric, Metrics, TrainOptions, StartupStats, MemoryStats, 
 
 
 def _open() -> ctypes.CDLL:
-    """The library of the wheel; without one, an installed libcleat.so.0."""
-    bundled = sorted(NATIVE.glob("lib/libcleat.so.0.2"))
-    name = str(bundled[0]) if bundled else "libcleat.so.0.2"
+    """The library of the wheel; without one, an installed one."""
+    name = "libcleat.dll" if os.name == "nt" else "libcleat.so.0.2"
+    bundled = NATIVE / "lib" / name
+    name = str(bundled) if bundled.is_file() else name
     try:
         return ctypes.CDLL(name)
     except OSError as error:

@@ -4,7 +4,9 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from typing import Any, List, Mapping, NoReturn, Optional, Sequence, Union
 
@@ -14,7 +16,7 @@ from ._library import Error, Status
 
 def path() -> str:
     """The program `cleat`: that of the wheel; without one, the one on PATH."""
-    bundled = _library.NATIVE / "bin" / "cleat"
+    bundled = _library.NATIVE / "bin" / ("cleat.exe" if os.name == "nt" else "cleat")
     found = str(bundled) if bundled.is_file() else shutil.which("cleat")
     if not found:
         raise Error(Status.NOT_FOUND, "the program cleat is not installed: it is neither in this package nor on PATH")
@@ -22,7 +24,10 @@ def path() -> str:
 
 
 def replace_process(arguments: List[str]) -> NoReturn:
-    """Replaces this process by the program."""
+    """Replaces this process by the program; on Windows, ends with it."""
+    if os.name == "nt":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the program, too
+        sys.exit(subprocess.call([path(), *arguments]))
     os.execv(path(), ["cleat", *arguments])
 
 
@@ -30,7 +35,7 @@ _EXIT_CODES = {3: Status.FIT, 4: Status.NO_DEVICE}
 
 
 def _run(arguments: List[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([path(), "--quiet", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([path(), "--quiet", *arguments], capture_output=True, encoding="utf-8", check=False)
 
 
 def _failure(done: "subprocess.CompletedProcess[str]") -> Error:
