@@ -1,6 +1,7 @@
 /* One value of a record: parsing, printing, and what its key allows. */
 #include "core/memory.h"
 #include "ini/schema.h"
+#include "platform/files.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -299,9 +300,11 @@ cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const cha
     verdict judged = parse_by_type(key, text, &value);
     void *into = fields ? (char *)fields + key->offset : NULL;
     if (judged == GOOD) {
-        if (into && key->type == CLEAT_KEY_TEXT) return store_text(text, place, into, error);
-        if (into) store(key, text, &value, into);
-        return CLEAT_OK;
+        const bool own = key->type == CLEAT_KEY_TEXT;
+        const cleat_status status = into && own ? store_text(text, place, into, error) : CLEAT_OK;
+        if (into && !own) store(key, text, &value, into);
+        if (into && !status && key->path) cleat_path_from_user(own ? *(char **)into : into);
+        return status;
     }
     cleat_string allowed = {0};
     cleat_value_allowed(key, &allowed);
