@@ -459,6 +459,8 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     else
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
     if (used < 0 || (size_t)used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    cleat_path_from_user(path);
+    used = (int)strlen(path);
     cleat_status status = make_private(path, error);
     if (status != CLEAT_ERR_ARGUMENT) return status;
     if ((size_t)used + sizeof "/cleat" > size)

@@ -297,14 +297,17 @@ static bool with_point(const cleat_key *key, const char *text, char point[32]) {
 cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
                                void *fields, cleat_error *error) {
     parsed value = {0};
+    char path[CLEAT_INI_TEXT];
+    if (key->path && strlen(text) < sizeof path) {
+        cleat_path_from_user(strcpy(path, text));
+        text = path;
+    }
     verdict judged = parse_by_type(key, text, &value);
     void *into = fields ? (char *)fields + key->offset : NULL;
     if (judged == GOOD) {
-        const bool own = key->type == CLEAT_KEY_TEXT;
-        const cleat_status status = into && own ? store_text(text, place, into, error) : CLEAT_OK;
-        if (into && !own) store(key, text, &value, into);
-        if (into && !status && key->path) cleat_path_from_user(own ? *(char **)into : into);
-        return status;
+        if (into && key->type == CLEAT_KEY_TEXT) return store_text(text, place, into, error);
+        if (into) store(key, text, &value, into);
+        return CLEAT_OK;
     }
     cleat_string allowed = {0};
     cleat_value_allowed(key, &allowed);

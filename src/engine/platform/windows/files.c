@@ -420,8 +420,13 @@ int cleat_windows_rename(const char *from, const char *to) {
 int cleat_windows_mkdir(const char *path, unsigned mode) {
     wchar_t wide[CLEAT_WIDE];
     (void)mode;
+    if (strncmp(path, "//", 2) == 0 && !strchr(path + 2, '/')) return 0; /* a server, on the way to its folders */
     if (!cleat_windows_wide(path, wide)) return -1;
-    return CreateDirectoryW(wide, NULL) ? 0 : cleat_windows_fail();
+    if (CreateDirectoryW(wide, NULL)) return 0;
+    cleat_windows_fail();
+    const DWORD found = GetFileAttributesW(wide); /* of C:/ and of a share "access denied" is said */
+    if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) errno = EEXIST;
+    return -1;
 }
 
 char *cleat_windows_mkdtemp(char *path) {
