@@ -158,6 +158,13 @@ static bool parse_value(const cli_command *command, const cli_option *option, co
     return true;
 }
 
+static bool names_path(const cli_option *option) {
+    static const char *const words[] = {"DIR", "FILE", "PATH"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !found; ++i) found = strstr(option->value_name, words[i]);
+    return found;
+}
+
 static bool is_option(const char *word) {
     return word[0] == '-' && word[1];
 }
@@ -191,11 +198,12 @@ static bool parse_option(const cli_command *command, const cli_option *options, 
         *(double *)option->target = fabs(*(double *)option->target);
         return true;
     }
-    const char *value = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+    char *value = equals ? argv[*at] + length + 1 : *at + 1 < argc ? argv[++*at] : NULL;
     if (!value) {
         *exit_code = cli_usage(command, "option %s requires a value (%s)", option->name, option->value_name);
         return false;
     }
+    if (names_path(option)) cleat_path_from_user(value);
     return parse_value(command, option, value, exit_code);
 }
 
@@ -206,7 +214,7 @@ static bool is_setting(const char *word) {
 }
 
 /* Adds a word that is not an option: a setting to those of --set, others to `words`. */
-static bool add_word(const cli_command *command, const cli_option *options, const char *word, cli_list *words,
+static bool add_word(const cli_command *command, const cli_option *options, char *word, cli_list *words,
                      int *exit_code) {
     const cli_option *set = find_option(options, "--set", 5);
     if (set && is_setting(word)) return parse_value(command, set, word, exit_code);
@@ -214,6 +222,7 @@ static bool add_word(const cli_command *command, const cli_option *options, cons
         *exit_code = cli_usage(command, "more than %d positional arguments", CLI_LIST);
         return false;
     }
+    cleat_path_from_user(word);
     words->items[words->count++] = word;
     return true;
 }

@@ -1,5 +1,6 @@
 /* cleat report: one HTML file about a run, or about several runs side by side, and the metrics as CSV. */
 #include "cli.h"
+#include "platform/files.h"
 
 #include <cleat/report.h>
 #include <cleat/tensorboard.h>
@@ -47,16 +48,20 @@ static int run(const cli_command *command, int argc, char **argv) {
         {"--tensorboard", CLI_TEXT, &tensorboard, "DIR",
          "also write an event file of each run for TensorBoard, in DIR/NAME-OF-RUN"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    char written[CLEAT_PATH + 16];
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count < 1 || words.count > CLEAT_REPORT_RUNS)
         return cli_usage(command, "expected 1 to %d run folders", CLEAT_REPORT_RUNS);
     cleat_error error = {0};
     cleat_status status = cleat_report_write(words.items, words.count, &report, &error);
-    if (!status && report.out)
-        printf("%s\n", report.out);
-    else if (!status)
-        printf("%s%sreport.html\n", words.items[0], words.items[0][strlen(words.items[0]) - 1] == '/' ? "" : "/");
+    const char *end = words.items[0] + strlen(words.items[0]);
+    if (report.out)
+        snprintf(written, sizeof written, "%s", report.out);
+    else
+        snprintf(written, sizeof written, "%s%sreport.html", words.items[0], end[-1] == '/' ? "" : "/");
+    cleat_path_for_user(written);
+    if (!status) printf("%s\n", written);
     if (!status && tensorboard) status = convert(&words, tensorboard, &error);
     return cli_finish(status, &error);
 }

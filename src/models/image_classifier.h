@@ -26,7 +26,7 @@ typedef struct cleat_image_classifier_settings {
         {FIELD(data, label_column, MEMBER.data.options.label_column), TEXT(1, 1023, "label"), COMPUTES_LATER,          \
          .help = "Column of the class; of labels or numbers: one or several, words or names in double quotes."},       \
         TARGET_ROWS(MEMBER.data.options.targets),                                                                      \
-        {FIELD(data, image_folder, MEMBER.data.options.image_folder), TEXT(0, 1023, ""), COMPUTES_LATER,               \
+        {FIELD(data, image_folder, MEMBER.data.options.image_folder), TEXT(0, 1023, ""), A_PATH, COMPUTES_LATER,       \
          .help = "Table of images: their folder; empty: that of the table, or one in it."},                            \
         {FIELD(data, fold_column, MEMBER.data.options.fold_column), TEXT(0, 127, ""), COMPUTES_LATER,                  \
          .help = "Tables: column whose equal values are in one fold of a cross-validation; empty: equal texts are."},  \

@@ -33,7 +33,7 @@ static cleat_status read_lines(const cleat_label_source *source, const char *fol
     size_t size;
     cleat_status status = cleat_path_join(folder, source->file, path, sizeof path, error);
     if (status || !cleat_file_exists(path)) return status;
-    status = cleat_file_read(path, &text, &size, error);
+    status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     for (char *line = strtok_r(text, "\r\n", &rest); line && !status; line = strtok_r(NULL, "\r\n", &rest))
         status = add_label(labels, line, error);

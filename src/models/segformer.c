@@ -31,7 +31,7 @@ static const cleat_key keys[] = {
      .help = "Number of pixel classes; the values of the masks are their ids; none: black and white."},
     {FIELD(data, labels, mask.labels), TEXT(0, 1023, ""), COMPUTES_LATER,
      .help = "Classes, or entity types, in order, separated by spaces; empty: those of the training split."},
-    {FIELD(data, names, mask.names), TEXT(0, 1023, ""),
+    {FIELD(data, names, mask.names), TEXT(0, 1023, ""), A_PATH,
      .help = "config.json whose id2label names the classes if data.labels and the data do not; model.init sets it."},
     {FIELD(data, reduce_labels, data.options.reduce_labels), BOOL("false"), COMPUTES_LATER,
      .help = "Masks with classes: 0 is unlabelled, and k is class k - 1, as in ADE20K."},

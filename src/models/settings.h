@@ -58,7 +58,7 @@ cleat_status cleat_fractions_check(double val, double test, const cleat_record *
 /* MEMBER: the cleat_data_settings at the start of the struct. */
 #define PATH_ROW(MEMBER)                                                                                               \
     {                                                                                                                  \
-        FIELD(data, path, MEMBER.path), STRING(MEMBER.path, 0, ""),                                                    \
+        FIELD(data, path, MEMBER.path), STRING(MEMBER.path, 0, ""), A_PATH,                                            \
             .help = "Data file or folder, relative to the current directory."                                          \
     }
 #define MAX_LENGTH_ROW(MEMBER)                                                                                         \

@@ -102,12 +102,12 @@ typedef struct cleat_text_model_settings {
     PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
         TEST_FRACTION_ROW(data.test_fraction), FOLD_ROWS(data.fold), BUCKETS_ROW(common), LIMIT_ROW(common),           \
         MIN_LENGTH_ROW(common),                                                                                        \
-        {AT(data, train_file), TEXT(0, 255, ""), COMPUTES,                                                             \
+        {AT(data, train_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                     \
          .help = "Training file in data.path; empty: the file with train in its name."},                               \
-        {AT(data, val_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+        {AT(data, val_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                       \
          .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},       \
     {                                                                                                                  \
-        AT(data, test_file), TEXT(0, 255, ""), COMPUTES,                                                               \
+        AT(data, test_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                       \
             .help = "Test file; empty: the file with test in its name, if any."                                        \
     }
 #define TEXT_ID_COLUMN_ROW                                                                                             \
@@ -123,7 +123,7 @@ typedef struct cleat_text_model_settings {
 #define TEXT_COLUMN_ROW                                                                                                \
     { AT(data, text_column), TEXT(1, 127, "text"), COMPUTES, .help = "Name of the text column." }
 #define TEXT_VOCABULARY_ROWS                                                                                           \
-    {AT(data, vocabulary), TEXT(0, 1023, ""), COMPUTES,                                                                \
+    {AT(data, vocabulary), TEXT(0, 1023, ""), A_PATH, COMPUTES,                                                        \
      .help = "Tokenizer: a folder of a published model, tokenizer.json, or vocab.txt; empty: learned from the "        \
              "training texts."},                                                                                       \
         {AT(data, vocabulary_size), INT(64, 1e6, "8000"), COMPUTES,                                                    \

@@ -52,7 +52,7 @@ cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON 
     char path[PATH_BYTES], *data = NULL;
     size_t size = 0;
     cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
-    if (!status) status = cleat_file_read(path, &data, &size, error);
+    if (!status) status = cleat_file_read_text(path, &data, &size, error);
     if (status) return status;
     cJSON *root = cJSON_ParseWithLength(data, size);
     cleat_free(data);

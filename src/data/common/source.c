@@ -69,15 +69,10 @@ cleat_status cleat_source_check(cleat_source *source, bool utf8, cleat_error *er
     const char *path = source->path;
     bool start = source->bytes_before == 0;
     size_t size = (size_t)(source->end - source->at);
-    char word[1024];
     const char *zero = memchr(source->at, 0, size);
     cleat_status status = start ? refuse_other(source, error) : CLEAT_OK;
+    if (!status && start) status = cleat_refuse_utf16(path, source->at, size, error);
     if (status) return status;
-    if (start && size >= 2 && (memcmp(source->at, "\xFF\xFE", 2) == 0 || memcmp(source->at, "\xFE\xFF", 2) == 0))
-        return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s:1: the file is UTF-16 (Excel's \"Unicode text\"); convert it: iconv -f UTF-16 -t UTF-8 "
-                          "%s > NEW (NEW with the same ending)",
-                          path, cleat_shell_path(path, word, sizeof word));
     if (start && size >= 3 && memcmp(source->at, "\xEF\xBB\xBF", 3) == 0) source->at += 3;
     if (start && source->at == source->end) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is empty", path);
     if (zero)

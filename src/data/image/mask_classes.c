@@ -67,7 +67,7 @@ static cleat_status add_lines(const char *path, int64_t count, cleat_image_prepr
     static const char ends[] = "\r\n";
     char *text = NULL;
     size_t size = 0;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     const int64_t lines = count_names(text, ends);
     if (lines != count)
@@ -101,7 +101,7 @@ static cleat_status add_names_of(const char *path, int64_t count, cleat_image_pr
     char *text = NULL;
     size_t size = 0;
     bool all = false;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     cJSON *object = cJSON_ParseWithLength(text, size);
     status = add_ids(cleat_json_member(object, "id2label"), count, &all, fitted, error);

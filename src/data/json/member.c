@@ -16,7 +16,7 @@ cleat_status cleat_json_read_file(const char *folder, const char *name, cJSON **
     *object = NULL;
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
     if (status || !cleat_file_exists(path)) return status;
-    status = cleat_file_read(path, &text, &size, error);
+    status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     *object = cJSON_ParseWithLength(text, size);
     cleat_free(text);

@@ -83,7 +83,7 @@ cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_e
     size_t size;
     bool found = ends_in(path, always);
     if (!found && ends_in(path, maybe)) {
-        cleat_status status = cleat_file_read(path, &text, &size, error);
+        cleat_status status = cleat_file_read_text(path, &text, &size, error);
         if (status) return status;
         for (char *at = text; at < text + size && !found;) {
             const cleat_stretch line = next_line(&at, text + size);

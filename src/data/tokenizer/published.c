@@ -33,7 +33,8 @@ static cleat_status read_files(const char *folder, cleat_tokenizer_file *files, 
     for (int i = 0; i < CLEAT_TOKENIZER_FILES && !status; ++i) {
         files[i].name = file_names[i];
         status = cleat_path_join(folder, file_names[i], path, sizeof path, error);
-        if (!status && cleat_file_exists(path)) status = cleat_file_read(path, &files[i].data, &files[i].size, error);
+        if (!status && cleat_file_exists(path))
+            status = cleat_file_read_text(path, &files[i].data, &files[i].size, error);
     }
     return status;
 }
@@ -147,7 +148,7 @@ static void find_class(const char *folder, const cJSON *config, char class[64]) 
     cJSON *object = NULL;
     const char *name = cJSON_GetStringValue(cleat_json_member(config, "tokenizer_class"));
     if (!name && cleat_path_join(folder, "config.json", path, sizeof path, NULL) == CLEAT_OK &&
-        cleat_file_exists(path) && cleat_file_read(path, &network.data, &network.size, NULL) == CLEAT_OK)
+        cleat_file_exists(path) && cleat_file_read_text(path, &network.data, &network.size, NULL) == CLEAT_OK)
         object = parse(&network);
     if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "tokenizer_class"));
     if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "model_type"));
@@ -421,11 +422,11 @@ static cleat_status read_beside(const char *path, char folder[4096], cleat_token
         keep_older(file_names[MODEL], files);
         cleat_free(files[MODEL].data);
         files[MODEL].data = NULL;
-        status = cleat_file_read(path, &files[MODEL].data, &files[MODEL].size, error);
+        status = cleat_file_read_text(path, &files[MODEL].data, &files[MODEL].size, error);
     } else if (strcmp(name, file_names[TOKENIZER]) != 0 || !files[TOKENIZER].data) {
         cleat_free(files[TOKENIZER].data);
         files[TOKENIZER].data = NULL;
-        status = cleat_file_read(path, &files[TOKENIZER].data, &files[TOKENIZER].size, error);
+        status = cleat_file_read_text(path, &files[TOKENIZER].data, &files[TOKENIZER].size, error);
     }
     return status;
 }

@@ -86,11 +86,6 @@ static cleat_status add_line(cleat_vocabulary *vocabulary, const char *path, con
 
 static cleat_status read_pieces(const char *path, const char *data, size_t size, cleat_vocabulary *vocabulary,
                                 cleat_error *error) {
-    if (size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0)
-        return cleat_fail(
-            error, CLEAT_ERR_FORMAT,
-            "%s:1: begins with a byte order mark, which would become part of the first token; save the file without it",
-            path);
     cleat_status status = CLEAT_OK;
     for (size_t at = 0; at < size && !status;) {
         const char *end = memchr(data + at, '\n', size - at);
@@ -104,7 +99,7 @@ static cleat_status read_pieces(const char *path, const char *data, size_t size,
 cleat_status cleat_vocabulary_read(const char *path, cleat_vocabulary *vocabulary, cleat_error *error) {
     char *data = NULL;
     size_t size = 0;
-    cleat_status status = cleat_file_read(path, &data, &size, error);
+    cleat_status status = cleat_file_read_text(path, &data, &size, error);
     if (!status) status = read_pieces(path, data, size, vocabulary, error);
     cleat_free(data);
     return status;

@@ -1,6 +1,8 @@
 /* The monotonic clock and the wall clock. */
 #include "core/clock.h"
 
+#include "platform/processes.h"
+
 #include <time.h>
 
 static double read_clock(clockid_t clock) {

@@ -3,6 +3,7 @@
 #include "core/files.h"
 
 #include "core/memory.h"
+#include "core/shell.h"
 #include "platform/files.h"
 
 #include <errno.h>
@@ -90,6 +91,34 @@ done:
     cleat_free(bytes);
     close(file);
     return status;
+}
+
+cleat_status cleat_refuse_utf16(const char *path, const char *text, size_t size, cleat_error *error) {
+    char word[1024];
+    if (size < 2 || (memcmp(text, "\xFF\xFE", 2) != 0 && memcmp(text, "\xFE\xFF", 2) != 0)) return CLEAT_OK;
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s:1: the file is UTF-16, as PowerShell's > and Excel's \"Unicode text\" write it; convert it (NEW "
+        "with the same ending): iconv -f UTF-16 -t UTF-8 %s > NEW, or in PowerShell: Get-Content OLD | "
+        "Set-Content -Encoding utf8 NEW",
+        path, cleat_shell_path(path, word, sizeof word));
+}
+
+cleat_status cleat_file_read_text(const char *path, char **text, size_t *size, cleat_error *error) {
+    enum { MARK = 3 };
+    char *data;
+    size_t bytes;
+    cleat_status status = cleat_file_read(path, &data, &bytes, error);
+    if (status) return status;
+    status = cleat_refuse_utf16(path, data, bytes, error);
+    if (status) {
+        cleat_free(data);
+        return status;
+    }
+    if (bytes >= MARK && memcmp(data, "\xEF\xBB\xBF", MARK) == 0) memmove(data, data + MARK, (bytes -= MARK) + 1);
+    *text = data;
+    *size = bytes;
+    return CLEAT_OK;
 }
 
 static cleat_status full_disk(cleat_error *error, int file, const char *path, size_t wanted) {
@@ -430,6 +459,8 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     else
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
     if (used < 0 || (size_t)used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    cleat_path_from_user(path);
+    used = (int)strlen(path);
     cleat_status status = make_private(path, error);
     if (status != CLEAT_ERR_ARGUMENT) return status;
     if ((size_t)used + sizeof "/cleat" > size)

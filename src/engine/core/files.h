@@ -7,6 +7,10 @@
 /* Reads the whole file and appends a zero byte that *size does not count. The caller frees *data
  * (cleat_free). */
 cleat_status cleat_file_read(const char *path, char **data, size_t *size, cleat_error *error);
+/* The same of a text in UTF-8, without its byte order mark. CLEAT_ERR_FORMAT: it is UTF-16. */
+cleat_status cleat_file_read_text(const char *path, char **text, size_t *size, cleat_error *error);
+/* CLEAT_ERR_FORMAT: these first bytes of the file are those of a text in UTF-16. */
+cleat_status cleat_refuse_utf16(const char *path, const char *text, size_t size, cleat_error *error);
 enum { CLEAT_FILE_PATH = 4096 };
 /* A file that is written in parts, atomically: to a temporary name beside `path`, which is synced and renamed
  * when it is complete. */

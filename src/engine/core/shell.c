@@ -2,6 +2,7 @@
 #include "core/shell.h"
 
 #include "core/string.h"
+#include "platform/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,18 +31,18 @@ static size_t put(char *text, size_t size, size_t used, const char *piece) {
 /* $'...' represents any byte in ASCII, so neither a terminal nor JSON changes it; sh of POSIX, bash and zsh know it. */
 bool cleat_shell_word(const char *word, char *text, size_t size) {
     const bool plain = is_plain(word), printable = is_printable(word);
-    size_t used = put(text, size, 0, plain ? "" : printable ? "'" : "$'");
+    size_t used = put(text, size, 0, plain ? "" : printable ? CLEAT_SHELL_QUOTE : "$'");
     for (const char *c = word; *c; ++c) {
         char piece[8] = {*c};
         if (!printable && ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f))
             snprintf(piece, sizeof piece, "\\%03o", (unsigned)(unsigned char)*c);
         else if (!printable && (*c == '\'' || *c == '\\'))
             snprintf(piece, sizeof piece, "\\%c", *c);
-        else if (*c == '\'')
-            snprintf(piece, sizeof piece, "'\\''");
+        else if (*c == *CLEAT_SHELL_QUOTE)
+            snprintf(piece, sizeof piece, CLEAT_SHELL_QUOTED);
         used = put(text, size, used, piece);
     }
-    used = put(text, size, used, plain ? "" : "'");
+    used = put(text, size, used, plain ? "" : printable ? CLEAT_SHELL_QUOTE : "'");
     if (used < size) return true;
     if (size) *text = 0;
     return false;

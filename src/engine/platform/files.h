@@ -17,4 +17,20 @@
 #include <unistd.h>
 #endif
 
+/* The path that a user has given, with slashes and without the prefix \\?\; the path that users can type into their
+ * shell. On POSIX they stay as they are. CLEAT_PATHS_END: what separates paths in an environment variable. */
+#ifdef _WIN32
+void cleat_path_from_user(char *path);
+void cleat_path_for_user(char *path);
+#define CLEAT_PATHS_END ";"
+#else
+static inline void cleat_path_from_user(char *path) {
+    (void)path;
+}
+static inline void cleat_path_for_user(char *path) {
+    (void)path;
+}
+#define CLEAT_PATHS_END ":"
+#endif
+
 #endif

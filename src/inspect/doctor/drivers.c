@@ -268,7 +268,9 @@ static void add_named_libraries(cleat_doctor *doctor) {
     char copy[4 * DOCTOR_PATH], *rest = copy;
     if (!list || !list[0]) return;
     snprintf(copy, sizeof copy, "%s", list);
-    for (char *name = strtok_r(copy, ":", &rest); name; name = strtok_r(NULL, ":", &rest)) add_driver(doctor, "", name);
+    cleat_path_from_user(copy);
+    for (char *name = strtok_r(copy, CLEAT_PATHS_END, &rest); name; name = strtok_r(NULL, CLEAT_PATHS_END, &rest))
+        add_driver(doctor, "", name);
 }
 
 static void add_registered(void *user, const char *library) {

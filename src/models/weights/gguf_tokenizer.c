@@ -158,7 +158,7 @@ static cleat_status write_template(const vocabulary *v, const cJSON *about) {
     char path[1400], *read = NULL;
     size_t size;
     cleat_status status = cleat_path_join(v->folder, "chat_template.jinja", path, sizeof path, v->error);
-    if (!status && cleat_file_exists(path)) status = cleat_file_read(path, &read, &size, v->error);
+    if (!status && cleat_file_exists(path)) status = cleat_file_read_text(path, &read, &size, v->error);
     if (read || text) cleat_gguf_add_text(v->head, "tokenizer.chat_template", read ? read : text);
     cleat_free(read);
     return status;

@@ -38,7 +38,7 @@ struct cleat_weights {
 static cleat_status read_json(const char *path, cJSON **object, cleat_error *error) {
     char *text;
     size_t size;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     cJSON *made = size <= LONGEST_CONFIG ? cJSON_ParseWithLength(text, size) : NULL;
     cleat_free(text);

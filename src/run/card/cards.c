@@ -41,7 +41,7 @@ static cleat_status read_file(const char *path, cleat_card *card, cleat_error *e
     char name[sizeof card->name], *text;
     size_t size;
     snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - strlen(ending)), base);
-    cleat_status status = cleat_file_read(path, &text, &size, error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     status = cleat_card_read(name, path, text, size, card, error);
     cleat_free(text);

@@ -96,6 +96,15 @@ static cleat_status read_line(reader *in, char *line) {
     return CLEAT_OK;
 }
 
+/* Whether a line sets a key of the section of the line before. */
+static bool sets_key(const reader *in, const char *line) {
+    char name[NAME_BYTES];
+    const size_t length = strcspn(line, " \t=");
+    const bool fits = length < sizeof name && line[length + strspn(line + length, " \t")] == '=';
+    snprintf(name, sizeof name, "%.*s", (int)length, line);
+    return fits && cleat_schema_find(in->record->schema, in->pending.section, name);
+}
+
 /* The ini_reader callback; behaves like fgets. */
 static char *next_line(char *buffer, int size, void *stream) {
     reader *in = stream;
@@ -105,6 +114,10 @@ static char *next_line(char *buffer, int size, void *stream) {
     if (status) return fail_here(in, status);
 
     in->continued = in->continues;
+    if (in->continued && sets_key(in, line))
+        return fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE,
+                                        "%s: a backslash at the end of the line before continues it here; remove it",
+                                        in->place));
     /* An empty line is not plain either, because strchr also finds the terminating zero. */
     bool plain = in->continued || !strchr("[;#", *line);
     size_t length = strlen(line);

@@ -27,6 +27,7 @@
 #define OR_AUTO .word = "auto", .word_value = -1
 #define OR_NONE_OR_AUTO OR_NONE, .or_auto = true
 #define OR_NONE .word = "none", .word_value = 0
+#define A_PATH .path = true
 #define COMPUTES .computes = true
 #define SHAPES .computes = true, .shapes = true
 #define REQUIRED NULL /* for INITIAL: a file must give the key */

@@ -35,6 +35,7 @@ typedef struct cleat_key {
     int64_t word_value;         /* value of the field for `word` (of a list: of its count) */
     const char *const *choices; /* ends with NULL */
     size_t room;                /* size of a string's field in bytes */
+    bool path;                  /* of a string: on Windows with slashes */
     bool unordered;             /* the list need not be ascending */
     bool computes;              /* the value influences the bits that a run computes */
     bool later;                 /* with `computes`: the key is newer than checkpoints; its default is not hashed */

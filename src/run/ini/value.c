@@ -1,6 +1,7 @@
 /* One value of a record: parsing, printing, and what its key allows. */
 #include "core/memory.h"
 #include "ini/schema.h"
+#include "platform/files.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -296,6 +297,11 @@ static bool with_point(const cleat_key *key, const char *text, char point[32]) {
 cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const char *text, const char *place,
                                void *fields, cleat_error *error) {
     parsed value = {0};
+    char path[CLEAT_INI_TEXT];
+    if (key->path && strlen(text) < sizeof path) {
+        cleat_path_from_user(strcpy(path, text));
+        text = path;
+    }
     verdict judged = parse_by_type(key, text, &value);
     void *into = fields ? (char *)fields + key->offset : NULL;
     if (judged == GOOD) {

@@ -39,7 +39,7 @@ cleat_status cleat_profile_edit(const char *path, const char *name, const char *
     cleat_status status = dot && (size_t)(dot - name) < sizeof section
                               ? CLEAT_OK
                               : cleat_fail(error, CLEAT_ERR_ARGUMENT, "'%s' is not a section.key", name);
-    if (!status) status = cleat_file_read(file ? file : path, &text, &size, error);
+    if (!status) status = cleat_file_read_text(file ? file : path, &text, &size, error);
     if (!status) {
         snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
         status = cleat_ini_edit(text, size, section, dot + 1, value, &edited, error);

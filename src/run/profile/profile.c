@@ -182,7 +182,7 @@ cleat_status cleat_profile_read_text(cleat_profile *profile, const char *name, c
 cleat_status cleat_profile_read(cleat_profile *profile, const char *path, cleat_error *error) {
     char *text;
     size_t size;
-    cleat_status status = cleat_file_read(path, &text, &size, error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     status = cleat_profile_read_text(profile, path, text, size, error);
     cleat_free(text);

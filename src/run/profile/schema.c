@@ -27,7 +27,7 @@ enum { DAY = 24 * 60 * 60 };
 
 const cleat_key cleat_run_keys[] = {
     {FIELD(model, type, type), CHOICE(NULL, NULL), SHAPES, .help = "Model type."},
-    {FIELD(model, init, init), STRING(init, 0, ""),
+    {FIELD(model, init, init), STRING(init, 0, ""), A_PATH,
      .help = "Weights to start from: a Hugging Face folder, a .safetensors or .gguf file, or a run of cleat; empty: "
              "random ones."},
 
@@ -122,7 +122,7 @@ const cleat_key cleat_run_keys[] = {
      .help = "Device: auto, gpu, cpu, a number of `cleat devices`, or part of a device name."},
     {AT(run, seed), INT(0, 9007199254740992, "1"), COMPUTES,
      .help = "Random seed of parameter initialization, sample order, augmentation and dropout."},
-    {AT(run, out), STRING(run.out, 1, "auto"), .help = "Run folder; auto: runs/MODEL-DATE-TIME."},
+    {AT(run, out), STRING(run.out, 1, "auto"), A_PATH, .help = "Run folder; auto: runs/MODEL-DATE-TIME."},
     {AT(run, max_memory_usage), FLOAT(0.05, 1, "0.9"), .help = "Fraction of the free device memory that may be used."},
     {AT(run, checkpoint_every_epochs), INT(1, 1e6, "1"), OR_NONE, .help = "Epochs between checkpoints."},
     {AT(run, checkpoint_every_minutes), INT(1, 1e6, "none"), OR_NONE, .help = "Minutes between checkpoints."},

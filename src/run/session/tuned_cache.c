@@ -87,7 +87,7 @@ cleat_tuning_table *cleat_tuned_read(const cleat_device *device) {
     cleat_error error = {0};
     cleat_tuning_table *tuning = NULL;
     if (cleat_tuned_path(device, path, sizeof path, NULL) != CLEAT_OK || !cleat_file_exists(path)) return NULL;
-    cleat_status status = cleat_file_read(path, &text, &size, &error);
+    cleat_status status = cleat_file_read_text(path, &text, &size, &error);
     if (!status) status = cleat_tuning_parse(path, text, size, &tuning, &error);
     cleat_free(text);
     if (status) {

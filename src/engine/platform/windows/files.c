@@ -1,6 +1,6 @@
 /* Files by the names of POSIX. Every file is opened with all kinds of sharing, so that it may be replaced, removed and
  * read by others while it is open. */
-#include "platform/windows/files.h"
+#include "platform/files.h"
 
 #include "platform/windows/internal.h"
 
@@ -16,11 +16,16 @@ int cleat_windows_fail(void) {
     case ERROR_FILE_NOT_FOUND:
     case ERROR_PATH_NOT_FOUND:
     case ERROR_BAD_NETPATH:
-    case ERROR_INVALID_NAME:
         errno = ENOENT;
         break;
-    case ERROR_ACCESS_DENIED:
+    case ERROR_INVALID_NAME:
+        errno = ENXIO;
+        break;
     case ERROR_SHARING_VIOLATION:
+    case ERROR_USER_MAPPED_FILE:
+        errno = ETXTBSY;
+        break;
+    case ERROR_ACCESS_DENIED:
     case ERROR_WRITE_PROTECT:
         errno = EACCES;
         break;
@@ -61,24 +66,42 @@ int cleat_windows_fail(void) {
     return -1;
 }
 
+const char *cleat_windows_strerror(int number) {
+    if (number == ETXTBSY) return "another program has it open; close it there";
+    return number == ENXIO ? "Windows does not take this name; choose another" : (strerror)(number);
+}
+
+/* Windows would write to a device (nul, aux.csv), hide the data behind another file (results:1.csv), or look for them
+ * under another name (a dot or blank at the end). */
+static bool is_name(const wchar_t *wide, const wchar_t *whole) {
+    const wchar_t *colon = wcsrchr(wide, L':');
+    bool good = wcsncmp(whole, L"\\\\.\\", 4) != 0 && (!colon || colon == wide + 1);
+    for (size_t length; *wide && good; wide += length + (wide[length] != 0)) {
+        length = wcscspn(wide, L"\\");
+        good = length == wcsspn(wide, L".") || (wide[length - 1] != L'.' && wide[length - 1] != L' ');
+    }
+    return good;
+}
+
 bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]) {
-    enum { LIMIT = 240, PREFIX = 4 };
-    if (strcmp(path, "/dev/null") == 0) path = "NUL";
+    enum { LIMIT = 240, PREFIX = 8 };
+    if (strcmp(path, "/dev/null") == 0) return wcscpy(wide, L"NUL");
     if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, CLEAT_WIDE)) {
         errno = GetLastError() == ERROR_INSUFFICIENT_BUFFER ? ENAMETOOLONG : EILSEQ;
         return false;
     }
     for (wchar_t *at = wide; *at; ++at)
         if (*at == L'/') *at = L'\\';
-    if (wcslen(wide) < LIMIT || wcsncmp(wide, L"\\\\", 2) == 0) return true;
     wchar_t whole[CLEAT_WIDE - PREFIX];
     const DWORD length = GetFullPathNameW(wide, CLEAT_WIDE - PREFIX, whole, NULL);
-    if (length == 0 || length >= CLEAT_WIDE - PREFIX) {
-        errno = ENAMETOOLONG;
+    if (length >= CLEAT_WIDE - PREFIX || (length > 0 && !is_name(wide, whole))) {
+        errno = length >= CLEAT_WIDE - PREFIX ? ENAMETOOLONG : ENXIO;
         return false;
     }
-    wcscpy(wide, L"\\\\?\\");
-    wcscpy(wide + PREFIX, whole);
+    if (length < LIMIT) return true;
+    const bool remote = wcsncmp(whole, L"\\\\", 2) == 0;
+    wcscpy(wide, remote ? L"\\\\?\\UNC" : L"\\\\?\\");
+    wcscat(wide, whole + (remote ? 1 : 0));
     return true;
 }
 
@@ -86,17 +109,27 @@ bool cleat_windows_narrow(const wchar_t *wide, char *text, size_t size) {
     return WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, (int)size, NULL, NULL) > 0;
 }
 
+static void replace(char *path, char from, char to) {
+    while ((path = strchr(path, from))) *path = to;
+}
+
+void cleat_path_from_user(char *path) {
+    const bool prefixed = strncmp(path, "\\\\?\\", 4) == 0, remote = strncmp(path, "\\\\?\\UNC\\", 8) == 0;
+    if (prefixed) memmove(path + (remote ? 1 : 0), path + (remote ? 7 : 4), strlen(path) - (remote ? 6 : 3));
+    replace(path, '\\', '/');
+}
+
+void cleat_path_for_user(char *path) {
+    replace(path, '/', '\\');
+}
+
 /* The path of an open file or folder, with slashes. */
 static bool path_of(HANDLE handle, char *path, size_t size) {
     wchar_t wide[CLEAT_WIDE];
     const DWORD length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, FILE_NAME_NORMALIZED);
     if (length == 0 || length >= CLEAT_WIDE) return false;
-    const bool prefixed = wcsncmp(wide, L"\\\\?\\", 4) == 0, remote = wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0;
-    const wchar_t *from = remote ? wide + 6 : prefixed ? wide + 4 : wide;
-    if (remote) wide[6] = L'\\';
-    if (!cleat_windows_narrow(from, path, size)) return false;
-    for (char *at = path; *at; ++at)
-        if (*at == '\\') *at = '/';
+    if (!cleat_windows_narrow(wide, path, size)) return false;
+    cleat_path_from_user(path);
     return true;
 }
 
@@ -141,8 +174,7 @@ char *cleat_windows_getenv(const char *name) {
         MultiByteToWideChar(CP_UTF8, 0, paths[i][1], -1, wide, 256);
         const DWORD length = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
         if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(value, text, sizeof text)) return NULL;
-        for (char *at = text; *at; ++at)
-            if (*at == '\\') *at = '/';
+        cleat_path_from_user(text);
         return keep(text);
     }
     return NULL;
@@ -152,12 +184,23 @@ char *cleat_windows_getenv(const char *name) {
 
 enum { SHARE_ALL = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
 
+/* Another program (a virus scanner) may hold a file for a moment. */
+static bool is_passing(int attempt, bool denied) {
+    const DWORD why = GetLastError();
+    if (attempt >= 50 || (why != ERROR_SHARING_VIOLATION && (!denied || why != ERROR_ACCESS_DENIED))) return false;
+    Sleep(attempt < 10 ? 5 : 50);
+    SetLastError(why);
+    return true;
+}
+
 static HANDLE open_handle(const char *path, DWORD access, DWORD creation, DWORD flags) {
     wchar_t wide[CLEAT_WIDE];
     if (!cleat_windows_wide(path, wide)) return INVALID_HANDLE_VALUE;
-    const HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, creation, flags, NULL);
-    if (handle == INVALID_HANDLE_VALUE) cleat_windows_fail();
-    return handle;
+    for (int attempt = 0;; ++attempt) {
+        const HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, creation, flags, NULL);
+        if (handle != INVALID_HANDLE_VALUE) return handle;
+        if (!is_passing(attempt, false)) return cleat_windows_fail(), handle;
+    }
 }
 
 static bool is_link(HANDLE handle) {
@@ -310,15 +353,6 @@ ssize_t cleat_windows_readlink(const char *path, char *target, size_t size) {
 
 /* --- changes -------------------------------------------------------------------------------------------------- */
 
-/* Another program (a virus scanner) may hold a file for a moment. */
-static bool is_passing(int attempt) {
-    const DWORD why = GetLastError();
-    if (attempt >= 20 || (why != ERROR_SHARING_VIOLATION && why != ERROR_ACCESS_DENIED)) return false;
-    Sleep(attempt < 10 ? 5 : 50);
-    SetLastError(why);
-    return true;
-}
-
 int cleat_windows_unlink(const char *path) {
     wchar_t wide[CLEAT_WIDE];
     if (!cleat_windows_wide(path, wide)) return -1;
@@ -328,16 +362,21 @@ int cleat_windows_unlink(const char *path) {
         errno = EISDIR;
         return -1;
     }
+    if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_READONLY))
+        SetFileAttributesW(wide, FILE_ATTRIBUTE_NORMAL);
     for (int attempt = 0;; ++attempt) {
         if (DeleteFileW(wide)) return 0;
-        if (!is_passing(attempt)) return cleat_windows_fail();
+        if (!is_passing(attempt, true)) return cleat_windows_fail();
     }
 }
 
 int cleat_windows_rmdir(const char *path) {
     wchar_t wide[CLEAT_WIDE];
     if (!cleat_windows_wide(path, wide)) return -1;
-    return RemoveDirectoryW(wide) ? 0 : cleat_windows_fail();
+    for (int attempt = 0;; ++attempt) {
+        if (RemoveDirectoryW(wide)) return 0;
+        if (!is_passing(attempt, true)) return cleat_windows_fail();
+    }
 }
 
 int cleat_windows_unlinkat(int folder, const char *name, int flags) {
@@ -346,20 +385,48 @@ int cleat_windows_unlinkat(int folder, const char *name, int flags) {
     return flags & AT_REMOVEDIR ? cleat_windows_rmdir(path) : cleat_windows_unlink(path);
 }
 
+/* Replaces also a file that others have open, if they allow its removal; by NTFS since Windows 10. */
+static bool rename_open(const wchar_t *from, const wchar_t *to) {
+    enum { RENAME_INFO_EX = 22, REPLACE = 1, POSIX_SEMANTICS = 2, IGNORE_READONLY = 64 };
+    union {
+        FILE_RENAME_INFO info;
+        char room[sizeof(FILE_RENAME_INFO) + CLEAT_WIDE * sizeof(wchar_t)];
+    } name = {.info.FileNameLength = (DWORD)(wcslen(to) * sizeof *to)};
+    const HANDLE file = CreateFileW(from, DELETE | SYNCHRONIZE, SHARE_ALL, NULL, OPEN_EXISTING,
+                                    FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
+    *(DWORD *)&name.info = REPLACE | POSIX_SEMANTICS | IGNORE_READONLY;
+    memcpy(name.info.FileName, to, name.info.FileNameLength);
+    const bool done = file != INVALID_HANDLE_VALUE &&
+                      SetFileInformationByHandle(file, (FILE_INFO_BY_HANDLE_CLASS)RENAME_INFO_EX, &name, sizeof name);
+    if (file != INVALID_HANDLE_VALUE) CloseHandle(file);
+    return done;
+}
+
 int cleat_windows_rename(const char *from, const char *to) {
     wchar_t wide_from[CLEAT_WIDE], wide_to[CLEAT_WIDE];
     if (!cleat_windows_wide(from, wide_from) || !cleat_windows_wide(to, wide_to)) return -1;
     for (int attempt = 0;; ++attempt) {
+        if (rename_open(wide_from, wide_to)) return 0;
         if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) return 0;
-        if (!is_passing(attempt)) return cleat_windows_fail();
+        if (!is_passing(attempt, true)) break;
     }
+    cleat_windows_fail();
+    const HANDLE alone = CreateFileW(wide_to, DELETE, 0, NULL, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    if (alone == INVALID_HANDLE_VALUE && GetLastError() == ERROR_SHARING_VIOLATION) errno = ETXTBSY;
+    if (alone != INVALID_HANDLE_VALUE) CloseHandle(alone);
+    return -1;
 }
 
 int cleat_windows_mkdir(const char *path, unsigned mode) {
     wchar_t wide[CLEAT_WIDE];
     (void)mode;
+    if (strncmp(path, "//", 2) == 0 && !strchr(path + 2, '/')) return 0; /* a server, on the way to its folders */
     if (!cleat_windows_wide(path, wide)) return -1;
-    return CreateDirectoryW(wide, NULL) ? 0 : cleat_windows_fail();
+    if (CreateDirectoryW(wide, NULL)) return 0;
+    cleat_windows_fail();
+    const DWORD found = GetFileAttributesW(wide); /* of C:/ and of a share "access denied" is said */
+    if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) errno = EEXIST;
+    return -1;
 }
 
 char *cleat_windows_mkdtemp(char *path) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -61,6 +62,10 @@ ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 char *cleat_windows_getenv(const char *name);
 #undef getenv
 #define getenv(name) cleat_windows_getenv(name)
+
+/* Also of what Windows alone refuses: ETXTBSY: another program has the file open; ENXIO: not a name of a file. */
+const char *cleat_windows_strerror(int number);
+#define strerror(number) cleat_windows_strerror(number)
 
 /* --- facts --- */
 

@@ -4,6 +4,7 @@
 #include "platform/files.h"
 #include "platform/windows/internal.h"
 
+#include <conio.h>
 #include <errno.h>
 #include <psapi.h>
 #include <shellapi.h>
@@ -14,16 +15,43 @@ enum { LINE = 32767 }; /* characters of a command line */
 /* --- signals -------------------------------------------------------------------------------------------------- */
 
 static void (*volatile on_interrupt)(int), (*volatile on_end)(int), (*volatile on_alarm)(int);
+static UINT code_page; /* of the console before this program; 0: not changed */
 
-/* Called in another thread. Its answer decides whether the process ends: at once if the request has no handler, and 5 s
- * after a closed window at the latest, which the pause leaves to a checkpoint. */
+static void restore_code_page(void) {
+    if (code_page) SetConsoleOutputCP(code_page);
+}
+
+void cleat_windows_exit(int code) {
+    restore_code_page();
+    TerminateProcess(GetCurrentProcess(), (UINT)code);
+    abort();
+}
+
+/* Called in another thread. 5 s after a closed window, a log-off or a shutdown the system ends the process; if this
+ * function returned, at once. */
 static BOOL WINAPI on_console(DWORD event) {
-    const bool interrupted = event == CTRL_C_EVENT;
-    void (*handler)(int) = interrupted ? on_interrupt : on_end;
-    if (!handler) return FALSE;
-    handler(interrupted ? SIGINT : SIGTERM);
-    if (event == CTRL_CLOSE_EVENT || event == CTRL_LOGOFF_EVENT || event == CTRL_SHUTDOWN_EVENT) Sleep(INFINITE);
+    const int number = event == CTRL_C_EVENT ? SIGINT : SIGTERM;
+    void (*handler)(int) = number == SIGINT ? on_interrupt : on_end;
+    if (!handler) raise(number);
+    handler(number);
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) Sleep(INFINITE);
     return TRUE;
+}
+
+static LRESULT CALLBACK on_message(HWND window, UINT message, WPARAM first, LPARAM second) {
+    if (message == WM_ENDSESSION && first) on_console(CTRL_LOGOFF_EVENT);
+    return DefWindowProcW(window, message, first, second);
+}
+
+/* Of log-off and shutdown the system tells a program that has loaded user32.dll, as drivers do, by a window only. */
+static DWORD WINAPI own_window(void *user) {
+    const WNDCLASSW class = {.lpfnWndProc = on_message, .lpszClassName = L"cleat"};
+    MSG message;
+    (void)user;
+    RegisterClassW(&class);
+    CreateWindowExW(0, class.lpszClassName, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL);
+    while (GetMessageW(&message, NULL, 0, 0) > 0) DispatchMessageW(&message);
+    return 0;
 }
 
 int sigaction(int number, const struct sigaction *action, struct sigaction *before) {
@@ -31,12 +59,9 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
     if (!action) return 0;
     void (*handler)(int) = action->sa_handler == SIG_DFL ? NULL : action->sa_handler;
     if (number == SIGINT) on_interrupt = handler;
+    if (number == SIGTERM && !on_end) CloseHandle(CreateThread(NULL, 0, own_window, NULL, 0, NULL));
     if (number == SIGTERM) on_end = handler;
     if (number == SIGALRM) on_alarm = handler;
-    if (number == SIGINT || number == SIGTERM) {
-        SetConsoleCtrlHandler(on_console, FALSE);
-        SetConsoleCtrlHandler(on_console, TRUE);
-    }
     return 0;
 }
 
@@ -64,6 +89,21 @@ int sched_getaffinity(int process, size_t size, cpu_set_t *set) {
 int sched_setaffinity(int process, size_t size, const cpu_set_t *set) {
     (void)process, (void)size;
     return SetProcessAffinityMask(GetCurrentProcess(), (DWORD_PTR)set->bits) ? 0 : cleat_windows_fail();
+}
+
+/* Of durations without those that the machine slept, as on Linux; wine has the performance counter only. */
+int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now) {
+    static union {
+        FARPROC found;
+        void(WINAPI *read)(ULONGLONG *);
+    } awake;
+    ULONGLONG ticks; /* of 100 ns */
+    if (!awake.found)
+        awake.found = GetProcAddress(GetModuleHandleW(L"kernelbase.dll"), "QueryUnbiasedInterruptTimePrecise");
+    if (clock != CLOCK_MONOTONIC || !awake.found) return (clock_gettime)(clock, now);
+    awake.read(&ticks);
+    *now = (struct timespec){.tv_sec = (time_t)(ticks / 10000000), .tv_nsec = (long)(ticks % 10000000 * 100)};
+    return 0;
 }
 
 static struct timeval time_of(FILETIME time) {
@@ -219,7 +259,7 @@ int pipe2(int ends[2], int flags) {
 static bool is_ready(int file) {
     const HANDLE handle = (HANDLE)_get_osfhandle(file);
     DWORD bytes = 0;
-    if (GetFileType(handle) == FILE_TYPE_CHAR) return WaitForSingleObject(handle, 0) == WAIT_OBJECT_0;
+    if (GetFileType(handle) == FILE_TYPE_CHAR) return _kbhit(); /* not of the mouse, nor of a key that is let go */
     return GetFileType(handle) != FILE_TYPE_PIPE || !PeekNamedPipe(handle, NULL, 0, NULL, &bytes, NULL) || bytes > 0;
 }
 
@@ -255,12 +295,16 @@ char **cleat_arguments(int count, char **arguments) {
         if (!made[i] || !cleat_windows_narrow(wide[i], made[i], room)) made[i] = arguments[i];
     }
     LocalFree(wide);
+    SetConsoleCtrlHandler(on_console, TRUE);
+    code_page = GetConsoleOutputCP();
     SetConsoleOutputCP(CP_UTF8);
+    atexit(restore_code_page);
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
         const HANDLE handle = (HANDLE)_get_osfhandle(file);
         _setmode(file, _O_BINARY);
-        if (file != STDIN_FILENO && GetConsoleMode(handle, &mode))
-            SetConsoleMode(handle, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+        if (file != STDIN_FILENO && GetConsoleMode(handle, &mode) &&
+            !SetConsoleMode(handle, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING))
+            setenv("TERM", "dumb", true);
     }
     return made ? made : arguments;
 }

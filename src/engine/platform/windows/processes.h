@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- signals: Ctrl-C is SIGINT; Ctrl-Break, a closed window, log-off and shutdown are SIGTERM --- */
+/* --- signals: Ctrl-C is SIGINT; Ctrl-Break, a closed window, log-off and shutdown are SIGTERM. Without a handler, they
+ * end the program with 128 and their number, as POSIX's shells report it. --- */
 
 enum { SIGHUP = 41, SIGKILL, SIGPIPE, SIGALRM, SIGXFSZ };
 enum { SA_RESTART = 1 };
@@ -24,7 +25,21 @@ struct sigaction {
 #define sigemptyset(set) (*(set) = 0)
 /* Signals that Windows lacks are accepted, and never come. The system grants a closed window 5 s. */
 int sigaction(int number, const struct sigaction *action, struct sigaction *before);
-unsigned alarm(unsigned seconds); /* calls the handler of SIGALRM from another thread */
+typedef void (*cleat_windows_handler)(int);
+static inline cleat_windows_handler cleat_windows_signal(int number, cleat_windows_handler handler) {
+    sigaction(number, &(struct sigaction){.sa_handler = handler}, NULL);
+    return SIG_DFL;
+}
+#define signal(number, handler) cleat_windows_signal(number, handler)
+__attribute__((noreturn)) void cleat_windows_exit(int code); /* from any thread; drivers do not tidy up */
+#define _exit(code) cleat_windows_exit(code)
+#define raise(number) cleat_windows_exit(128 + (number)) /* of a signal without a handler */
+unsigned alarm(unsigned seconds);                        /* calls the handler of SIGALRM from another thread */
+
+/* --- the clock --- */
+
+int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now);
+#define clock_gettime(clock, now) cleat_windows_clock_gettime(clock, now)
 
 /* --- processors --- */
 

@@ -1,6 +1,7 @@
 /* Libraries, machine and texts by the names of POSIX. */
 #include "platform/system.h"
 
+#include "platform/files.h"
 #include "platform/windows/internal.h"
 #include "platform/windows/text.h"
 
@@ -18,8 +19,7 @@ static const char *path_of_module(HMODULE module) {
     const DWORD length = GetModuleFileNameW(module, wide, CLEAT_WIDE);
     if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(wide, module_path, sizeof module_path))
         return NULL;
-    for (char *at = module_path; *at; ++at)
-        if (*at == '\\') *at = '/';
+    cleat_path_from_user(module_path);
     return module_path;
 }
 
@@ -277,8 +277,7 @@ typedef struct driver_sink {
 static void pass_driver(const driver_sink *sink, const wchar_t *library) {
     char text[CLEAT_WIDE];
     if (!*library || !cleat_windows_narrow(library, text, sizeof text)) return;
-    for (char *at = text; *at; ++at)
-        if (*at == '\\') *at = '/';
+    cleat_path_from_user(text);
     sink->found(sink->user, text);
 }
 
