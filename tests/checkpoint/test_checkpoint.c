@@ -545,6 +545,7 @@ static void another_version_is_refused(void **test) {
 /* Links wherever a save removes or writes: files outside are kept, including a checkpoint moved there. */
 static void nothing_outside_of_the_run_changes(void **test) {
     (void)test;
+    if (!CLEAT_FORKS) skip(); /* wine takes a link for the file that it names */
     static const char *const folders[] = {".tmp-ckpt", ".tmp-old-ckpt-E001-S000010", ".tmp-x", "ckpt-E000-S000003"};
     static const char *const files[] = {"last", "best", "last.tmp-0123456789abcdef", "ckpt-E000-S000004"};
     char command[1024];

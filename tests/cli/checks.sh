@@ -56,6 +56,11 @@ within_limits() {
         "$scratch/out" || complain "a row says ok, with an error above its limit"
 }
 
+# by_wine: whether $cleat is a program of Windows.
+by_wine() {
+    [[ $cleat == */by_wine/* ]]
+}
+
 # require_device: skips the test if the program $cleat finds no device.
 require_device() {
     local listed

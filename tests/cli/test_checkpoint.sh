@@ -58,7 +58,7 @@ test_alone() {
         says out "2 predictions written to $scratch/out_dir"
         exits 0 test "$(cksum <"$scratch/out_dir/predictions.csv")" = "$with"
     done
-    exits 0 grep -qx "path = $scratch/rna" "$scratch/elsewhere/copy/profile.ini"
+    exits 0 grep -qxE "path = (Z:)?$scratch/rna" "$scratch/elsewhere/copy/profile.ini"
     exits 1 "$cleat" predict --checkpoint "$scratch/elsewhere/copy" "${options[@]}" --set model.layers=2
     says err "model.layers is 1 in the checkpoint, 2 in the profile"
     exits 1 "$cleat" predict --checkpoint "$scratch/elsewhere" "${options[@]}"
@@ -70,7 +70,7 @@ test_alone() {
 test_eval_alone() {
     exits 0 "$cleat" eval --checkpoint "$scratch/rna_run" --device "$device" --json
     json lddt
-    says err "split 'val' of $scratch/rna"
+    grep -qE "split .val. of (Z:)?$scratch/rna" "$scratch/err" || complain "another split"
     cd "$scratch"
     exits 0 "$cleat" eval --checkpoint rna_run --device "$device" --data rna --json
     says err "split 'val' of rna"
@@ -93,6 +93,7 @@ test_streams() {
     exits 0 cmp "$scratch/printed" "$scratch/out_dir/predictions.csv"
     exits 1 "$cleat" predict --checkpoint "$scratch/rna_run" --device "$device" --data -
     says err "the standard input is empty"
+    rm -rf "$TMPDIR"/wine-* # wine keeps its lock there
     exits 0 rmdir "$TMPDIR"
 }
 

@@ -63,7 +63,7 @@ test_readers() {
     seq -f 'good day %g' 4000 | sed '1i text' >"$scratch/long.csv"
     { TMPDIR=$scratch "$cleat" "${arguments[@]}" 2>"$scratch/err" || echo "exit status $?" >>"$scratch/err"; } | head -n 1 >"$scratch/out"
     says out "id,label"
-    lacks err "exit status"
+    by_wine || lacks err "exit status" # a closed pipe is an invalid argument there
     mkfifo "$scratch/pipe"
     exec 3<>"$scratch/pipe"
     TMPDIR=$scratch "$cleat" "${arguments[@]}" >"$scratch/pipe" 2>"$scratch/err" 3>&- &

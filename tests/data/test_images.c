@@ -140,8 +140,10 @@ static void named_parts_are_splits(void **state) {
     images_expect_failure(test_path("parts"), &options, "parts/valid/cow|'cow'|training split|cat, dog");
     assert_int_equal(rename(test_path("parts/valid/cow"), test_path("parts/valid/dogs")), 0);
     images_expect_failure(test_path("parts"), &options, "did you mean 'dog'");
+#ifndef _WIN32 /* names that differ in case alone */
     assert_int_equal(rename(test_path("parts/valid/dogs"), test_path("parts/valid/Dog")), 0);
     images_expect_failure(test_path("parts"), &options, "two spellings|'dog'|'Dog'");
+#endif
     assert_int_equal(rename(test_path("parts/train"), test_path("parts/gone")), 0);
     images_expect_failure(test_path("parts"), &options, "no train folder");
 }
@@ -237,6 +239,7 @@ static void bad_folders_are_refused(void **state) {
     test_folder("bad/empty");
     images_expect_failure(path, &options, "bad/empty|no images in this class folder");
     rmdir(test_path("bad/empty"));
+#ifndef _WIN32 /* names that differ in case alone; links, which wine follows */
     test_folder("bad/CAT");
     add_image("bad", "CAT/1.png", 5, 5, 3, 0);
     images_expect_failure(path, &options, "two spellings of one class|'CAT'|'cat'");
@@ -248,6 +251,7 @@ static void bad_folders_are_refused(void **state) {
     assert_int_equal(symlink("nowhere", test_path("bad/cat/lost.png")), 0);
     images_expect_failure(path, &options, "bad/cat/lost.png");
     unlink(test_path("bad/cat/lost.png"));
+#endif
     dataset = images_open_ok(path, &options); /* repaired */
     cleat_dataset_destroy(dataset);
 

@@ -436,9 +436,11 @@ static void bad_grid_folders_are_refused(void **state) {
     write_grid(folder, "rain", 1, 0, "2020-03-01");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "no date in the name");
     remove_file(folder, "rain_2020-03-01.asc");
+#ifndef _WIN32 /* names that differ in case alone */
     test_write_text(test_path("bad/heat_20200301.ASC"), "copy");
     expect_refused(folder, &options, CLEAT_ERR_FORMAT, "for the same day; delete one");
     remove_file(folder, "heat_20200301.ASC");
+#endif
     options.inputs = "heat wind";
     expect_refused(folder, &options, CLEAT_ERR_ARGUMENT, "the folder has grids of heat, rain");
     options.inputs = "heat heat";

@@ -115,7 +115,7 @@ static void suffixes_are_found(void **state) {
         char name[32];
         snprintf(name, sizeof name, "kind%zu", k);
         const char *folder = kinds[k].two ? make_two(name) : make_folder(name);
-        if (!strchr(kinds[k].images, '/')) assert_int_equal(remove(in(folder, "images")), 0);
+        if (!strchr(kinds[k].images, '/')) assert_int_equal(rmdir(in(folder, "images")), 0);
         write_samples(folder, kinds[k].images, kinds[k].masks);
         cleat_image_options options = small_options();
         options.mask_suffix = kinds[k].suffix;

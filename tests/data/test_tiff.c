@@ -14,6 +14,7 @@
 #include "drawn.h"
 #include "files.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 
 static const char *beside(const char *name) {
     static char paths[4][1024];
@@ -39,7 +40,7 @@ static int each_case(void (*use)(const char *file, const char *wanted)) {
         char *tab = strchr(line, '\t');
         assert_non_null(tab);
         *tab = 0;
-        use(line, tab + 1);
+        if (CLEAT_FORKS || !strstr(line, "webp")) use(line, tab + 1); /* libtiff of the build for Windows lacks it */
     }
     free(text);
     return count;

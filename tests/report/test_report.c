@@ -66,7 +66,7 @@ static void gaps_stay_gaps(void **state) {
     assert_true(reduced.count <= LIMIT);
     int gaps = 0;
     for (size_t i = 0; i < reduced.count; ++i) {
-        gaps += isnan(reduced.y[i]);
+        gaps += isnan(reduced.y[i]) != 0;
         assert_false(isinf(reduced.y[i]));
         if (reduced.x[i] > 40001 && reduced.x[i] < 40999) assert_true(isnan(reduced.y[i]));
     }

@@ -16,6 +16,7 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "platform/files.h"
+#include "platform/processes.h"
 
 static void shell(const char *format, const char *a, const char *b) {
     char command[4 * TINY_PATH];
@@ -178,6 +179,7 @@ static void another_schedule_is_another_run(void **state) {
 
 /* The logs and the lock are truncated and appended to in place, but never through a symbolic or hard link. */
 static void logs_that_are_links_are_refused(void **state) {
+    if (!CLEAT_FORKS) skip(); /* wine takes a link for the file that it names */
     const tiny *t = *state;
     static const char *const files[] = {"metrics.jsonl", "system.jsonl", ".train.lock"};
     char path[TINY_PATH], outside[TINY_PATH];
@@ -220,6 +222,7 @@ static void a_refused_copy_leaves_nothing(void **state) {
 
 /* Files that state.json does not list are not copied, and nothing is copied through a link. */
 static void only_its_own_files_are_copied(void **state) {
+    if (!CLEAT_FORKS) skip(); /* wine takes a link for the file that it names */
     const tiny *t = *state;
     static const char *const linked[] = {"ckpt-E000-S000001/model.safetensors",
                                          "ckpt-E000-S000001/state.json",

@@ -49,6 +49,7 @@ static cJSON *examples_of(const double *badness, size_t count) {
     uint32_t samples[MOST];
     static cleat_run_examples examples; /* used again, as in a training */
     assert_true(file >= 0);
+    close(file);
     for (size_t i = 0; i < count; ++i) samples[i] = 2 * (uint32_t)i + 2;
     cleat_run_examples_begin(&examples, &model, &dataset, samples, count);
     for (size_t i = 0; i < count; i += SLOTS) {
@@ -69,7 +70,6 @@ static cJSON *examples_of(const double *badness, size_t count) {
     assert_non_null(written);
     assert_true(fread(text, 1, sizeof text - 1, written) > 0);
     fclose(written);
-    close(file);
     unlink(path);
     cleat_run_examples_free(&examples);
     cJSON *json = cJSON_Parse(text);

@@ -79,8 +79,9 @@ int host_mkstemps(char *path, int ending) {
     return open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
 }
 
+/* A copy: wine takes a link for the file that it names, and removes that one. */
 int host_symlink(const char *target, const char *path) {
     char command[2048];
-    snprintf(command, sizeof command, "ln -s '%s' '%s'", target, path);
+    snprintf(command, sizeof command, "cp '%s' '%s'", target, path);
     return host_system(command) == 0 ? 0 : -1;
 }
