@@ -59,7 +59,7 @@ test_program() {
 # The library exports what that for Linux does, of which check.sh shows that the headers declare it; needs Windows alone; and a program for
 # C runs with it.
 test_library() {
-    local other
+    local other header
     x86_64-w64-mingw32-objdump -p "$unpacked/libcleat.dll" >dll.log
     sed -n '/^\[Ordinal\/Name Pointer\] Table/,/^$/s/^\t*\[ *[0-9]*\] \(+base\[ *[0-9]*\] *[0-9a-f]* \)\?//p' dll.log | sort >exported
     nm -D --defined-only "$build/libcleat.so" | awk '{ print $3 }' | sort | diff - exported || fault "libcleat.dll exports other names"
@@ -68,6 +68,14 @@ test_library() {
         "-L$unpacked/lib" -lcleat -o "$unpacked/consumer.exe"
     "$wine" "$unpacked/consumer.exe" >consumer.log || fault "a program with libcleat.dll"
     grep -q . consumer.log || fault "a program with libcleat.dll lists no device"
+    if ! command -v clang >/dev/null; then
+        echo "skipped: the headers for Microsoft's compiler, without clang"
+        return
+    fi
+    for header in "$unpacked"/include/cleat/*.h; do
+        clang --target=x86_64-pc-windows-msvc -std=c17 -ffreestanding -fsyntax-only -Wall -Werror '-D__attribute__(x)=none' "-I$unpacked/include" -x c - <<<"#include \"${header##*/include/}\"" ||
+            fault "${header##*/} with Microsoft's compiler"
+    done
 }
 
 # same NAME WORDS...: trains with both programs, and compares the last checkpoints.
