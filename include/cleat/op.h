@@ -15,6 +15,7 @@
 #include "cleat/device.h"
 #include "cleat/graph.h"
 
+#include <stdalign.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -40,7 +41,7 @@ struct cleat_node {
     int n_in, n_out;
     cleat_tensor *in[CLEAT_MAX_IN];
     cleat_tensor *out[CLEAT_MAX_OUT];
-    unsigned char attr[CLEAT_ATTR_BYTES] __attribute__((aligned(8))); /* the op's attribute struct */
+    alignas(8) unsigned char attr[CLEAT_ATTR_BYTES]; /* the op's attribute struct */
 };
 
 /* Kinds of work that devices do at different speeds: elementwise operations and sums of rows; matrix
