@@ -1,5 +1,6 @@
 /* Suggestions for an unknown option or command: near names, settings, and the words of other programs. */
 #include "cli.h"
+#include "core/string.h"
 
 #include <cleat/profile.h>
 #include <ctype.h>
@@ -143,17 +144,10 @@ static bool hint_meant(const cli_option *options, const char *meant, const char 
     return true;
 }
 
-/* Whether `words`, separated by blanks, contain `word`. */
-static bool has_word(const char *words, const char *word) {
-    const size_t length = strlen(word);
-    for (const char *at = words; length && (at = strstr(at, word)); ++at)
-        if ((at == words || at[-1] == ' ') && (!at[length] || at[length] == ' ')) return true;
-    return false;
-}
-
 static bool hint_synonym(const cli_option *options, const char *name, const char *value, char text[CLI_HINT]) {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; ++i)
-        if (has_word(synonyms[i].names, name) && hint_meant(options, synonyms[i].meant, value, text)) return true;
+        if (cleat_has_word(synonyms[i].names, name, ' ') && hint_meant(options, synonyms[i].meant, value, text))
+            return true;
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* cleat doctor: reports whether cleat can train on this machine, and if not, why and what to do. */
 #include "cli.h"
+#include "core/files.h"
 #include "platform/files.h"
 
 #include <cleat/doctor.h>
@@ -42,19 +43,6 @@ static void CLEAT_PRINTF(6, 7) add_check(profile_checks *checks, const char *cod
     if (!checks->status) checks->status = cleat_doctor_add(checks->report, "profile", title, &check, &checks->error);
 }
 
-/* The file system of the folder, or of the nearest existing parent, in which the folder would be created. */
-static int64_t free_space(const char *folder) {
-    char path[CLEAT_PATH];
-    struct statvfs facts;
-    snprintf(path, sizeof path, "%s", folder);
-    while (statvfs(path, &facts) != 0) {
-        char *slash = strrchr(path, '/');
-        if (!slash) return statvfs(".", &facts) == 0 ? (int64_t)(facts.f_bavail * facts.f_frsize) : INT64_MAX;
-        slash[slash == path] = 0;
-    }
-    return (int64_t)(facts.f_bavail * facts.f_frsize);
-}
-
 /* While a checkpoint is written, one more exists than are kept, and the best one is kept as well. */
 static void check_disk(profile_checks *checks, const cleat_fit_report *fit) {
     char each[CLI_SHORT], space[CLI_SHORT];
@@ -62,7 +50,7 @@ static void check_disk(profile_checks *checks, const cleat_fit_report *fit) {
     const int64_t count = checks->profile->run.keep_checkpoints + 2;
     const int64_t bytes = fit->category_bytes[CLEAT_BYTES_PARAMETERS] + fit->category_bytes[CLEAT_BYTES_OPTIMIZER] +
                           fit->category_bytes[CLEAT_BYTES_STATE]; /* f32 */
-    int64_t available = free_space(folder);
+    int64_t available = cleat_folder_space(folder);
     bool enough = available / count >= bytes;
     add_check(checks, enough ? "checkpoint-space" : "disk-too-small", enough ? CLEAT_CHECK_OK : CLEAT_CHECK_FAIL,
               enough ? NULL : "The disk is too small for the checkpoints of a run.",

@@ -1,5 +1,6 @@
 /* cleat passport: checks and measurements of a device, in one text that its owner can paste into an issue. */
 #include "core/clock.h"
+#include "core/files.h"
 #include "passport.h"
 #include "platform/files.h"
 #include "platform/processes.h"
@@ -120,17 +121,10 @@ static void write_failures(passport *p) {
 
 /* Copies what follows "KEY=" or "KEY: " in a small file of the system, without quotes; "unknown" if there is none. */
 static void find_field(const char *path, const char *key, char *value, size_t size) {
-    char line[512];
-    FILE *file = fopen(path, "r");
-    snprintf(value, size, "unknown");
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        const char *at = line + strlen(key);
-        at += strspn(at, " \t:=\"");
-        snprintf(value, size, "%.*s", (int)strcspn(at, "\"\n"), at);
-        break;
-    }
-    if (file) fclose(file);
+    if (!cleat_file_field(path, key, value, size)) snprintf(value, size, "unknown");
+    const char *at = value + strspn(value, " \t:=\"");
+    memmove(value, at, strlen(at) + 1);
+    value[strcspn(value, "\"")] = 0;
 }
 
 /* Variables that change what is described: of cleat, of OpenCL and of its drivers. */

@@ -176,6 +176,8 @@ bool launch_have_all(const launch_job *job, bool ended);
 /* From now on SIGINT, SIGTERM and SIGHUP (unless nohup ignores it) are counted, those within a second as one. */
 void launch_catch_signals(void);
 int launch_stops(void);
+/* The file of this program, which ranks run; on Windows, which has no ranks, the message that says so. */
+cleat_status launch_own_program(char program[CLEAT_PATH], cleat_error *error);
 /* Runs the command line and waits for its end. Passes on SIGINT, SIGTERM and SIGHUP. */
 cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *job, cleat_error *error);
 

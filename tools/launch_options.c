@@ -1,6 +1,5 @@
 /* Options --devices and --hosts, and the command line of the ranks. */
 #include "launch.h"
-#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +39,8 @@ bool launch_has_option(int argc, char *const *argv, const char *name) {
 cleat_status launch_rank_words(const cli_command *command, int argc, char **argv, launch_words *words,
                                cleat_error *error) {
     char program[CLEAT_PATH];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0) return cleat_fail(error, CLEAT_ERR_IO, "the file of this program cannot be found in /proc");
-    program[length] = 0;
+    cleat_status status = launch_own_program(program, error);
+    if (status) return status;
     launch_add(words, "%s", program);
     launch_add(words, "%s", command->name);
     for (int i = 0; i < argc;) {

@@ -427,6 +427,8 @@ static void print_load(sheet *s, const monitor_state *state) {
         snprintf(text, sizeof text, parts[i].format, value * parts[i].factor);
         item(s, PLAIN, "%s", text);
     }
+    if (!any && strcmp(text_of(cleat_json_member(state->start, "device"), "kind"), "GPU") == 0)
+        text_row(s, "load", "unknown: its driver gives no figures that cleat can read on this system");
     if (!any) return;
     if (isfinite(temperature)) item(s, PLAIN, "%.0f %sC", temperature, s->style->utf8 ? "\u00b0" : "");
     print_throttling(s, state);

@@ -96,7 +96,7 @@ static void unused_cards_are_named(void **state) {
                     {given_to_a_guest, NULL, NULL},
                     {no_kernel_driver, "NVIDIA ", "No kernel driver is bound to the card"},
                     {instinct, "AMD ", "amdgpu is not loaded"},
-                    {amd_card, "AMD ", "No .icd file names a driver for AMD cards"},
+                    {amd_card, "AMD ", "No OpenCL driver for AMD cards is registered"},
                     {library_gone, "AMD ", "libamdocl64-gone.so: cannot open shared object file"},
                     {rusticl_not_enabled, "AMD ", "RUSTICL_ENABLE is not set"},
                     {clover, "AMD ", "platform 'Clover' lists no device"},

@@ -9,6 +9,8 @@ enum {
     COMPUTE_CAPABILITY_MINOR_NV = 0x4001,
     REGISTERS_PER_BLOCK_NV = 0x4002,
     WARP_SIZE_NV = 0x4003,
+    PCI_BUS_ID_NV = 0x4008,
+    PCI_SLOT_ID_NV = 0x4009,
     GPU_OVERLAP_NV = 0x4004,
     KERNEL_EXEC_TIMEOUT_NV = 0x4005,
     INTEGRATED_MEMORY_NV = 0x4006
@@ -121,6 +123,10 @@ static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t siz
         return VC_ANSWER(cl_uint, 65536);
     case WARP_SIZE_NV:
         return VC_ANSWER(cl_uint, card->wave);
+    case PCI_BUS_ID_NV: /* that of tests/monitor/stub */
+        return VC_ANSWER(cl_uint, 0x0b);
+    case PCI_SLOT_ID_NV:
+        return VC_ANSWER(cl_uint, 0);
     case GPU_OVERLAP_NV:
         return VC_ANSWER(cl_bool, CL_TRUE);
     case KERNEL_EXEC_TIMEOUT_NV:

@@ -188,6 +188,13 @@ static void wait_for_ranks(const launch_job *job) {
     }
 }
 
+cleat_status launch_own_program(char program[CLEAT_PATH], cleat_error *error) {
+    const ssize_t length = readlink("/proc/self/exe", program, CLEAT_PATH - 1);
+    if (length <= 0) return cleat_fail(error, CLEAT_ERR_IO, "the file of this program cannot be found in /proc");
+    program[length] = 0;
+    return CLEAT_OK;
+}
+
 cleat_status launch_run(const launch_words *command, size_t ranks, launch_job *job, cleat_error *error) {
     runner r = {.job = job};
     bool open = true;

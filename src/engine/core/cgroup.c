@@ -1,7 +1,9 @@
 /* Limits of the control groups of this process. */
 #include "core/cgroup.h"
 
+#include "core/files.h"
 #include "platform/files.h"
+#include "platform/system.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,14 +25,8 @@ int cleat_read_numbers(const char *path, int64_t numbers[2]) {
 
 /* Reads the number after `word` at the start of a line ("MemAvailable:   123 kB"). */
 static bool read_field(const char *path, const char *word, int64_t *number) {
-    char line[LINE];
-    bool found = false;
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    while (!found && fgets(line, sizeof line, file))
-        found = strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), " %" SCNd64, number) == 1;
-    fclose(file);
-    return found;
+    char value[64];
+    return cleat_file_field(path, word, value, sizeof value) && sscanf(value, "%" SCNd64, number) == 1;
 }
 
 /* --- walking the groups --------------------------------------------------------------------------------------- */
@@ -58,13 +54,6 @@ static void visit_ancestors(const char *root, const hierarchy *of, char *group, 
     }
 }
 
-static bool has_word(const char *list, const char *word) {
-    const size_t length = strlen(word);
-    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strncmp(at, word, length) == 0 && (at[length] == ',' || !at[length])) return true;
-    return false;
-}
-
 /* Visits the groups of this process that `hierarchies` (up to a zero version) name. A line of /proc/self/cgroup
  * is "4:cpu,cpuacct:/a/b" or "0::/a/b". */
 static void visit_groups(const char *root, const hierarchy *hierarchies, visitor visit, void *user) {
@@ -79,7 +68,7 @@ static void visit_groups(const char *root, const hierarchy *hierarchies, visitor
         *group++ = 0;
         for (const hierarchy *of = hierarchies; of->version; ++of) {
             char path[LINE];
-            if (of->version == 2 ? *controllers != 0 : !has_word(controllers, of->controller)) continue;
+            if (of->version == 2 ? *controllers != 0 : !cleat_has_word(controllers, of->controller, ',')) continue;
             snprintf(path, sizeof path, "%s", group);
             visit_ancestors(root, of, path, visit, user);
         }
@@ -188,7 +177,7 @@ int64_t cleat_host_memory_free(const char *root, char *source, size_t size) {
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     if (!read_field(path, "MemAvailable:", &available) || available <= 0) return 0;
     available *= KIB;
-    snprintf(source, size, "/proc/meminfo");
+    snprintf(source, size, "%s", cleat_system_source("/proc/meminfo"));
     if (!cleat_cgroup_memory(root, &limit, &used, group, sizeof group) || limit - used >= available) return available;
     snprintf(source, size, "%s", group);
     return limit > used ? limit - used : 1; /* 0 would mean unknown */

@@ -103,8 +103,8 @@ static void supervise(const cleat_child *child, pid_t pid, int in, collector *co
     double start = cleat_seconds(), deadline = start + child->seconds;
     if (!read_until(in, deadline, collected, record) || !wait_until(pid, deadline, &code)) {
         end->timed_out = true;
-        kill(pid, SIGKILL);
-        wait_until(pid, cleat_seconds() + KILL_SECONDS, &code);
+        /* a thread of Windows cannot be ended */
+        if (kill(pid, SIGKILL) == 0) wait_until(pid, cleat_seconds() + KILL_SECONDS, &code);
     }
     end->seconds = cleat_seconds() - start;
     end->records = collected->records;

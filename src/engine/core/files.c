@@ -376,6 +376,38 @@ bool cleat_folder_exists(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+bool cleat_file_field(const char *path, const char *word, char *value, size_t size) {
+    char line[1024];
+    bool found = false;
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    while (!found && fgets(line, sizeof line, file)) found = strncmp(line, word, strlen(word)) == 0;
+    fclose(file);
+    if (!found) return false;
+    const char *at = line + strlen(word) + strspn(line + strlen(word), " \t");
+    size_t length = strlen(at);
+    while (length > 0 && strchr(" \t\r\n", at[length - 1])) --length;
+    snprintf(value, size, "%.*s", (int)length, at);
+    return value[0] != 0;
+}
+
+void cleat_folder_existing(const char *path, char *found, size_t size) {
+    snprintf(found, size, "%s", path);
+    while (found[0] && access(found, F_OK) != 0) {
+        char *slash = strrchr(found, '/');
+        if (!slash) break;
+        *slash = 0;
+    }
+    if (access(found, F_OK) != 0) snprintf(found, size, "%s", path[0] == '/' ? "/" : ".");
+}
+
+int64_t cleat_folder_space(const char *folder) {
+    char path[PATH_BYTES];
+    struct statvfs about;
+    cleat_folder_existing(folder, path, sizeof path);
+    return statvfs(path, &about) == 0 ? (int64_t)(about.f_bavail * about.f_frsize) : INT64_MAX;
+}
+
 int cleat_by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -447,24 +479,27 @@ static cleat_status make_private(const char *path, cleat_error *error) {
     return CLEAT_OK;
 }
 
-cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
-    const char *own = getenv("CLEAT_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int used;
+size_t cleat_user_cache(const char *variable, const char *name, char *path, size_t size) {
+    const char *own = getenv(variable), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    size_t used = 0;
     if (own && *own)
-        used = snprintf(path, size, "%s", own);
+        used = (size_t)snprintf(path, size, "%s", own);
     else if (xdg && *xdg)
-        used = snprintf(path, size, "%s/cleat", xdg);
+        used = (size_t)snprintf(path, size, "%s/%s", xdg, name);
     else if (home && *home)
-        used = snprintf(path, size, "%s/.cache/cleat", home);
-    else
-        return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
-    if (used < 0 || (size_t)used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+        used = (size_t)snprintf(path, size, "%s/.cache/%s", home, name);
+    if (used == 0 || used >= size) return used;
     cleat_path_from_user(path);
-    used = (int)strlen(path);
+    return strlen(path);
+}
+
+cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
+    const size_t used = cleat_user_cache("CLEAT_CACHE_DIR", "cleat", path, size);
+    if (used == 0) return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "no cache folder: set CLEAT_CACHE_DIR or HOME");
+    if (used >= size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
     cleat_status status = make_private(path, error);
     if (status != CLEAT_ERR_ARGUMENT) return status;
-    if ((size_t)used + sizeof "/cleat" > size)
-        return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
+    if (used + sizeof "/cleat" > size) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "cache folder name too long");
     memcpy(path + used, "/cleat", sizeof "/cleat");
     return make_private(path, error) == CLEAT_OK
                ? CLEAT_OK

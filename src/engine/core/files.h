@@ -61,6 +61,13 @@ cleat_status cleat_folder_make(const char *path, cleat_error *error);
 cleat_status cleat_folder_sync(const char *path, cleat_error *error);
 bool cleat_file_exists(const char *path);
 bool cleat_folder_exists(const char *path);
+/* Reads the rest of the first line that begins with `word`, without blanks around it. False: it is empty, or there is
+ * none. */
+bool cleat_file_field(const char *path, const char *word, char *value, size_t size);
+/* The folder itself, or the nearest existing parent, in which it would be created. */
+void cleat_folder_existing(const char *path, char *found, size_t size);
+/* The bytes that are free there; INT64_MAX: unknown. */
+int64_t cleat_folder_space(const char *folder);
 /* Names in a folder, without hidden ones, sorted by bytes. */
 typedef struct cleat_listing {
     char **names; /* [count] */
@@ -79,6 +86,9 @@ int cleat_by_bytes(const void *a, const void *b);
 /* The file name extension with its dot (".csv"); "" if there is no dot, or only a leading one. Points into
  * `name`. */
 const char *cleat_name_ending(const char *name);
+/* The user's cache folder of a program: that of the variable, or NAME in $XDG_CACHE_HOME or ~/.cache. Returns the length
+ * of the path, of which size - 1 bytes are written; 0: there is none. */
+size_t cleat_user_cache(const char *variable, const char *name, char *path, size_t size);
 /* The user's cache folder for cleat: $CLEAT_CACHE_DIR, $XDG_CACHE_HOME/cleat or ~/.cache/cleat. Created if
  * needed, with access for the user only. If others may write to an existing folder, its subfolder cleat/ is
  * used instead. */

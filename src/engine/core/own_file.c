@@ -35,3 +35,14 @@ bool cleat_plugin_file(const char *file, const char *variable, char path[PATH_MA
     }
     return snprintf(path, PATH_MAX, "%s/%s", CLEAT_INSTALLED_PLUGINS, file) < PATH_MAX && access(path, F_OK) == 0;
 }
+
+bool cleat_program_file(const char *name, char *path, size_t size) {
+    const char *folder = getenv("PATH");
+    while (folder && *folder) {
+        const size_t length = strcspn(folder, CLEAT_PATHS_END);
+        if (snprintf(path, size, "%.*s/%s", (int)length, folder, name) < (int)size && access(path, X_OK) == 0)
+            return true;
+        folder += length + (folder[length] != 0);
+    }
+    return false;
+}

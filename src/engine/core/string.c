@@ -128,6 +128,13 @@ void cleat_number_print(double value, char text[32]) {
 }
 
 /* Overlong forms, surrogates and numbers above U+10FFFF are not characters. */
+bool cleat_has_word(const char *list, const char *word, char between) {
+    const size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, between), at = at ? at + 1 : NULL)
+        if (strncmp(at, word, length) == 0 && (at[length] == between || !at[length])) return true;
+    return false;
+}
+
 size_t cleat_utf8_size(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : at[0] >= 0xE0 && at[0] < 0xF0 ? 3 : 0;

@@ -29,6 +29,9 @@ cleat_status cleat_string_detach(cleat_string *text, char **out, cleat_error *er
 enum { CLEAT_DURATION_TEXT = 24 };
 const char *cleat_duration_text(double seconds, char text[CLEAT_DURATION_TEXT]);
 
+/* Whether a list "a b c", here of blanks as `between`, has the word. */
+bool cleat_has_word(const char *list, const char *word, char between);
+
 /* Bytes of the UTF-8 character at the start of `text`, which is zero-terminated; 0: none starts there. */
 size_t cleat_utf8_size(const char *text);
 

@@ -34,26 +34,15 @@ static bool find_driver(char driver[PATH_MAX]) {
     return realpath(path, driver) != NULL;
 }
 
-static bool is_command(const char *name) {
-    char path[PATH_MAX];
-    const char *at = getenv("PATH");
-    while (at && *at) {
-        const int length = (int)strcspn(at, ":");
-        const int size = snprintf(path, sizeof path, "%.*s/%s", length, at, name);
-        if (length > 0 && size < (int)sizeof path && access(path, X_OK) == 0) return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
 /* PoCL without a folder to write to has no device. */
 static void choose_cache(void) {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *temporary = getenv("TMPDIR");
+    const char *temporary = getenv("TMPDIR");
     char path[PATH_MAX];
     cleat_error error = {0};
     if (getenv("POCL_CACHE_DIR")) return;
-    snprintf(path, sizeof path, "%s%s/pocl", xdg && *xdg ? xdg : home ? home : "", xdg && *xdg ? "" : "/.cache");
-    if (cleat_folder_make(path, &error) == CLEAT_OK && access(path, W_OK) == 0) return;
+    if (cleat_user_cache("POCL_CACHE_DIR", "pocl", path, sizeof path) && cleat_folder_make(path, &error) == CLEAT_OK &&
+        access(path, W_OK) == 0)
+        return;
     /* Kernels are executed, so the folder must belong to this user. */
     snprintf(path, sizeof path, "%s/cleat-pocl-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(path)) return;
@@ -67,7 +56,8 @@ void cleat_use_own_cpu_driver(void) {
     if (getenv("OCL_ICD_VENDORS") || getenv("OPENCL_VENDOR_PATH") || driver_is_installed() || !find_driver(driver))
         return;
     /* PoCL links every kernel with the system's `ld`, libgcc and libc, and ends the process if they are missing. */
-    if (!is_command("ld") || !is_command("gcc")) {
+    char tool[PATH_MAX];
+    if (!cleat_program_file("ld", tool, sizeof tool) || !cleat_program_file("gcc", tool, sizeof tool)) {
         cleat_log(CLEAT_LOG_WARNING,
                   "the CPU driver of this archive is not used: it needs gcc and ld (apt-get install gcc libc6-dev)");
         return;

@@ -2,6 +2,7 @@
 #include "device/probe.h"
 
 #include "core/kernel_shape.h"
+#include "core/string.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,12 +45,8 @@ int64_t cleat_device_cache(const cleat_device *device) {
 
 bool cleat_has_extension(cl_device_id id, const char *word) {
     char list[LONGEST_TEXT] = "";
-    size_t wanted = strlen(word);
-    bool found = false;
-    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof list - 1, list, NULL) == CL_SUCCESS)
-        for (char *at = list; !found && (at = strstr(at, word)); at += wanted)
-            found = (at == list || at[-1] == ' ') && (at[wanted] == ' ' || at[wanted] == 0);
-    return found;
+    return clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof list - 1, list, NULL) == CL_SUCCESS &&
+           cleat_has_word(list, word, ' ');
 }
 
 /* CL_DEVICE_SUB_GROUP_SIZES_INTEL of cl_intel_required_subgroup_size; CL/cl_ext.h of OpenCL 1.2 does not

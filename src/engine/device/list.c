@@ -2,6 +2,7 @@
 #include "core/memory.h"
 #include "device/cpu_driver.h"
 #include "device/probe.h"
+#include "platform/system.h"
 #include "platform/text.h"
 
 #include <ctype.h>
@@ -12,11 +13,8 @@
 /* --- finding --- */
 
 static cleat_status fail_no_driver(cleat_error *error) {
-    return cleat_fail(
-        error, CLEAT_ERR_NO_DEVICE,
-        "no OpenCL device found. For the CPU: apt-get install pocl-opencl-icd. For a card: install its "
-        "vendor's driver, and check that /etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file "
-        "(in an NVIDIA container: a file nvidia.icd with the line libnvidia-opencl.so.1); `cleat doctor` says why");
+    return cleat_fail(error, CLEAT_ERR_NO_DEVICE,
+                      "no OpenCL device found. " CLEAT_GET_OPENCL "; `cleat doctor` says why");
 }
 
 static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_found_device **found, size_t *count,

@@ -34,7 +34,7 @@ static inline char **cleat_arguments(int count, char **arguments) {
 #define CLEAT_FORKS 1
 #endif
 
-/* Calls body(user, out) in a child process, which ends with it; on Windows in a thread, which does not survive a crash.
+/* Calls body(user, out) in a child process, which ends with it; on Windows in a thread, which alone ends if it crashes.
  * `in` is the end of the pipe that the caller keeps, `out` the other, which the caller closes. Returns the process for
  * kill and waitpid; -1: errno. As for any fork, the caller must have one thread, and must not have used OpenCL. */
 pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int out);

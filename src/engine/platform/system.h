@@ -16,6 +16,11 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+/* How a user gets an OpenCL driver. */
+#define CLEAT_GET_OPENCL                                                                                               \
+    "For the CPU: apt-get install pocl-opencl-icd. For a card: install its vendor's driver, and check that "           \
+    "/etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file (in an NVIDIA container: a file nvidia.icd with "   \
+    "the line libnvidia-opencl.so.1)"
 #endif
 
 /* Where the system says why it reset a graphics card. Windows does so when a kernel takes two seconds. */
@@ -28,5 +33,19 @@
 /* Calls `found` with the library of each OpenCL driver that the system lists other than in files: on Windows in its
  * registry, by Khronos' key and by the display adapters. */
 void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user);
+
+/* What says the same as a file of the system of Linux ("/proc/meminfo"): on Linux the file; on Windows, where opening a
+ * few of these files gives what the source says, the name of a function; NULL: nothing. */
+const char *cleat_system_source(const char *file);
+
+/* A display adapter on the PCI bus. */
+typedef struct cleat_display_adapter {
+    unsigned vendor, device;
+    int bus, slot, function; /* bus -1: unknown */
+    char name[128];
+    char driver[32]; /* its version; "" */
+} cleat_display_adapter;
+/* The installed adapters, [most] at most; none where the kernel shows them in files. */
+size_t cleat_display_adapters(cleat_display_adapter *adapters, size_t most);
 
 #endif

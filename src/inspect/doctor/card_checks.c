@@ -103,13 +103,6 @@ static bool read_group(const char *root, gid_t gid, char *name, size_t size, cha
     return found;
 }
 
-static bool in_list(char *members, const char *user) {
-    char *rest = members;
-    for (char *name = strtok_r(members, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (strcmp(name, user) == 0) return true;
-    return false;
-}
-
 static bool has_group(gid_t gid) {
     gid_t groups[256];
     int count = getgroups(256, groups);
@@ -124,7 +117,7 @@ static void report_refused(cleat_doctor *doctor, const char *node, int code, con
     read_group(doctor->root, facts->st_gid, group, sizeof group, members, sizeof members);
     bool group_may = (facts->st_mode & 060) == 060 && facts->st_gid != 0;
     if (code == EACCES && group_may && !has_group(facts->st_gid)) {
-        bool waits = user && in_list(members, user->pw_name);
+        bool waits = user && cleat_has_word(members, user->pw_name, ',');
         cleat_doctor_fault(doctor, waits ? "group-not-active" : "group-missing", NULL, group,
                            "%s: %s; mode %03o, group %s", node, strerror(code), (unsigned)facts->st_mode & 0777, group);
         return;
@@ -202,8 +195,8 @@ static void report_no_icd(cleat_doctor *doctor, const cleat_card_slot *card) {
         variant = nvidia_library_exists(doctor->root) ? "library"
                   : doctor->system.container[0] != 0  ? "container"
                                                       : NULL;
-    cleat_doctor_fault(doctor, code, variant, "/etc/OpenCL/vendors", "no .icd file in %s names a driver for this card",
-                       doctor->vendors);
+    cleat_doctor_fault(doctor, code, variant, "/etc/OpenCL/vendors", "no %s in %s names a driver for this card",
+                       doctor->system.windows ? "entry" : ".icd file", doctor->vendors);
 }
 
 /* Copies the first number with a dot after `word`: "... Kernel Module  535.183.01  Sun ..." */
@@ -286,7 +279,8 @@ static void check_card(cleat_doctor *doctor, cleat_card_slot *card) {
         check_listed(doctor, card);
         return;
     }
-    card->blocked = !check_kernel_driver(doctor, card) || !check_nodes(doctor, card) || !check_icd(doctor, card);
+    card->blocked = (!doctor->system.windows && (!check_kernel_driver(doctor, card) || !check_nodes(doctor, card))) ||
+                    !check_icd(doctor, card);
     if (!card->blocked) check_listed(doctor, card);
 }
 

@@ -257,7 +257,8 @@ static bool any_driver_fails(const cleat_doctor *doctor) {
 
 void cleat_devices_read(cleat_doctor *doctor) {
     doctor->listing = CHILD_NOT_RUN;
-    if (doctor->status || doctor->n_drivers == 0 || any_driver_fails(doctor)) return;
+    const bool none = doctor->n_drivers == 0 && !doctor->system.windows; /* there the loader knows more places */
+    if (doctor->status || none || any_driver_fails(doctor)) return;
     read_list(doctor);
     for (size_t i = 0; i < doctor->n_devices && !doctor->status; ++i) {
         doctor->devices[i].untried = doctor->request.list_only;

@@ -17,14 +17,15 @@ typedef enum cleat_distribution {
     DISTRIBUTION_FEDORA = 4,
     DISTRIBUTION_ARCH = 8,
     DISTRIBUTION_OTHER = 16,
+    DISTRIBUTION_WINDOWS = 32,
 } cleat_distribution;
 
 typedef struct cleat_system {
     cleat_distribution distribution;
     char distribution_name[96]; /* PRETTY_NAME of /etc/os-release */
-    char kernel[96];            /* release of the Linux kernel */
+    char kernel[96];            /* release of the Linux kernel; build of Windows */
     char container[32];         /* "docker", "podman", ...; "": none recognised */
-    bool wsl, kaggle, colab;
+    bool windows, wsl, kaggle, colab;
 } cleat_system;
 
 void cleat_system_read(const char *root, cleat_system *system);
@@ -34,7 +35,7 @@ typedef struct cleat_card_slot {
     char address[24]; /* "0000:01:00.0"; "" if only a device node shows the card */
     unsigned pci_class, vendor, device;
     char name[160];                  /* "NVIDIA TU104GL [Tesla T4]" */
-    char kernel_driver[32];          /* "" if none is bound */
+    char kernel_driver[32];          /* "" if none is bound; on Windows the version of the graphics driver */
     char node[DOCTOR_PATH];          /* path below / of its device node; "" if the kernel made none */
     char more_nodes[2][32];          /* further nodes that its driver opens: "/dev/nvidiactl", "/dev/kfd"; "" */
     int domain, bus, slot, function; /* bus -1: no address */
@@ -44,7 +45,7 @@ typedef struct cleat_card_slot {
 enum { PCI_NVIDIA = 0x10de, PCI_AMD = 0x1002, PCI_INTEL = 0x8086 };
 
 /* Display controllers and processing accelerators of /sys/bus/pci, then NVIDIA's cards that only /proc or /dev
- * shows (containers). Returns their number. */
+ * shows (containers); on Windows the display adapters. Returns their number. */
 size_t cleat_cards_read(const char *root, cleat_card_slot cards[DOCTOR_CARDS]);
 
 typedef enum cleat_driver_family {
@@ -98,7 +99,7 @@ typedef struct cleat_doctor {
     cleat_system system;
     cleat_card_slot cards[DOCTOR_CARDS];
     size_t n_cards;
-    char vendors[DOCTOR_PATH];  /* the folder of ICD files, as the loader looks for it */
+    char vendors[DOCTOR_PATH];  /* the folder of ICD files, as the loader looks for it; "the registry" */
     const char *vendors_set_by; /* name of the environment variable that sets it; NULL: none */
     bool vendors_exist;
     cleat_driver *drivers; /* [DOCTOR_DRIVERS] */
@@ -182,7 +183,7 @@ const cleat_doctor_device *cleat_card_device(const cleat_doctor *doctor, const c
 
 /* The root of a request: as given, else CLEAT_SYSTEM_ROOT, else "". */
 const char *cleat_root_of(const cleat_doctor_request *request);
-/* Joins root and path; a path that does not fit is cut, and then names nothing. */
+/* Joins root and path; "" names nothing: the path does not fit, or is one that this system does not have. */
 void cleat_root_path(const char *root, const char *path, char whole[DOCTOR_PATH]);
 bool cleat_root_exists(const char *root, const char *path);
 /* Reads the first line without its end; false if there is none. */

@@ -1,5 +1,6 @@
 /* Checks of each OpenCL driver, and of each device that the drivers list. */
 #include "doctor/doctor.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static void lower_if_unneeded(const cleat_doctor *doctor, const cleat_driver *dr
 
 /* Whether dlopen missed the library itself, not one that it needs. */
 static bool is_missing(const cleat_driver *driver) {
+    if (strchr(driver->library, '/') && access(driver->library, F_OK) != 0) return true;
     return strncmp(driver->load_error, driver->library, strlen(driver->library)) == 0 &&
            strstr(driver->load_error, "No such file");
 }
@@ -94,8 +96,11 @@ static void check_driver(cleat_doctor *doctor, const cleat_driver *driver) {
 static void check_no_drivers(cleat_doctor *doctor) {
     cleat_doctor_section(doctor, "driver", "OpenCL drivers");
     const char *variable = doctor->vendors_set_by;
-    if (doctor->vendors_exist)
-        cleat_doctor_fault(doctor, "icd-none", NULL, doctor->vendors, "%s contains no .icd file", doctor->vendors);
+    if (doctor->system.windows && doctor->n_devices > 0)
+        cleat_doctor_skip(doctor, "icd-none", "the registry names no driver, but the OpenCL loader finds devices");
+    else if (doctor->vendors_exist)
+        cleat_doctor_fault(doctor, "icd-none", NULL, doctor->vendors, "%s %s", doctor->vendors,
+                           doctor->system.windows ? "names no driver" : "contains no .icd file");
     else if (variable)
         cleat_doctor_fault(doctor, "icd-folder-missing", "variable", variable, "%s=%s does not exist", variable,
                            doctor->vendors);

@@ -19,13 +19,9 @@ static cleat_driver_family family_of(const char *library) {
     static const struct {
         const char *word;
         cleat_driver_family family;
-    } words[] = {{"nvidia-opencl", DRIVER_NVIDIA},
-                 {"amdocl", DRIVER_AMD},
-                 {"RusticlOpenCL", DRIVER_RUSTICL},
-                 {"MesaOpenCL", DRIVER_CLOVER},
-                 {"igdrcl", DRIVER_INTEL},
-                 {"intelocl", DRIVER_INTEL_CPU},
-                 {"pocl", DRIVER_POCL}};
+    } words[] = {{"nvidia-opencl", DRIVER_NVIDIA},  {"nvopencl", DRIVER_NVIDIA},    {"amdocl", DRIVER_AMD},
+                 {"RusticlOpenCL", DRIVER_RUSTICL}, {"MesaOpenCL", DRIVER_CLOVER},  {"igdrcl", DRIVER_INTEL},
+                 {"IntelOpenCL", DRIVER_INTEL},     {"intelocl", DRIVER_INTEL_CPU}, {"pocl", DRIVER_POCL}};
     const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strstr(name, words[i].word)) return words[i].family;
@@ -114,20 +110,14 @@ static void list_platform(cl_platform_id platform, const event_sink *out) {
     send_event(out, EVENT_PLATFORM, name, usable, false);
 }
 
-static void try_driver(void *user, int out) {
-    const cleat_driver *driver = user;
-    const event_sink sink = {.out = out};
+typedef cl_int(CL_API_CALL *list_platforms_fn)(cl_uint count, cl_platform_id *platforms, cl_uint *n);
+
+static void list_all(list_platforms_fn list, const event_sink *out) {
     cl_platform_id platforms[DOCTOR_PLATFORMS];
     cl_uint n = 0;
-    cleat_doctor_quiet_child();
-    cleat_doctor_use_vendors(driver->file[0] ? driver->file : driver->library, driver->library);
-    if (!load(driver, &sink)) return;
-    if (clGetPlatformIDs(DOCTOR_PLATFORMS, platforms, &n) != CL_SUCCESS) n = 0;
-    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], &sink);
-    send_event(&sink, EVENT_DONE, "", 0, false);
+    if (!list || list(DOCTOR_PLATFORMS, platforms, &n) != CL_SUCCESS) n = 0;
+    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], out);
 }
-
-typedef cl_int(CL_API_CALL *list_platforms_fn)(cl_uint count, cl_platform_id *platforms, cl_uint *n);
 
 /* The driver's function that lists its own platforms, as the loader finds it (cl_khr_icd). NULL: none. */
 static list_platforms_fn find_list_platforms(void *library) {
@@ -141,16 +131,24 @@ static list_platforms_fn find_list_platforms(void *library) {
     return list;
 }
 
+static void try_driver(void *user, int out) {
+    const cleat_driver *driver = user;
+    const event_sink sink = {.out = out};
+    cleat_doctor_quiet_child();
+    if (CLEAT_FORKS) cleat_doctor_use_vendors(driver->file[0] ? driver->file : driver->library, driver->library);
+    void *library = load(driver, &sink);
+    if (!library) return;
+    /* Where the loader uses all drivers, whatever the environment says, the driver itself is asked. */
+    list_all(CLEAT_FORKS ? clGetPlatformIDs : find_list_platforms(library), &sink);
+    send_event(&sink, EVENT_DONE, "", 0, false);
+}
+
 /* The loader has already loaded every driver that can be loaded, and has queried it in the same way. */
 static void look_at_driver(cleat_driver *driver) {
     const event_sink sink = {.here = driver};
-    cl_platform_id platforms[DOCTOR_PLATFORMS];
-    cl_uint n = 0;
     void *library = driver->library[0] ? load(driver, &sink) : NULL;
     if (!library) return;
-    const list_platforms_fn list = find_list_platforms(library);
-    if (!list || list(DOCTOR_PLATFORMS, platforms, &n) != CL_SUCCESS) n = 0;
-    for (cl_uint i = 0; i < n && i < DOCTOR_PLATFORMS; ++i) list_platform(platforms[i], &sink);
+    list_all(find_list_platforms(library), &sink);
     dlclose(library);
 }
 
@@ -236,9 +234,15 @@ static void add_folder(cleat_doctor *doctor) {
     cleat_listing_free(&files);
 }
 
-/* As the loaders do: OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH (ocl-icd), else /etc/OpenCL/vendors. */
+/* As the loaders do: OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH (ocl-icd), else /etc/OpenCL/vendors; on Windows the
+ * registry alone. */
 static void find_vendors(cleat_doctor *doctor) {
     static const char *const variables[] = {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"};
+    if (doctor->system.windows) {
+        snprintf(doctor->vendors, sizeof doctor->vendors, "the registry");
+        doctor->vendors_exist = true;
+        return;
+    }
     cleat_root_path(doctor->root, "/etc/OpenCL/vendors", doctor->vendors);
     for (int i = 0; i < 2 && !doctor->vendors_set_by; ++i) {
         const char *value = getenv(variables[i]);
@@ -283,7 +287,7 @@ static void add_registered(void *user, const char *library) {
 static void find_drivers(cleat_doctor *doctor) {
     if (!doctor->root[0]) cleat_use_own_cpu_driver();
     find_vendors(doctor);
-    add_vendors(doctor);
+    if (!doctor->system.windows) add_vendors(doctor);
     add_named_libraries(doctor);
     if (!doctor->root[0]) cleat_registered_drivers(add_registered, doctor);
 }

@@ -9,7 +9,9 @@ typedef struct fault {
     const char *code, *variant; /* variant NULL: for all situations without a row */
     cleat_doctor_result result;
     const char *cause;
-    const char *commands; /* lines; "debian: COMMAND" is for one distribution, "apt: COMMAND" for Debian and Ubuntu */
+    /* Lines for all distributions of Linux; "debian: COMMAND" is for one, "apt: COMMAND" for Debian and Ubuntu,
+     * "windows: COMMAND" for Windows alone, "any: COMMAND" for all systems. */
+    const char *commands;
 } fault;
 
 /* In causes and commands, {} is the argument, and {sudo} "sudo " unless the user is root. */
@@ -19,6 +21,11 @@ typedef struct fault {
     "fedora: {sudo}dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda  # from RPM Fusion\n"                             \
     "arch: {sudo}pacman -S nvidia opencl-nvidia\n"                                                                     \
     "other: install NVIDIA's driver: https://www.nvidia.com/en-us/drivers/unix/\n"
+#define UPDATE_DRIVER "windows: install the current graphics driver of the card's maker, which brings OpenCL\n"
+#define USE_CONSOLE                                                                                                    \
+    "windows: in a session of Remote Desktop, which may hide the card: start cleat at the machine "                    \
+    "itself\n" UPDATE_DRIVER
+#define INSTALL_CPU "windows: for training on the CPU, install the Intel CPU Runtime for OpenCL Applications\n"
 /* Mesa's rusticl, as of 2026: in mesa-opencl-icd of Debian, and of Ubuntu from 24.04 on. Debian 13 dropped Intel's
  * runtime. */
 #define INSTALL_AMD                                                                                                    \
@@ -28,20 +35,24 @@ typedef struct fault {
     "ubuntu: install rocm-opencl-runtime from AMD's repository: https://rocm.docs.amd.com\n"                           \
     "fedora: {sudo}dnf install rocm-opencl\n"                                                                          \
     "arch: {sudo}pacman -S rocm-opencl-runtime\n"                                                                      \
-    "other: install AMD's OpenCL runtime: https://rocm.docs.amd.com\n"
+    "other: install AMD's OpenCL runtime: https://rocm.docs.amd.com\n"                                                 \
+    "windows: install AMD's graphics driver: https://www.amd.com/en/support\n"
 #define INSTALL_INTEL                                                                                                  \
     "debian: {sudo}apt-get install intel-opencl-icd  # Debian 12 only\n"                                               \
     "debian: {sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later\n"              \
     "ubuntu: {sudo}apt-get install intel-opencl-icd\n"                                                                 \
     "fedora: {sudo}dnf install intel-compute-runtime\n"                                                                \
     "arch: {sudo}pacman -S intel-compute-runtime\n"                                                                    \
-    "other: install Intel's runtime: https://github.com/intel/compute-runtime/releases\n"
+    "other: install Intel's runtime: https://github.com/intel/compute-runtime/releases\n"                              \
+    "windows: install Intel's graphics driver: https://www.intel.com/content/www/us/en/support/detect.html\n"
 #define INSTALL_POCL                                                                                                   \
     "apt: {sudo}apt-get install pocl-opencl-icd\n"                                                                     \
     "fedora: {sudo}dnf install pocl\n"                                                                                 \
     "arch: {sudo}pacman -S pocl\n"                                                                                     \
-    "other: install PoCL, OpenCL for the CPU: https://portablecl.org\n"
-#define DISABLE_ICD "{sudo}mv {} {}.off  # the OpenCL loader then ignores the driver\n"
+    "other: install PoCL, OpenCL for the CPU: https://portablecl.org\n" UPDATE_DRIVER INSTALL_CPU
+#define SEE_RESETS                                                                                                     \
+    "windows: Event Viewer, Windows Logs, System, source Display: shows whether Windows has reset the driver\n"
+#define DISABLE_ICD "{sudo}mv {} {}.off  # the OpenCL loader then ignores the driver\n" UPDATE_DRIVER
 
 static const fault faults[] = {
     /* --- cards --- */
@@ -90,13 +101,13 @@ static const fault faults[] = {
     {"node-permission", NULL, CLEAT_CHECK_FAIL, "This user may not open the device node.",
      "ls -l {}; id\n"
      "{sudo}chmod a+rw {}  # until the next start; udev rules make it permanent\n"},
-    {"nvidia-icd-missing", NULL, CLEAT_CHECK_FAIL,
-     "NVIDIA's OpenCL library is not registered: no .icd file names it, and the library was not found.",
+    {"nvidia-icd-missing", NULL, CLEAT_CHECK_FAIL, "NVIDIA's OpenCL library is not registered, and it was not found.",
      "debian: {sudo}apt-get install nvidia-opencl-icd  # from the archive area non-free\n"
      "ubuntu: {sudo}apt-get install libnvidia-compute-$(modinfo -F version nvidia | cut -d. -f1)\n"
      "fedora: {sudo}dnf install xorg-x11-drv-nvidia-cuda  # from RPM Fusion\n"
      "arch: {sudo}pacman -S opencl-nvidia\n"
-     "other: install NVIDIA's driver with its OpenCL library\n"},
+     "other: install NVIDIA's driver with its OpenCL library\n"
+     "windows: install NVIDIA's graphics driver: https://www.nvidia.com/en-us/drivers/\n"},
     {"nvidia-icd-missing", "container", CLEAT_CHECK_FAIL,
      "NVIDIA's OpenCL library is neither registered nor present in this container: the container toolkit adds it "
      "only if NVIDIA_DRIVER_CAPABILITIES includes compute.",
@@ -106,14 +117,14 @@ static const fault faults[] = {
      "NVIDIA's OpenCL library is present, but no .icd file names it, so the OpenCL loader does not find it.",
      "{sudo}mkdir -p {}\n"
      "echo libnvidia-opencl.so.1 | {sudo}tee {}/nvidia.icd\n"},
-    {"amd-icd-missing", NULL, CLEAT_CHECK_FAIL, "No .icd file names a driver for AMD cards.", INSTALL_AMD},
-    {"intel-icd-missing", NULL, CLEAT_CHECK_FAIL, "No .icd file names a driver for Intel GPUs.", INSTALL_INTEL},
+    {"amd-icd-missing", NULL, CLEAT_CHECK_FAIL, "No OpenCL driver for AMD cards is registered.", INSTALL_AMD},
+    {"intel-icd-missing", NULL, CLEAT_CHECK_FAIL, "No OpenCL driver for Intel GPUs is registered.", INSTALL_INTEL},
     {"nvidia-version-mismatch", NULL, CLEAT_CHECK_FAIL,
      "The kernel driver and the library have different versions, for example after an update without a reboot; the "
      "library refuses to work.",
      "{sudo}reboot\n"},
     {"card-not-listed", NULL, CLEAT_CHECK_FAIL,
-     "The card's driver is registered, but OpenCL does not list this card; {}.", "clinfo -l\n"},
+     "The card's driver is registered, but OpenCL does not list this card; {}.", "clinfo -l\n" USE_CONSOLE},
     {"card-not-listed", "intel", CLEAT_CHECK_FAIL,
      "Intel's driver is registered, but OpenCL does not list this card; {}. Intel's current runtime supports GPUs "
      "from Tiger Lake (2020) on, and its releases before 24.35 support GPUs from Broadwell (2014) on. Older GPUs "
@@ -121,7 +132,7 @@ static const fault faults[] = {
      "clinfo -l\n"
      "debian: {sudo}apt-get install intel-opencl-icd  # Debian 12 only\n"
      "debian: {sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later\n"
-     "ubuntu: {sudo}apt-get install intel-opencl-icd\n"},
+     "ubuntu: {sudo}apt-get install intel-opencl-icd\n" USE_CONSOLE},
     {"card-unusable", NULL, CLEAT_CHECK_FAIL, "OpenCL lists the card, but it does not compute correctly: {}.", ""},
     {"wsl-no-opencl", NULL, CLEAT_CHECK_WARN,
      "WSL passes the card through as /dev/dxg, for which NVIDIA and AMD ship no OpenCL driver; Intel's runtime has "
@@ -134,19 +145,19 @@ static const fault faults[] = {
     {"icd-folder-missing", "variable", CLEAT_CHECK_FAIL,
      "The variable {} names a path that does not exist, so the OpenCL loader finds no driver.",
      "unset {}\n" INSTALL_POCL},
-    {"icd-none", NULL, CLEAT_CHECK_FAIL, "The folder {} contains no .icd file, so the OpenCL loader finds no driver.",
+    {"icd-none", NULL, CLEAT_CHECK_FAIL, "In {} no driver is registered, so the OpenCL loader finds none.",
      INSTALL_POCL},
     {"icd-file-empty", NULL, CLEAT_CHECK_FAIL,
      "The first line of an .icd file names the driver's library; {} has none.", DISABLE_ICD},
     {"icd-file-unreadable", NULL, CLEAT_CHECK_FAIL, "This user may not read {}.", "{sudo}chmod a+r {}\n"},
     {"icd-library-missing", NULL, CLEAT_CHECK_FAIL,
-     "The library that the .icd file names is not installed, or is in no folder that the dynamic linker searches.",
+     "The library that is registered is not installed, or is in no folder that is searched for libraries.",
      "apt: dpkg -S {}  # prints the package of the file: reinstall it\n"
      "fedora: rpm -qf {}  # prints the package of the file: reinstall it\n"
      "arch: pacman -Qo {}  # prints the package of the file: reinstall it\n" DISABLE_ICD},
     {"icd-library-broken", NULL, CLEAT_CHECK_FAIL,
-     "The library exists, but the dynamic linker cannot load it: it is damaged, or a library that it needs is "
-     "missing or has another version.",
+     "The library exists, but cannot be loaded: it is damaged, or a library that it needs is missing or has another "
+     "version.",
      "apt: dpkg -S {}  # prints the package of the file: reinstall it\n"
      "fedora: rpm -qf {}  # prints the package of the file: reinstall it\n"
      "arch: pacman -Qo {}  # prints the package of the file: reinstall it\n" DISABLE_ICD},
@@ -161,24 +172,28 @@ static const fault faults[] = {
      "cleat.",
      DISABLE_ICD},
     {"driver-no-platform", NULL, CLEAT_CHECK_FAIL, "The library loads, but offers no OpenCL platform.", DISABLE_ICD},
-    {"driver-no-device", NULL, CLEAT_CHECK_FAIL, "The driver loads, but lists no device.", "clinfo -l\n"},
+    {"driver-no-device", NULL, CLEAT_CHECK_FAIL, "The driver loads, but lists no device.", "clinfo -l\n" USE_CONSOLE},
     {"rusticl-disabled", NULL, CLEAT_CHECK_FAIL,
      "Mesa's rusticl lists devices only for the drivers that RUSTICL_ENABLE names, and this variable is not set.",
      "export RUSTICL_ENABLE={}\n"},
     {"clover-no-device", NULL, CLEAT_CHECK_FAIL,
      "Mesa's Clover lists no device; it is no longer developed and supports no current card.", INSTALL_AMD},
-    {"device-refused", NULL, CLEAT_CHECK_FAIL, "The driver lists a device that cleat cannot use.", "clinfo\n"},
+    {"device-refused", NULL, CLEAT_CHECK_FAIL, "The driver lists a device that cleat cannot use.",
+     "clinfo\n" UPDATE_DRIVER},
     {"drivers-together-fail", NULL, CLEAT_CHECK_FAIL,
      "Each driver works alone, but listing the devices of all drivers fails: two drivers conflict.",
-     "mkdir -p ~/icd && cp {}/NAME.icd ~/icd && export OCL_ICD_VENDORS=~/icd  # NAME: the driver to keep\n"},
+     "mkdir -p ~/icd && cp {}/NAME.icd ~/icd && export OCL_ICD_VENDORS=~/icd  # NAME: the driver to "
+     "keep\n" UPDATE_DRIVER},
     /* --- devices --- */
-    {"device-open-fails", NULL, CLEAT_CHECK_FAIL, "The driver lists the device, but cannot open it.", "clinfo\n"},
+    {"device-open-fails", NULL, CLEAT_CHECK_FAIL, "The driver lists the device, but cannot open it.",
+     "clinfo\n" USE_CONSOLE},
     {"device-build-fails", NULL, CLEAT_CHECK_FAIL,
-     "The driver cannot compile a kernel of a few lines, so it cannot compile cleat's kernels either.", "clinfo\n"},
+     "The driver cannot compile a kernel of a few lines, so it cannot compile cleat's kernels either.",
+     "clinfo\n" UPDATE_DRIVER},
     {"device-build-fails", "amd", CLEAT_CHECK_FAIL,
      "The driver cannot compile a kernel of a few lines, so it cannot compile cleat's kernels either. Parts of its "
      "compiler may be missing.",
-     "apt: {sudo}apt-get install --reinstall mesa-opencl-icd libclc-15  # for Mesa's drivers\n"},
+     "apt: {sudo}apt-get install --reinstall mesa-opencl-icd libclc-15  # for Mesa's drivers\n" UPDATE_DRIVER},
     {"pocl-processor-unknown", NULL, CLEAT_CHECK_FAIL,
      "PoCL's compiler (LLVM) does not support this processor: it is newer than LLVM, or a virtual machine hides its "
      "model. A newer PoCL comes with a newer release of the distribution; without one, Intel's OpenCL runtime for "
@@ -186,20 +201,19 @@ static const fault faults[] = {
      "python3 -m venv ~/intel-cpu && ~/intel-cpu/bin/pip install intel-opencl-rt intel-cmplr-lib-rt\n"
      "export OCL_ICD_FILENAMES=~/intel-cpu/lib/libintelocl.so LD_LIBRARY_PATH=~/intel-cpu/lib\n"
      "apt: upgrade to Debian 12, Ubuntu 24.04 or later, whose PoCL is newer\n"
-     "in a virtual machine: expose the host's processor to the guest (QEMU: -cpu host)\n"},
+     "in a virtual machine: expose the host's processor to the guest (QEMU: -cpu host)\n" INSTALL_CPU},
     {"device-wrong-result", NULL, CLEAT_CHECK_FAIL,
      "A kernel of three operations gives a wrong result. Training on this device would give wrong results too.",
-     "update the driver, or choose another device: cleat train --device NAME\n"},
+     "any: update the driver, or choose another device: cleat train --device NAME\n"},
     {"device-hangs", NULL, CLEAT_CHECK_FAIL,
      "The device did not finish a small kernel in time. On a very busy machine, repeat with --seconds 60.",
-     "{sudo}dmesg | tail -n 50\n"
-     "choose another device: cleat train --device NAME\n"},
+     "{sudo}dmesg | tail -n 50\n" SEE_RESETS "any: choose another device: cleat train --device NAME\n"},
     {"device-crashes", NULL, CLEAT_CHECK_FAIL, "The driver crashed while it ran a small kernel.",
-     "{sudo}dmesg | tail -n 50\n"
-     "choose another device: cleat train --device NAME\n"},
+     "{sudo}dmesg | tail -n 50\n" SEE_RESETS "any: choose another device: cleat train --device NAME\n"},
     {"device-memory-low", NULL, CLEAT_CHECK_WARN,
      "Little of the device's memory is free because other programs use it; micro-batches will be small.",
-     "nvidia-smi  # or nvtop, radeontop: shows which program uses it\n"},
+     "nvidia-smi  # or nvtop, radeontop: shows which program uses it\n"
+     "windows: Task Manager, Details, column 'Dedicated GPU memory': shows which program uses it\n"},
     /* --- host --- */
     {"cpu-quota", NULL, CLEAT_CHECK_WARN,
      "A control group limits the CPU time below the number of CPUs that programs see; additional threads only wait.",
@@ -209,7 +223,8 @@ static const fault faults[] = {
      "more memory for a container: docker update --memory=8g --memory-swap=8g CONTAINER\n"},
     {"host-memory-low", NULL, CLEAT_CHECK_WARN,
      "Little host memory is free; it must hold the data and, for training on a CPU, the whole model.",
-     "ps aux --sort=-rss | head\n"},
+     "ps aux --sort=-rss | head\n"
+     "windows: Task Manager, Details, column 'Memory': shows which program uses it\n"},
     {"shm-missing", NULL, CLEAT_CHECK_WARN,
      "/dev/shm is not writable; programs that consist of several processes (MPI) need it.",
      "{sudo}mount -t tmpfs tmpfs /dev/shm  # a container: --shm-size=1g\n"},
@@ -235,29 +250,34 @@ static const fault faults[] = {
     {"cache-unwritable", NULL, CLEAT_CHECK_WARN,
      "The cache folder cannot be written: at each start, kernels are compiled and the device is measured and checked "
      "again.",
-     "export CLEAT_CACHE_DIR=/a/folder/you/can/write\n"},
+     "export CLEAT_CACHE_DIR=/a/folder/you/can/write\n"
+     "windows: set CLEAT_CACHE_DIR=D:\\a\\folder\\you\\can\\write\n"},
     {"cache-full", NULL, CLEAT_CHECK_WARN,
      "The file system of the cache folder is full: kernels, measured speeds and results of checks cannot be stored.",
      "df -h {}\n"
-     "export CLEAT_CACHE_DIR=/a/folder/with/space\n"},
+     "export CLEAT_CACHE_DIR=/a/folder/with/space\n"
+     "windows: set CLEAT_CACHE_DIR=D:\\a\\folder\\with\\space\n"},
     {"pocl-cache-unwritable", NULL, CLEAT_CHECK_WARN,
      "PoCL cannot write to its cache folder, and then lists no device: the CPU cannot be used.",
-     "export POCL_CACHE_DIR=/a/folder/you/can/write\n"},
+     "export POCL_CACHE_DIR=/a/folder/you/can/write\n"
+     "windows: set POCL_CACHE_DIR=D:\\a\\folder\\you\\can\\write\n"},
     {"cache-noexec", NULL, CLEAT_CHECK_WARN,
      "The file system does not allow programs (noexec), but PoCL loads its compiled kernels from its cache as "
      "libraries.",
      "export POCL_CACHE_DIR=/a/folder/without/noexec\n"},
     {"run-folder-unwritable", NULL, CLEAT_CHECK_WARN, "A run cannot write its checkpoints there.",
-     "cleat train ... --out /a/folder/you/can/write\n"},
+     "cleat train ... --out /a/folder/you/can/write\n"
+     "windows: cleat train ... --out D:\\a\\folder\\you\\can\\write\n"},
     {"run-folder-full", NULL, CLEAT_CHECK_WARN, "Little disk space is left for checkpoints.",
      "df -h {}\n"
-     "cleat train ... --out /a/folder/with/space\n"},
+     "cleat train ... --out /a/folder/with/space\n"
+     "windows: cleat train ... --out D:\\a\\folder\\with\\space\n"},
     /* --- result --- */
     {"no-usable-device", NULL, CLEAT_CHECK_FAIL, "cleat cannot train here: {}.", INSTALL_POCL},
     {"no-usable-device", "explained", CLEAT_CHECK_FAIL,
      "cleat cannot train here: {}. The failed checks above list commands that help.", ""},
     {"no-usable-device", "wanted", CLEAT_CHECK_FAIL, "cleat cannot train on the requested device: {}.",
-     "cleat devices\n"},
+     "any: cleat devices\n"},
 };
 enum { N_FAULTS = sizeof faults / sizeof faults[0] };
 
@@ -303,7 +323,7 @@ static void expand(const char *template, size_t length, const char *argument, ch
     }
 }
 
-/* The command of a line; NULL if it is for another distribution. */
+/* The command of a line; NULL if it is for another system. */
 static const char *command_of(const char *line, cleat_distribution here) {
     static const struct {
         const char *name;
@@ -313,11 +333,13 @@ static const char *command_of(const char *line, cleat_distribution here) {
                  {"apt: ", DISTRIBUTION_DEBIAN | DISTRIBUTION_UBUNTU},
                  {"fedora: ", DISTRIBUTION_FEDORA},
                  {"arch: ", DISTRIBUTION_ARCH},
-                 {"other: ", DISTRIBUTION_OTHER}};
+                 {"other: ", DISTRIBUTION_OTHER},
+                 {"windows: ", DISTRIBUTION_WINDOWS},
+                 {"any: ", ~0}};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
         if (strncmp(line, names[i].name, strlen(names[i].name)) == 0)
             return names[i].distributions & here ? line + strlen(names[i].name) : NULL;
-    return line;
+    return here == DISTRIBUTION_WINDOWS ? NULL : line;
 }
 
 void cleat_fault_describe(const cleat_system *system, const char *variant, const char *argument,

@@ -18,9 +18,10 @@ static const int64_t low_memory = 1024 * MIB, low_cache_space = 64 * MIB, low_ru
 
 static void check_system(cleat_doctor *doctor) {
     const cleat_system *system = &doctor->system;
-    cleat_doctor_ok(doctor, "system", "%s, Linux %s%s%s%s%s%s", system->distribution_name, system->kernel,
-                    system->container[0] ? ", container: " : "", system->container, system->wsl ? ", WSL" : "",
-                    system->kaggle ? ", Kaggle" : "", system->colab ? ", Colab" : "");
+    cleat_doctor_ok(doctor, "system", "%s, %s %s%s%s%s%s%s", system->distribution_name,
+                    system->windows ? "build" : "Linux", system->kernel, system->container[0] ? ", container: " : "",
+                    system->container, system->wsl ? ", WSL" : "", system->kaggle ? ", Kaggle" : "",
+                    system->colab ? ", Colab" : "");
 }
 
 static void check_cpus(cleat_doctor *doctor) {
@@ -60,18 +61,14 @@ static void check_locked_memory(cleat_doctor *doctor) {
     cleat_doctor_ok(doctor, "locked-memory", "limit %s", text);
 }
 
-static int64_t free_bytes(const char *path) {
-    struct statvfs facts;
-    return statvfs(path, &facts) == 0 ? (int64_t)(facts.f_bavail * facts.f_frsize) : INT64_MAX;
-}
-
 static void check_shm(cleat_doctor *doctor) {
     char path[DOCTOR_PATH], text[CLEAT_BYTES_TEXT];
     cleat_root_path(doctor->root, "/dev/shm", path);
+    if (!path[0]) return;
     if (access(path, W_OK) != 0)
         cleat_doctor_fault(doctor, "shm-missing", NULL, NULL, "/dev/shm: %s", strerror(errno));
     else
-        cleat_doctor_ok(doctor, "shm", "%s free in /dev/shm", cleat_bytes_text(free_bytes(path), text));
+        cleat_doctor_ok(doctor, "shm", "%s free in /dev/shm", cleat_bytes_text(cleat_folder_space(path), text));
 }
 
 /* Whether the mount that holds `path` has an option, from /proc/self/mountinfo: "36 35 98:0 / /mnt rw,noexec ..." */
@@ -110,46 +107,22 @@ static void check_cache(cleat_doctor *doctor) {
     cleat_error error = {0};
     if (cleat_cache_folder(folder, sizeof folder, &error) != CLEAT_OK)
         cleat_doctor_fault(doctor, "cache-unwritable", NULL, NULL, "%.500s", error.text);
-    else if (free_bytes(folder) < low_cache_space)
+    else if (cleat_folder_space(folder) < low_cache_space)
         cleat_doctor_fault(doctor, "cache-full", NULL, folder, "%s: %s free", folder,
-                           cleat_bytes_text(free_bytes(folder), text));
+                           cleat_bytes_text(cleat_folder_space(folder), text));
     else if (!can_write(folder, reason, sizeof reason))
         cleat_doctor_fault(doctor, "cache-unwritable", NULL, NULL, "%s", reason);
     else
-        cleat_doctor_ok(doctor, "cache-folder", "%s, %s free", folder, cleat_bytes_text(free_bytes(folder), text));
-}
-
-/* The folder itself, or the nearest existing parent, in which it would be created. */
-static void find_existing(const char *path, char *found, size_t size) {
-    snprintf(found, size, "%s", path);
-    while (found[0] && access(found, F_OK) != 0) {
-        char *slash = strrchr(found, '/');
-        if (!slash) break;
-        *slash = 0;
-    }
-    if (access(found, F_OK) != 0) snprintf(found, size, "%s", path[0] == '/' ? "/" : ".");
-}
-
-/* PoCL's cache: POCL_CACHE_DIR, else pocl/ in the user's cache folder. */
-static bool find_pocl_cache(char *path, size_t size) {
-    const char *own = getenv("POCL_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (own && own[0])
-        snprintf(path, size, "%s", own);
-    else if (cache && cache[0])
-        snprintf(path, size, "%s/pocl", cache);
-    else if (home && home[0])
-        snprintf(path, size, "%s/.cache/pocl", home);
-    else
-        return false;
-    return true;
+        cleat_doctor_ok(doctor, "cache-folder", "%s, %s free", folder,
+                        cleat_bytes_text(cleat_folder_space(folder), text));
 }
 
 static void check_pocl_cache(cleat_doctor *doctor) {
     char path[DOCTOR_PATH], existing[DOCTOR_PATH];
     bool pocl = false;
     for (size_t i = 0; i < doctor->n_drivers; ++i) pocl = pocl || doctor->drivers[i].family == DRIVER_POCL;
-    if (!pocl || !find_pocl_cache(path, sizeof path)) return;
-    find_existing(path, existing, sizeof existing);
+    if (!pocl || !cleat_user_cache("POCL_CACHE_DIR", "pocl", path, sizeof path)) return;
+    cleat_folder_existing(path, existing, sizeof existing);
     if (access(existing, W_OK | X_OK) != 0)
         cleat_doctor_fault(doctor, "pocl-cache-unwritable", NULL, NULL, "%s: %s", path, strerror(errno));
     else if (mount_has(doctor->root, path, "noexec"))
@@ -161,8 +134,8 @@ static void check_pocl_cache(cleat_doctor *doctor) {
 static void check_run_folder(cleat_doctor *doctor) {
     const char *folder = doctor->request.run_folder;
     char found[DOCTOR_PATH], text[CLEAT_BYTES_TEXT];
-    find_existing(folder, found, sizeof found);
-    int64_t space = free_bytes(found);
+    cleat_folder_existing(folder, found, sizeof found);
+    int64_t space = cleat_folder_space(found);
     if (access(found, W_OK | X_OK) != 0)
         cleat_doctor_fault(doctor, "run-folder-unwritable", NULL, NULL, "%s: %s: %s", folder, found, strerror(errno));
     else if (space < low_run_space)

@@ -45,24 +45,12 @@ static void query_mpi(void *user, int out) {
     cleat_child_send(out, &record, sizeof record);
 }
 
-/* Finds a program as a shell does. False if there is none. */
-static bool find_program(const char *name, char *path, size_t size) {
-    const char *folder = getenv("PATH");
-    while (folder && *folder) {
-        const size_t length = strcspn(folder, ":");
-        if (snprintf(path, size, "%.*s/%s", (int)length, folder, name) < (int)size && access(path, X_OK) == 0)
-            return true;
-        folder += length + (folder[length] == ':');
-    }
-    return false;
-}
-
 /* As `cleat train --devices` looks for it. */
 static bool find_launcher(char *path, size_t size) {
     const char *named = getenv("CLEAT_MPIRUN");
-    if (!named || !*named) return find_program("mpirun", path, size) || find_program("mpiexec", path, size);
+    if (!named || !*named) return cleat_program_file("mpirun", path, size) || cleat_program_file("mpiexec", path, size);
     snprintf(path, size, "%s", named);
-    return strchr(named, '/') ? access(named, X_OK) == 0 : find_program(named, path, size);
+    return strchr(named, '/') ? access(named, X_OK) == 0 : cleat_program_file(named, path, size);
 }
 
 static void check_record(cleat_doctor *doctor, const mpi_record *record, const char *failure) {
@@ -89,6 +77,10 @@ void cleat_check_mpi(cleat_doctor *doctor) {
     cleat_child_end end = {0};
     const cleat_child child = {.body = query_mpi, .record_bytes = sizeof record, .seconds = 2};
     if (doctor->status) return;
+    if (doctor->system.windows) {
+        cleat_doctor_skip(doctor, "mpi", "runs on several devices need MPI, which cleat does not use on Windows");
+        return;
+    }
     doctor->status = cleat_child_run(&child, &record, &end, &doctor->error);
     if (!doctor->status) check_record(doctor, &record, end.text);
 }

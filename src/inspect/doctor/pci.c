@@ -2,6 +2,7 @@
 #include "core/files.h"
 #include "doctor/doctor.h"
 #include "platform/files.h"
+#include "platform/system.h"
 #include "platform/text.h"
 
 #include <ctype.h>
@@ -189,8 +190,27 @@ static void assume_nvidia_nodes(cleat_card_slot cards[DOCTOR_CARDS], size_t coun
     }
 }
 
+static size_t read_adapters(cleat_card_slot cards[DOCTOR_CARDS]) {
+    cleat_display_adapter adapters[DOCTOR_CARDS];
+    const size_t count = cleat_display_adapters(adapters, DOCTOR_CARDS);
+    for (size_t i = 0; i < count; ++i) {
+        const cleat_display_adapter *from = &adapters[i];
+        cards[i] = (cleat_card_slot){.pci_class = CLASS_DISPLAY,
+                                     .vendor = from->vendor,
+                                     .device = from->device,
+                                     .bus = from->bus,
+                                     .slot = from->slot,
+                                     .function = from->function};
+        snprintf(cards[i].name, sizeof cards[i].name, "%s", from->name);
+        snprintf(cards[i].kernel_driver, sizeof cards[i].kernel_driver, "%s", from->driver);
+    }
+    return count;
+}
+
 size_t cleat_cards_read(const char *root, cleat_card_slot cards[DOCTOR_CARDS]) {
-    size_t count = read_sysfs(root, cards);
+    size_t count = root[0] ? 0 : read_adapters(cards);
+    if (count > 0) return count;
+    count = read_sysfs(root, cards);
     count = read_nvidia_list(root, cards, count);
     count = read_nvidia_nodes(root, cards, count);
     assume_nvidia_nodes(cards, count);

@@ -19,25 +19,15 @@ static bool read_release(const char *root, const char *key, char *value, size_t 
     return true;
 }
 
-static bool has_word(const char *list, const char *word) {
-    size_t length = strlen(word);
-    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-        if ((at == list || at[-1] == ' ') && (at[length] == 0 || at[length] == ' ')) return true;
-    return false;
-}
-
 /* Ubuntu before Debian, because derivatives of Ubuntu name both. */
 static cleat_distribution distribution_of(const char *ids) {
     static const struct {
         const char *id;
         cleat_distribution distribution;
-    } known[] = {{"ubuntu", DISTRIBUTION_UBUNTU},
-                 {"debian", DISTRIBUTION_DEBIAN},
-                 {"fedora", DISTRIBUTION_FEDORA},
-                 {"rhel", DISTRIBUTION_FEDORA},
-                 {"arch", DISTRIBUTION_ARCH}};
+    } known[] = {{"ubuntu", DISTRIBUTION_UBUNTU}, {"debian", DISTRIBUTION_DEBIAN}, {"fedora", DISTRIBUTION_FEDORA},
+                 {"rhel", DISTRIBUTION_FEDORA},   {"arch", DISTRIBUTION_ARCH},     {"windows", DISTRIBUTION_WINDOWS}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
-        if (has_word(ids, known[i].id)) return known[i].distribution;
+        if (cleat_has_word(ids, known[i].id, ' ')) return known[i].distribution;
     return DISTRIBUTION_OTHER;
 }
 
@@ -47,6 +37,7 @@ static void read_distribution(const char *root, cleat_system *system) {
     read_release(root, "ID_LIKE=", like, sizeof like);
     snprintf(ids, sizeof ids, "%s %s", id, like);
     system->distribution = distribution_of(ids);
+    system->windows = system->distribution == DISTRIBUTION_WINDOWS;
     if (!read_release(root, "PRETTY_NAME=", system->distribution_name, sizeof system->distribution_name))
         snprintf(system->distribution_name, sizeof system->distribution_name, "unknown distribution");
 }

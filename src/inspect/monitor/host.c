@@ -7,6 +7,7 @@
 #include "monitor/route.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/system.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -160,14 +161,15 @@ static void read_memory(host_state *host, double values[CLEAT_ROUTE_FIGURES]) {
 }
 
 static void open_memory(host_state *host, cleat_route_sources sources) {
-    const char *root = host->place->root;
+    const char *root = host->place->root, *memory = cleat_system_source("/proc/meminfo");
+    const char *process = cleat_system_source("/proc/self/status");
     char text[STATUS] = "", source[64] = "";
     int64_t limit = 0, used = 0;
     double kib = 0;
     if (cleat_kernel_text(text, sizeof text, "%s/proc/self/status", root) && cleat_kernel_field(text, "VmRSS:", &kib)) {
-        cleat_route_offer(sources, CLEAT_FIGURE_HOST_MEMORY, "VmRSS of /proc/self/status");
+        cleat_route_offer(sources, CLEAT_FIGURE_HOST_MEMORY, "resident memory, %s", process);
         if (host->place->facts.kind == CLEAT_DEVICE_CPU)
-            cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_OWN, "VmRSS of /proc/self/status");
+            cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_OWN, "resident memory, %s", process);
     }
     if (cleat_host_memory_free(root, source, sizeof source) > 0)
         cleat_route_offer(sources, CLEAT_FIGURE_HOST_MEMORY_AVAILABLE, "%s", source);
@@ -182,9 +184,9 @@ static void open_memory(host_state *host, cleat_route_sources sources) {
         cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE_TOTAL, "memory limit, %s", source);
         return;
     }
-    cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE_TOTAL, "MemTotal of /proc/meminfo");
+    cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE_TOTAL, "total memory, %s", memory);
     if (cleat_kernel_field(text, "MemAvailable:", &kib))
-        cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE, "MemTotal - MemAvailable of /proc/meminfo");
+        cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_DEVICE, "total - available memory, %s", memory);
 }
 
 #define RAPL "%s/sys/class/powercap/intel-rapl:%d/"

@@ -86,6 +86,9 @@ static bool is_name(const wchar_t *wide, const wchar_t *whole) {
 bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]) {
     enum { LIMIT = 240, PREFIX = 8 };
     if (strcmp(path, "/dev/null") == 0) return wcscpy(wide, L"NUL");
+    /* Without a drive, these are not folders of the current one. */
+    if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 || strncmp(path, "/etc/", 5) == 0)
+        return errno = ENOENT, false;
     if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, CLEAT_WIDE)) {
         errno = GetLastError() == ERROR_INSUFFICIENT_BUFFER ? ENAMETOOLONG : EILSEQ;
         return false;
@@ -222,7 +225,7 @@ int cleat_windows_open(const char *path, int flags, ...) {
     else if (flags & _O_TRUNC)
         creation = TRUNCATE_EXISTING;
     const HANDLE handle = open_handle(path, access, creation, how);
-    if (handle == INVALID_HANDLE_VALUE) return -1;
+    if (handle == INVALID_HANDLE_VALUE) return errno == ENOENT ? cleat_windows_open_system(path) : -1;
     if ((flags & O_NOFOLLOW) && is_link(handle)) {
         CloseHandle(handle);
         errno = ELOOP;
@@ -493,7 +496,8 @@ DIR *opendir(const char *path) {
     char all[CLEAT_WIDE];
     DIR *made = calloc(1, sizeof *made);
     snprintf(all, sizeof all, "%s/*", path);
-    if (!made || !cleat_windows_wide(all, wide)) return free(made), NULL;
+    if (!*path) errno = ENOENT;
+    if (!made || !*path || !cleat_windows_wide(all, wide)) return free(made), NULL;
     made->search = FindFirstFileW(wide, &made->found);
     made->is_first = true;
     made->file = -1;

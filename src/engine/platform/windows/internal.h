@@ -16,6 +16,8 @@ enum { CLEAT_WIDE = 4096 };
 bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]);
 /* The same back; `size` bytes of text. */
 bool cleat_windows_narrow(const wchar_t *wide, char *text, size_t size);
+/* Opens a file of Linux of which Windows says the content (cleat_system_source); -1: ENOENT, it is none of these. */
+int cleat_windows_open_system(const char *file);
 /* Sets errno to what GetLastError says; returns -1. */
 int cleat_windows_fail(void);
 

@@ -144,9 +144,22 @@ typedef struct body_call {
     int out;
 } body_call;
 
+static _Thread_local int body_out = -1; /* >= 0: the thread runs a body */
+static LPTOP_LEVEL_EXCEPTION_FILTER next_filter;
+
+/* A crash ends the thread of a body, and no other: the caller learns of it from the pipe. */
+static LONG WINAPI end_body(EXCEPTION_POINTERS *crash) {
+    if (body_out < 0) return next_filter ? next_filter(crash) : EXCEPTION_CONTINUE_SEARCH;
+    close(body_out);
+    ExitThread(crash->ExceptionRecord->ExceptionCode);
+}
+
 static DWORD WINAPI call_body(void *user) {
     const body_call call = *(body_call *)user;
     free(user);
+    const LPTOP_LEVEL_EXCEPTION_FILTER before = SetUnhandledExceptionFilter(end_body);
+    if (before != end_body) next_filter = before;
+    body_out = call.out;
     call.body(call.user, call.out);
     close(call.out);
     return 0;

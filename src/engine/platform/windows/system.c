@@ -5,6 +5,7 @@
 #include "platform/windows/internal.h"
 #include "platform/windows/text.h"
 
+#include <delayimp.h>
 #include <errno.h>
 #include <psapi.h>
 #include <stdio.h>
@@ -36,11 +37,27 @@ void *dlopen(const char *path, int flags) {
     wchar_t wide[CLEAT_WIDE];
     (void)flags;
     if (!path) return GetModuleHandleW(NULL);
+    if (strcmp(path, "libnvidia-ml.so.1") == 0) path = "nvml.dll";
     if (!cleat_windows_wide(path, wide)) return NULL;
     const DWORD how = wcschr(wide, L'\\') ? LOAD_WITH_ALTERED_SEARCH_PATH : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     const HMODULE library = LoadLibraryExW(wide, NULL, how);
     if (!library) failure = GetLastError();
     return library;
+}
+
+/* OpenCL.dll is loaded at the first call, which raises an exception if it is missing. Here every call fails then, and no
+ * platform is found. */
+static int fail_call(void) {
+    return -1001; /* CL_PLATFORM_NOT_FOUND_KHR */
+}
+
+static FARPROC WINAPI replace_missing(unsigned event, DelayLoadInfo *about) {
+    (void)about;
+    return event == dliFailLoadLib ? (FARPROC)(void *)GetModuleHandleW(NULL) : (FARPROC)(void *)fail_call;
+}
+
+__attribute__((constructor)) static void stand_in_for_missing(void) {
+    __pfnDliFailureHook2 = replace_missing;
 }
 
 void *dlsym(void *library, const char *name) {
@@ -100,17 +117,6 @@ int dl_iterate_phdr(int (*call)(struct dl_phdr_info *, size_t, void *), void *us
 }
 
 /* --- machine -------------------------------------------------------------------------------------------------- */
-
-/* The registry has the version that GetVersion hides from programs without a manifest. */
-int uname(struct utsname *machine) {
-    char build[32] = "";
-    DWORD size = sizeof build;
-    *machine = (struct utsname){.sysname = "Windows", .machine = "x86_64"};
-    RegGetValueA(HKEY_LOCAL_MACHINE, "SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion", "CurrentBuildNumber",
-                 RRF_RT_REG_SZ, NULL, build, &size);
-    snprintf(machine->release, sizeof machine->release, "%s", build[0] ? build : "of unknown version");
-    return 0;
-}
 
 int cleat_windows_gethostname(char *name, int size) {
     wchar_t wide[256];
