@@ -49,23 +49,18 @@ static void close_screen(void) {
 
 /* Overwrites the screen line by line: nothing flickers over a slow connection. */
 static void draw(const monitor_state *state, monitor_style *style) {
-    char *text = NULL;
-    size_t size;
+    char line[4096];
     int rows;
-    FILE *memory = open_memstream(&text, &size);
+    FILE *page = tmpfile(); /* Windows has no streams to memory */
     terminal_size(&style->width, &rows);
-    if (!memory) return;
-    monitor_print(memory, state, style);
-    fclose(memory);
     fputs("\033[H", stdout);
-    for (char *line = text, *end; *line && rows-- > 1; line = end + 1) {
-        end = line + strcspn(line, "\n");
-        printf("%.*s\033[K\r\n", (int)(end - line), line);
-        if (!*end) break;
-    }
+    monitor_print(page ? page : stdout, state, style);
+    if (page) rewind(page);
+    while (page && rows-- > 1 && fgets(line, sizeof line, page))
+        printf("%.*s\033[K\r\n", (int)strcspn(line, "\n"), line);
+    if (page) fclose(page);
     fputs("\033[J", stdout);
     fflush(stdout);
-    free(text);
 }
 
 /* Waits for `seconds`; false: the user asks to leave. */

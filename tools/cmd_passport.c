@@ -320,15 +320,20 @@ static size_t write_answers(passport *p, char *lines) {
 }
 
 /* The tuner names the version of the kernels in its file, which is in the cache of this passport. */
+static bool is_ini(const char *name) {
+    return strcmp(cleat_name_ending(name), ".ini") == 0;
+}
+
 static void write_kernels(passport *p) {
-    char pattern[512], hash[64];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/tuned/*.ini", getenv("CLEAT_CACHE_DIR"));
-    if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1) {
-        find_field(found.gl_pathv[0], "kernels", hash, sizeof hash);
+    char folder[512], path[512 + 256], hash[64];
+    cleat_listing found = {0};
+    snprintf(folder, sizeof folder, "%s/tuned", getenv("CLEAT_CACHE_DIR"));
+    if (cleat_listing_read(folder, is_ini, &found, NULL) == CLEAT_OK && found.count == 1) {
+        snprintf(path, sizeof path, "%s/%s", folder, found.names[0]);
+        find_field(path, "kernels", hash, sizeof hash);
         passport_line(&p->text, "kernels", "%s", hash);
     }
-    globfree(&found);
+    cleat_listing_free(&found);
 }
 
 static void write_tune(passport *p) {

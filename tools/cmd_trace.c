@@ -8,34 +8,39 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-/* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
+/* Prints the files FOLDER/profile-S000123ENDING, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
-    char pattern[CLEAT_PATH + 64];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/profile-S*%s", folder, ending);
-    if (glob(pattern, 0, NULL, &found) != 0) return;
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
+    cleat_listing found = {0};
+    bool some = false;
+    if (cleat_listing_read(folder, NULL, &found, NULL)) return;
+    for (size_t i = 0; i < found.count; ++i) {
         cleat_error error = {0};
-        char *text = NULL;
-        size_t size = 0;
-        if (i) printf("%s", between);
-        if (cleat_file_read(found.gl_pathv[i], &text, &size, &error) == CLEAT_OK)
+        char path[CLEAT_PATH + 64], *text = NULL;
+        size_t size = strlen("profile-S");
+        if (strncmp(found.names[i], "profile-S", size) != 0) continue;
+        size += strspn(found.names[i] + size, "0123456789");
+        if (strcmp(found.names[i] + size, ending) != 0) continue;
+        if (some) printf("%s", between);
+        some = true;
+        snprintf(path, sizeof path, "%s/%s", folder, found.names[i]);
+        if (cleat_file_read(path, &text, &size, &error) == CLEAT_OK)
             fwrite(text, 1, size, stdout);
         else
             fprintf(stderr, "%s\n", error.text);
         free(text);
     }
-    globfree(&found);
+    cleat_listing_free(&found);
 }
 
-/* The table's JSON file has no name that ends in .trace.json: "[0-9].json". */
+/* The table's JSON file has no name that ends in .trace.json: ".json". */
 static void print_json(const cleat_train_report *report) {
     cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder), json_open("profiles", '['));
     cli_print_json(&json);
-    print_files(report->folder, "[0-9].json", ",\n");
+    print_files(report->folder, ".json", ",\n");
     printf("]}\n");
 }
 

@@ -2,7 +2,7 @@
 # Text files as programs of Windows save them: with a byte order mark and CRLF they train to the same checkpoint; UTF-16 is an
 # error that says so.
 #   test_line_ends.sh CLEAT SOURCE_DIR
-# ctest: device quick
+# ctest: device quick cost=13
 set -euo pipefail
 cleat=$1 source=$2
 # shellcheck source=tests/cli/checks.sh
@@ -140,5 +140,5 @@ test_rna() {
     same 'daten/*.csv' "$source/profiles/rna_small.ini" "${encoder[@]}" --set data.path=daten
 }
 
-for t in ${TESTS:-test_tables test_profile test_tags test_plain_texts test_chats test_published test_series test_rna}; do $t; done
+for test in test_tables test_profile test_tags test_plain_texts test_chats test_published test_series test_rna; do "$test"; done
 finish

@@ -2,6 +2,7 @@
 # What Windows does differently, under wine: interruptions, locks, open files, names of files, console.
 #   check_windows_system.sh CLEAT_EXE WORK      CLEAT_EXE: a build for Windows, with its profiles; WORK: a folder to be replaced
 # Exit code 77: the cross compiler or wine is not installed.
+# shellcheck disable=SC1003 # paths that end in a backslash
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -87,7 +88,7 @@ test_interruptions() {
 }
 
 test_console() {
-    local log plain=('s/\x1b\[\?25[lh]//g; s/\x1b\[[0-9]*[CKHJ]//g; s/\r//g')
+    local how plain=('s/\x1b\[\?25[lh]//g; s/\x1b\[[0-9]*[CKHJ]//g; s/\r//g')
     for how in "" "console.exe dumb"; do
         checks=$((checks + 1))
         # shellcheck disable=SC2086 # two words
@@ -126,11 +127,12 @@ test_open_files() {
     cmp page whole/report.html || fault "cmd.exe does not open the path of the report"
     # the folder of a run that another process trains, until that is killed
     "$wine" "$exe" "${tiny[@]}" --set train.epochs=100000 --out locked >locked.log 2>&1 &
-    while [[ ! -s locked/metrics.jsonl ]] && kill -0 $! 2>/dev/null; do sleep 0.02; done
+    other=$!
+    while [[ ! -s locked/metrics.jsonl ]] && kill -0 "$other" 2>/dev/null; do sleep 0.02; done
     cleat 1 "${tiny[@]}" --out locked --resume
     says "another process is training in locked"
-    kill -KILL $!
-    wait $! || true
+    disown
+    kill -KILL "$other"
     cleat 75 "${tiny[@]}" --set train.epochs=100000 --set run.time_budget=1s --out locked --resume
 }
 
@@ -165,6 +167,6 @@ test_paths() {
     [[ -d cache/own ]] || fault "no cache in CLEAT_CACHE_DIR"
 }
 
-for test in ${TESTS:-test_interruptions test_console test_open_files test_paths}; do "$test"; done
+for test in test_interruptions test_console test_open_files test_paths; do "$test"; done
 echo "$checks checks, $faults faults"
 ((checks > 4 && faults == 0))

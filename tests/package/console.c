@@ -1,7 +1,7 @@
 /* What the check of a Windows build needs from Windows:
  *   console events EVENTS FILE PROGRAM ARGUMENTS...   runs a program, and sends it what a console sends, as the system does it: by
  *       a thread of the program in CtrlRoutine. EVENTS begin when FILE has bytes: c: Ctrl-C, b: Ctrl-Break, x: the window is closed
- *       and o: log-off, after which the program is killed in 5 s, a digit: waits so many tenths of a second.
+ *       and o: log-off, after which the program is killed in 5 s, a digit: waits that number of tenths of a second.
  *   console hold FILE MILLISECONDS none|read|all      keeps a file open, with this sharing; prints a line when it has it
  *   console dumb PROGRAM ARGUMENTS...                 runs a program whose console takes no sequences of a VT terminal
  *   console page PROGRAM ARGUMENTS...                 runs a program; a fault if it leaves another code page of the console

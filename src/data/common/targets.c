@@ -29,10 +29,11 @@ cleat_status cleat_names_split(const char *text, const char *setting, char ***na
         if (!size || (quoted && at[size] != '"'))
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty name, or a quote that is not closed: %.80s",
                               setting, at - 1);
-        char *name = strndup(at, size);
+        char *name = cleat_alloc(size + 1, 1);
+        if (name) memcpy(name, at, size);
         status = name ? cleat_grow_names(names, count, capacity, name, error)
                       : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a name");
-        free(name);
+        cleat_free(name);
         at += size + quoted;
     }
     return status;

@@ -444,6 +444,13 @@ char *cleat_windows_mkdtemp(char *path) {
     return NULL;
 }
 
+/* The runtime's asks for a file at the root of the drive, where only administrators may write. */
+FILE *cleat_windows_tmpfile(void) {
+    wchar_t folder[MAX_PATH + 1], path[MAX_PATH];
+    if (!GetTempPathW(MAX_PATH + 1, folder) || !GetTempFileNameW(folder, L"cleat", 0, path)) return NULL;
+    return _wfopen(path, L"w+bTD");
+}
+
 ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags) {
     (void)flags;
     if (BCryptGenRandom(NULL, bytes, (ULONG)size, BCRYPT_USE_SYSTEM_PREFERRED_RNG) == 0) return (ssize_t)size;
@@ -543,31 +550,4 @@ int fnmatch(const char *pattern, const char *name, int flags) {
         if (!*name || (*pattern != '?' && *pattern != *name)) return 1;
     }
     return *name != 0;
-}
-
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-int glob(const char *pattern, int flags, void *failed, glob_t *found) {
-    enum { MOST = 4096 };
-    const char *slash = strrchr(pattern, '/'), *names = slash ? slash + 1 : pattern;
-    char folder[CLEAT_WIDE] = ".", path[CLEAT_WIDE];
-    (void)failed;
-    *found = (glob_t){.gl_pathv = calloc(MOST, sizeof *found->gl_pathv)};
-    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - pattern), pattern);
-    DIR *listing = found->gl_pathv ? opendir(folder) : NULL;
-    for (struct dirent *entry; listing && found->gl_pathc < MOST && (entry = readdir(listing));) {
-        if (entry->d_name[0] == '.' || fnmatch(names, entry->d_name, flags) != 0) continue;
-        snprintf(path, sizeof path, "%.*s%s", (int)(names - pattern), pattern, entry->d_name);
-        if ((found->gl_pathv[found->gl_pathc] = _strdup(path))) ++found->gl_pathc;
-    }
-    if (listing) closedir(listing);
-    if (found->gl_pathc) qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
-    return found->gl_pathc ? 0 : 1;
-}
-
-void globfree(glob_t *found) {
-    for (size_t i = 0; i < found->gl_pathc; ++i) free(found->gl_pathv[i]);
-    free(found->gl_pathv);
 }

@@ -37,6 +37,7 @@ ssize_t cleat_windows_pread(int file, void *bytes, size_t size, int64_t offset);
 char *cleat_windows_realpath(const char *path, char *real); /* with slashes; the caller frees it if real is NULL */
 ssize_t cleat_windows_readlink(const char *path, char *target, size_t size);
 char *cleat_windows_mkdtemp(char *path);
+FILE *cleat_windows_tmpfile(void);
 ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define open(...) cleat_windows_open(__VA_ARGS__)
 #define openat(folder, name, flags) cleat_windows_openat(folder, name, flags)
@@ -55,6 +56,7 @@ ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define realpath(path, real) cleat_windows_realpath(path, real)
 #define readlink(path, target, size) cleat_windows_readlink(path, target, size)
 #define mkdtemp(path) cleat_windows_mkdtemp(path)
+#define tmpfile() cleat_windows_tmpfile()
 #define getrandom(bytes, size, flags) cleat_windows_getrandom(bytes, size, flags)
 
 /* In UTF-8, with slashes where a variable is a path of POSIX: XDG_CACHE_HOME is LOCALAPPDATA, HOME is USERPROFILE,
@@ -119,12 +121,6 @@ int closedir(DIR *folder);
 
 /* --- patterns --- */
 
-typedef struct glob_t {
-    size_t gl_pathc;
-    char **gl_pathv; /* [gl_pathc] */
-} glob_t;
-int glob(const char *pattern, int flags, void *failed, glob_t *found); /* a pattern of names in one folder */
-void globfree(glob_t *found);
 int fnmatch(const char *pattern, const char *name, int flags); /* `*` and `?` */
 
 /* --- locks; memory is not mapped --- */

@@ -208,21 +208,6 @@ void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare
     qsort(items, count, size, compare_sorted);
 }
 
-const char *cleat_windows_strsignal(int number) {
-    static _Thread_local char text[32];
-    snprintf(text, sizeof text, "signal %d", number);
-    return text;
-}
-
-char *cleat_windows_strndup(const char *text, size_t size) {
-    const size_t length = strnlen(text, size);
-    char *made = malloc(length + 1);
-    if (!made) return NULL;
-    memcpy(made, text, length);
-    made[length] = 0;
-    return made;
-}
-
 /* --- terminal ------------------------------------------------------------------------------------------------- */
 
 int tcgetattr(int file, struct termios *terminal) {
@@ -247,30 +232,6 @@ int ioctl(int file, int request, struct winsize *size) {
     *size = (struct winsize){.ws_col = (unsigned short)(about.srWindow.Right - about.srWindow.Left + 1),
                              .ws_row = (unsigned short)(about.srWindow.Bottom - about.srWindow.Top + 1)};
     return 0;
-}
-
-static _Thread_local struct {
-    FILE *file;
-    char **text;
-    size_t *size;
-} stream;
-
-FILE *open_memstream(char **text, size_t *size) {
-    stream.file = tmpfile();
-    stream.text = text;
-    stream.size = size;
-    return stream.file;
-}
-
-#undef fclose
-int cleat_windows_fclose(FILE *file) {
-    if (file != stream.file) return fclose(file);
-    const long size = ftell(file);
-    rewind(file);
-    *stream.text = calloc((size_t)size + 1, 1);
-    *stream.size = *stream.text ? fread(*stream.text, 1, (size_t)size, file) : 0;
-    stream.file = NULL;
-    return fclose(file);
 }
 
 /* --- drivers -------------------------------------------------------------------------------------------------- */
