@@ -86,8 +86,8 @@ int cleat_by_bytes(const void *a, const void *b);
 /* The file name extension with its dot (".csv"); "" if there is no dot, or only a leading one. Points into
  * `name`. */
 const char *cleat_name_ending(const char *name);
-/* The user's cache folder of a program: that of the variable, or NAME in $XDG_CACHE_HOME or ~/.cache. Returns the length
- * of the path, of which size - 1 bytes are written; 0: there is none. */
+/* The user's cache folder of a program: that of the variable, or NAME in $XDG_CACHE_HOME or ~/.cache. Returns the
+ * length of the path, of which size - 1 bytes are written; 0: there is none. */
 size_t cleat_user_cache(const char *variable, const char *name, char *path, size_t size);
 /* The user's cache folder for cleat: $CLEAT_CACHE_DIR, $XDG_CACHE_HOME/cleat or ~/.cache/cleat. Created if
  * needed, with access for the user only. If others may write to an existing folder, its subfolder cleat/ is

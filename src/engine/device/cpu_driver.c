@@ -12,17 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_icd(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && strcmp(dot, ".icd") == 0;
-}
-
 static bool driver_is_installed(void) {
-    cleat_listing files = {0};
-    cleat_error error = {0};
-    if (cleat_listing_read("/etc/OpenCL/vendors", is_icd, &files, &error) != CLEAT_OK) return false;
-    bool any = files.count > 0;
-    cleat_listing_free(&files);
+    glob_t found;
+    const bool any = glob("/etc/OpenCL/vendors/*.icd", 0, NULL, &found) == 0;
+    globfree(&found);
     return any;
 }
 

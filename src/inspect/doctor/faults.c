@@ -259,8 +259,7 @@ static const fault faults[] = {
      "windows: set CLEAT_CACHE_DIR=D:\\a\\folder\\with\\space\n"},
     {"pocl-cache-unwritable", NULL, CLEAT_CHECK_WARN,
      "PoCL cannot write to its cache folder, and then lists no device: the CPU cannot be used.",
-     "export POCL_CACHE_DIR=/a/folder/you/can/write\n"
-     "windows: set POCL_CACHE_DIR=D:\\a\\folder\\you\\can\\write\n"},
+     "export POCL_CACHE_DIR=/a/folder/you/can/write\n"},
     {"cache-noexec", NULL, CLEAT_CHECK_WARN,
      "The file system does not allow programs (noexec), but PoCL loads its compiled kernels from its cache as "
      "libraries.",

@@ -195,12 +195,10 @@ static size_t read_adapters(cleat_card_slot cards[DOCTOR_CARDS]) {
     const size_t count = cleat_display_adapters(adapters, DOCTOR_CARDS);
     for (size_t i = 0; i < count; ++i) {
         const cleat_display_adapter *from = &adapters[i];
-        cards[i] = (cleat_card_slot){.pci_class = CLASS_DISPLAY,
-                                     .vendor = from->vendor,
-                                     .device = from->device,
-                                     .bus = from->bus,
-                                     .slot = from->slot,
-                                     .function = from->function};
+        cards[i] = (cleat_card_slot){.pci_class = CLASS_DISPLAY, .vendor = from->vendor, .device = from->device};
+        cards[i].bus = from->bus;
+        cards[i].slot = from->slot;
+        cards[i].function = from->function;
         snprintf(cards[i].name, sizeof cards[i].name, "%s", from->name);
         snprintf(cards[i].kernel_driver, sizeof cards[i].kernel_driver, "%s", from->driver);
     }

@@ -45,8 +45,7 @@ void *dlopen(const char *path, int flags) {
     return library;
 }
 
-/* OpenCL.dll is loaded at the first call, which raises an exception if it is missing. Here every call fails then, and no
- * platform is found. */
+/* OpenCL.dll is loaded at the first call, which raises an exception if it is missing. Here every call fails then. */
 static int fail_call(void) {
     return -1001; /* CL_PLATFORM_NOT_FOUND_KHR */
 }
