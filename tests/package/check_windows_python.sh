@@ -71,7 +71,7 @@ grep -q '^cleat [0-9]' version.log || { tail -n 5 version.log && exit 1; }
 [[ ${3-} == all ]] || exit 0
 download 'numpy<2'
 python3 -m zipfile -e wheels/numpy-*.whl python/site
-python "Z:$here/../python/test_module.py" python/site/cleat/_native/bin/cleat.exe \
+python "Z:$here/../python/test_module.py" "Z:$PWD/python/site/cleat/_native/bin/cleat.exe" \
     "Z:$here/../../tools/python/README.md" "Z:$here/../../README.md" >module.log || true
 tail -n 4 module.log
 grep -q '^OK' module.log
