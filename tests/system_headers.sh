@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "${1:-$(dirname "$0")/..}"
-iso='assert|ctype|errno|float|inttypes|limits|math|setjmp|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|time'
+iso='assert|ctype|errno|float|inttypes|limits|math|setjmp|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|time'
 libraries='CL/[a-z_]+|cjson/cJSON|clblast_c|cleat/[a-z_]+|hwloc(/[a-z]+)?|ini|jerror|jpeglib|mpi|pcre2|png|protobuf-c/[a-z-]+|rhash|tiffio|utf8proc|xxhash|zlib'
 faults=$(grep -rnE '^ *# *(include <|(if|ifdef|ifndef|elif).*\b(_WIN32|_WIN64|__MINGW32__|__MINGW64__|__linux__|__unix__|__APPLE__)\b)' \
     --include='*.[ch]' src tools include | grep -v '^src/engine/platform/' | grep -vE "#include <($iso|$libraries)\.h>" || true)

@@ -147,7 +147,7 @@ test_kills() {
     for i in $(seq 20); do
         at=$(cat Läufe/killed/last 2>/dev/null || true)
         "${program[@]}" "${run[@]}" --out Läufe/killed --resume >"killed.$i.log" 2>&1 &
-        for ((k = i % 2 ? 3 * i : 1000; k > 0; --k)); do # at most that many hundredths of a second, or until a checkpoint is there
+        for ((k = i % 2 ? 3 * i : 1000; k > 0; --k)); do # at most that many hundredths of a second, or until a checkpoint comes
             [[ $(cat Läufe/killed/last 2>/dev/null) == "$at" ]] || break
             kill -0 $! 2>/dev/null || break
             sleep 0.01
