@@ -134,7 +134,7 @@ static void missing_records_are_only_a_warning(void **state) {
 static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
     (void)state;
     if (!CLEAT_FORKS) skip(); /* Windows has no limit of files */
-    struct rlimit before, limit;
+    struct rlimit before = {0}, limit;
     cleat_error error = {0};
     const cleat_metric metric = {"loss", 1};
     cleat_metrics_log *log = open_log(-1);
