@@ -49,23 +49,19 @@ static void close_screen(void) {
 
 /* Overwrites the screen line by line: nothing flickers over a slow connection. */
 static void draw(const monitor_state *state, monitor_style *style) {
-    char *text = NULL;
-    size_t size;
+    cleat_string text = {0};
     int rows;
-    FILE *memory = open_memstream(&text, &size);
     terminal_size(&style->width, &rows);
-    if (!memory) return;
-    monitor_print(memory, state, style);
-    fclose(memory);
+    monitor_print(&text, state, style);
     fputs("\033[H", stdout);
-    for (char *line = text, *end; *line && rows-- > 1; line = end + 1) {
+    for (char *line = text.data, *end; line && *line && rows-- > 1; line = end + 1) {
         end = line + strcspn(line, "\n");
         printf("%.*s\033[K\r\n", (int)(end - line), line);
         if (!*end) break;
     }
     fputs("\033[J", stdout);
     fflush(stdout);
-    free(text);
+    cleat_string_free(&text);
 }
 
 /* Waits for `seconds`; false: the user asks to leave. */
@@ -123,9 +119,13 @@ static cleat_status follow(watch *w, cleat_error *error) {
 static cleat_status print_once(watch *w, cleat_error *error) {
     monitor_state state;
     cleat_status status = monitor_open(w->folder, &state, error);
-    if (!status) monitor_print(stdout, &state, &w->style);
-    if (!status) monitor_close(&state);
-    return status;
+    if (status) return status;
+    cleat_string text = {0};
+    monitor_print(&text, &state, &w->style);
+    if (text.data) fputs(text.data, stdout);
+    cleat_string_free(&text);
+    monitor_close(&state);
+    return CLEAT_OK;
 }
 
 /* The last state stays on the terminal after the screen is closed. */

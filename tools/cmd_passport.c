@@ -1,5 +1,6 @@
 /* cleat passport: checks and measurements of a device, in one text that its owner can paste into an issue. */
 #include "core/clock.h"
+#include "core/files.h"
 #include "passport.h"
 #include "platform/files.h"
 #include "platform/processes.h"
@@ -325,16 +326,22 @@ static size_t write_answers(passport *p, char *lines) {
     return usual;
 }
 
+static bool is_ini(const char *name) {
+    return strcmp(cleat_name_ending(name), ".ini") == 0;
+}
+
 /* The tuner names the version of the kernels in its file, which is in the cache of this passport. */
 static void write_kernels(passport *p) {
-    char pattern[512], hash[64];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/tuned/*.ini", getenv("CLEAT_CACHE_DIR"));
-    if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1) {
-        find_field(found.gl_pathv[0], "kernels", hash, sizeof hash);
+    char folder[512], path[1024], hash[64];
+    cleat_listing found = {0};
+    cleat_error error;
+    snprintf(folder, sizeof folder, "%s/tuned", getenv("CLEAT_CACHE_DIR"));
+    (void)cleat_listing_read(folder, is_ini, &found, &error);
+    if (found.count == 1 && cleat_path_join(folder, found.names[0], path, sizeof path, &error) == CLEAT_OK) {
+        find_field(path, "kernels", hash, sizeof hash);
         passport_line(&p->text, "kernels", "%s", hash);
     }
-    globfree(&found);
+    cleat_listing_free(&found);
 }
 
 static void write_tune(passport *p) {

@@ -1,41 +1,46 @@
 /* cleat trace: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
 #include "core/files.h"
-#include "platform/files.h"
 
 #include <cleat/tracer.h>
 #include <cleat/train.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-/* Prints the files FOLDER/profile-S*ENDING, in the order of their steps. */
+static bool is_table(const char *name) {
+    return strncmp(name, "profile-S", 9) == 0;
+}
+
+/* Prints the tables of the folder whose names end so, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
-    char pattern[CLEAT_PATH + 64];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/profile-S*%s", folder, ending);
-    if (glob(pattern, 0, NULL, &found) != 0) return;
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
-        cleat_error error = {0};
-        char *text = NULL;
+    cleat_listing found = {0};
+    cleat_error error = {0};
+    const char *before = "";
+    (void)cleat_listing_read(folder, is_table, &found, &error);
+    for (size_t i = 0; i < found.count; ++i) {
+        char path[CLEAT_PATH], *text = NULL;
         size_t size = 0;
-        if (i) printf("%s", between);
-        if (cleat_file_read(found.gl_pathv[i], &text, &size, &error) == CLEAT_OK)
+        if (strcmp(cleat_name_ending(found.names[i]), ending) != 0) continue;
+        printf("%s", before);
+        before = between;
+        if (cleat_path_join(folder, found.names[i], path, sizeof path, &error) == CLEAT_OK &&
+            cleat_file_read(path, &text, &size, &error) == CLEAT_OK)
             fwrite(text, 1, size, stdout);
         else
             fprintf(stderr, "%s\n", error.text);
         free(text);
     }
-    globfree(&found);
+    cleat_listing_free(&found);
 }
 
-/* The table's JSON file has no name that ends in .trace.json: "[0-9].json". */
 static void print_json(const cleat_train_report *report) {
     cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder), json_open("profiles", '['));
     cli_print_json(&json);
-    print_files(report->folder, "[0-9].json", ",\n");
+    print_files(report->folder, ".json", ",\n");
     printf("]}\n");
 }
 

@@ -29,10 +29,11 @@ cleat_status cleat_names_split(const char *text, const char *setting, char ***na
         if (!size || (quoted && at[size] != '"'))
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty name, or a quote that is not closed: %.80s",
                               setting, at - 1);
-        char *name = strndup(at, size);
+        char *name = cleat_alloc(size + 1, 1);
+        if (name) memcpy(name, at, size);
         status = name ? cleat_grow_names(names, count, capacity, name, error)
                       : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a name");
-        free(name);
+        cleat_free(name);
         at += size + quoted;
     }
     return status;
@@ -151,12 +152,13 @@ static cleat_status add_label(cleat_targets *targets, const cleat_csv *csv, cons
 
 /* Labels with separators, or as Python and JSON write a list: ['a', 'b']. */
 static cleat_status add_list(cleat_targets *targets, const cleat_csv *csv, cleat_error *error) {
-    char *cell = cleat_strdup(csv->fields[targets->columns[0]]), *rest = cell, *name;
+    char *cell = cleat_strdup(csv->fields[targets->columns[0]]), *rest = NULL;
     cleat_status status = cell ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for labels");
     const size_t end = cell && *cell ? strlen(cell) - 1 : 0;
     const bool is_quoted = end > 0 && cell[0] == '[' && cell[end] == ']';
-    if (is_quoted) rest = cell + 1, cell[end] = 0;
-    while (!status && (name = strsep(&rest, is_quoted ? "," : separators[targets->options.separator]))) {
+    const char *const separator = is_quoted ? "," : separators[targets->options.separator];
+    if (is_quoted) cell[0] = ' ', cell[end] = 0;
+    for (char *name = cell; !status && (name = strtok_r(name, separator, &rest)); name = NULL) {
         name += strspn(name, blanks);
         size_t size = strlen(name);
         while (size && strchr(blanks, name[size - 1])) name[--size] = 0;

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <glob.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>

@@ -6,6 +6,7 @@
 
 #include <bcrypt.h>
 #include <errno.h>
+#include <shlwapi.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -250,13 +251,6 @@ FILE *cleat_windows_fopen(const char *path, const char *mode) {
     return stream;
 }
 
-FILE *cleat_windows_freopen(const char *path, const char *mode, FILE *file) {
-    wchar_t wide[CLEAT_WIDE], wide_mode[8];
-    if (!cleat_windows_wide(path, wide)) return NULL;
-    MultiByteToWideChar(CP_UTF8, 0, mode, -1, wide_mode, 8);
-    return _wfreopen(wide, wide_mode, file);
-}
-
 /* --- facts ---------------------------------------------------------------------------------------------------- */
 
 static int facts_of(HANDLE handle, struct cleat_windows_stat *about) {
@@ -312,25 +306,13 @@ int cleat_windows_access(const char *path, int mode) {
     return -1;
 }
 
-static int free_bytes(const char *path, struct statvfs *about) {
+int statvfs(const char *path, struct statvfs *about) {
     wchar_t wide[CLEAT_WIDE];
     ULARGE_INTEGER bytes;
     if (!cleat_windows_wide(path, wide)) return -1;
     if (!GetDiskFreeSpaceExW(wide, &bytes, NULL, NULL)) return cleat_windows_fail();
     *about = (struct statvfs){.f_bavail = bytes.QuadPart, .f_frsize = 1};
     return 0;
-}
-
-int statvfs(const char *path, struct statvfs *about) {
-    return free_bytes(path, about);
-}
-
-int fstatvfs(int file, struct statvfs *about) {
-    char path[CLEAT_WIDE];
-    if (!path_of((HANDLE)_get_osfhandle(file), path, sizeof path)) return cleat_windows_fail();
-    char *slash = strrchr(path, '/');
-    if (slash) slash[1] = 0;
-    return free_bytes(path, about);
 }
 
 char *cleat_windows_realpath(const char *path, char *real) {
@@ -343,12 +325,6 @@ char *cleat_windows_realpath(const char *path, char *real) {
     if (!real) return _strdup(found);
     if (strlen(found) >= PATH_MAX) return errno = ENAMETOOLONG, NULL;
     return strcpy(real, found);
-}
-
-ssize_t cleat_windows_readlink(const char *path, char *target, size_t size) {
-    (void)path, (void)target, (void)size;
-    errno = EINVAL;
-    return -1;
 }
 
 /* --- changes -------------------------------------------------------------------------------------------------- */
@@ -430,14 +406,12 @@ int cleat_windows_mkdir(const char *path, unsigned mode) {
 }
 
 char *cleat_windows_mkdtemp(char *path) {
-    char *end = path + strlen(path) - 6; /* XXXXXX */
-    for (int attempt = 0; attempt < 100; ++attempt) {
+    do {
         unsigned number = 0;
         cleat_windows_getrandom(&number, sizeof number, 0);
-        for (int i = 0; i < 6; ++i, number >>= 5) end[i] = "abcdefghijklmnopqrstuvwxyz234567"[number & 31];
+        snprintf(path + strlen(path) - 6, 7, "%06x", number >> 8); /* of XXXXXX */
         if (cleat_windows_mkdir(path, 0700) == 0) return path;
-        if (errno != EEXIST) return NULL;
-    }
+    } while (errno == EEXIST);
     return NULL;
 }
 
@@ -526,44 +500,7 @@ int closedir(DIR *folder) {
     return 0;
 }
 
-/* --- patterns ------------------------------------------------------------------------------------------------- */
-
 int fnmatch(const char *pattern, const char *name, int flags) {
-    for (; *pattern; ++pattern, ++name) {
-        if (*pattern == '*') {
-            do
-                if (fnmatch(pattern + 1, name, flags) == 0) return 0;
-            while (*name++);
-            return 1;
-        }
-        if (!*name || (*pattern != '?' && *pattern != *name)) return 1;
-    }
-    return *name != 0;
-}
-
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-int glob(const char *pattern, int flags, void *failed, glob_t *found) {
-    enum { MOST = 4096 };
-    const char *slash = strrchr(pattern, '/'), *names = slash ? slash + 1 : pattern;
-    char folder[CLEAT_WIDE] = ".", path[CLEAT_WIDE];
-    (void)failed;
-    *found = (glob_t){.gl_pathv = calloc(MOST, sizeof *found->gl_pathv)};
-    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - pattern), pattern);
-    DIR *listing = found->gl_pathv ? opendir(folder) : NULL;
-    for (struct dirent *entry; listing && found->gl_pathc < MOST && (entry = readdir(listing));) {
-        if (entry->d_name[0] == '.' || fnmatch(names, entry->d_name, flags) != 0) continue;
-        snprintf(path, sizeof path, "%.*s%s", (int)(names - pattern), pattern, entry->d_name);
-        if ((found->gl_pathv[found->gl_pathc] = _strdup(path))) ++found->gl_pathc;
-    }
-    if (listing) closedir(listing);
-    if (found->gl_pathc) qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
-    return found->gl_pathc ? 0 : 1;
-}
-
-void globfree(glob_t *found) {
-    for (size_t i = 0; i < found->gl_pathc; ++i) free(found->gl_pathv[i]);
-    free(found->gl_pathv);
+    (void)flags;
+    return PathMatchSpecA(name, pattern) ? 0 : 1;
 }

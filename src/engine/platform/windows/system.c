@@ -151,15 +151,6 @@ int cleat_windows_strverscmp(const char *a, const char *b) {
     return x && y && *a != '0' && *b != '0' && x != y ? (x < y ? -1 : 1) : (unsigned char)*a - (unsigned char)*b;
 }
 
-char *cleat_windows_strsep(char **rest, const char *ends) {
-    char *begin = *rest;
-    if (!begin) return NULL;
-    char *end = begin + strcspn(begin, ends);
-    *rest = *end ? end + 1 : NULL;
-    *end = 0;
-    return begin;
-}
-
 long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
     size_t used = 0;
     for (int byte; (byte = getc(file)) != EOF;) {
@@ -186,37 +177,6 @@ char *cleat_windows_strcasestr(const char *text, const char *wanted) {
     return NULL;
 }
 
-static _Thread_local struct {
-    int (*compare)(const void *, const void *, void *);
-    void *user;
-} sorting;
-
-static int compare_sorted(const void *a, const void *b) {
-    return sorting.compare(a, b, sorting.user);
-}
-
-void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
-                           void *user) {
-    sorting.compare = compare;
-    sorting.user = user;
-    qsort(items, count, size, compare_sorted);
-}
-
-const char *cleat_windows_strsignal(int number) {
-    static _Thread_local char text[32];
-    snprintf(text, sizeof text, "signal %d", number);
-    return text;
-}
-
-char *cleat_windows_strndup(const char *text, size_t size) {
-    const size_t length = strnlen(text, size);
-    char *made = malloc(length + 1);
-    if (!made) return NULL;
-    memcpy(made, text, length);
-    made[length] = 0;
-    return made;
-}
-
 /* --- terminal ------------------------------------------------------------------------------------------------- */
 
 int tcgetattr(int file, struct termios *terminal) {
@@ -241,30 +201,6 @@ int ioctl(int file, int request, struct winsize *size) {
     *size = (struct winsize){.ws_col = (unsigned short)(about.srWindow.Right - about.srWindow.Left + 1),
                              .ws_row = (unsigned short)(about.srWindow.Bottom - about.srWindow.Top + 1)};
     return 0;
-}
-
-static _Thread_local struct {
-    FILE *file;
-    char **text;
-    size_t *size;
-} stream;
-
-FILE *open_memstream(char **text, size_t *size) {
-    stream.file = tmpfile();
-    stream.text = text;
-    stream.size = size;
-    return stream.file;
-}
-
-#undef fclose
-int cleat_windows_fclose(FILE *file) {
-    if (file != stream.file) return fclose(file);
-    const long size = ftell(file);
-    rewind(file);
-    *stream.text = calloc((size_t)size + 1, 1);
-    *stream.size = *stream.text ? fread(*stream.text, 1, (size_t)size, file) : 0;
-    stream.file = NULL;
-    return fclose(file);
 }
 
 /* --- drivers -------------------------------------------------------------------------------------------------- */

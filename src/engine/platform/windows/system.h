@@ -44,9 +44,6 @@ enum { ICANON = 1, ECHO = 2, TCSANOW = 0, TIOCGWINSZ = 0 };
 int tcgetattr(int file, struct termios *terminal);
 int tcsetattr(int file, int when, const struct termios *terminal);
 int ioctl(int file, int request, struct winsize *size);
-FILE *open_memstream(char **text, size_t *size); /* the text exists when cleat_windows_fclose has returned */
-int cleat_windows_fclose(FILE *file);
-#define fclose(file) cleat_windows_fclose(file)
 
 /* --- machine and user --- */
 
