@@ -473,6 +473,15 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
                : cleat_fail(error, CLEAT_ERR_IO, "%s: writable by other users; set CLEAT_CACHE_DIR", path);
 }
 
+cleat_status cleat_cache_path(const char *before, const char *hash, const char *ending, char *path, size_t size,
+                              cleat_error *error) {
+    char folder[PATH_BYTES];
+    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
+    if ((size_t)snprintf(path, size, "%s/%s%s%s", folder, before, hash, ending) < size) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
+}
+
 void cleat_hash_text(const void *data, size_t size, char text[33]) {
     hash_as_text(XXH3_128bits(data, size), text);
 }

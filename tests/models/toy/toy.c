@@ -45,8 +45,7 @@ static const cleat_key keys[] = {
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const toy_settings *s = settings;
     if (s->dropout == 0 || s->hidden > 1) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"model", "dropout"},
-                                   (cleat_key_name){"model", "hidden"}, "a single unit cannot be dropped");
+    return cleat_record_contradict(record, error, "model.dropout", "model.hidden", "a single unit cannot be dropped");
 }
 
 static const toy_settings *settings_of(const cleat_model *model) {
