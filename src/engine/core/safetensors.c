@@ -302,7 +302,7 @@ static cleat_status parse_members(cleat_safetensors *file, cleat_json_cursor *js
         if (strcmp(name, "__metadata__") == 0) {
             status = parse_metadata(file, json, error);
         } else {
-            status = cleat_grow(&file->tensors, file->count, &capacity, sizeof *file->tensors, error);
+            status = cleat_grow(&file->tensors, file->count, &capacity, error);
             if (!status) status = parse_tensor(file, json, name, &file->tensors[file->count], error);
             if (!status) ++file->count;
         }

@@ -44,9 +44,7 @@ void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, const char *f
 
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
     if (binder->error.status) return NULL;
-    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches, &binder->error) !=
-        CLEAT_OK)
-        return NULL;
+    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, &binder->error) != CLEAT_OK) return NULL;
     cleat_launch *launch = &binder->launches[binder->count++];
     *launch = (cleat_launch){.kind = kind, .node = node, .work_group = binder->facts->work_group, .multiple = 1};
     return launch;

@@ -246,7 +246,7 @@ static cleat_status take(cleat_program_check *check, size_t graph, size_t index,
         name_unchecked(check, node->op);
         return CLEAT_OK;
     }
-    status = cleat_grow(&check->covered, check->count, &check->capacity, sizeof *check->covered, error);
+    status = cleat_grow(&check->covered, check->count, &check->capacity, error);
     if (status) return status;
     check->covered[check->count++] = key;
     *compared = true;

@@ -114,7 +114,7 @@ static cleat_status read_lines(const char *path, char *text, double scale, toy_d
         if (!*next) continue;
         if (sscanf(next, "%f %f", &x, &y) != 2)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%.60s' is not two numbers", path, line + 1, next);
-        cleat_status status = cleat_grow(&toy->values, toy->common.count, &capacity, sizeof *toy->values, error);
+        cleat_status status = cleat_grow(&toy->values, toy->common.count, &capacity, error);
         if (status) return status;
         toy->values[toy->common.count][X] = x;
         toy->values[toy->common.count++][TARGET] = (float)(y / scale);
