@@ -52,11 +52,10 @@ static int64_t place_of(const block_attr *attr, int64_t q) {
     return attr->where >> PLACE_BITS * q & ((1 << PLACE_BITS) - 1);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->in[0]->shape[1], side = node->in[0]->shape[0] / attr->parts;
     const int64_t row = element / (rank * attr->parts), column = element % (rank * attr->parts), q = column / rank;
-    (void)output;
     if (place_of(attr, q) != row / side) return (cleat_expected_value){.value = 0};
     const int64_t at = (q * side + row % side) * rank + column % rank;
     const double value = (double)attr->factor * cleat_host_value(values, 0, at);
@@ -72,13 +71,12 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch_sizes(binder, node, node->out[0], node->out[0]);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
     const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
     const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
     return sum;
 }

@@ -103,9 +103,8 @@ static void define_window(const cleat_tensor *x, const cleat_tensor *weight, con
     }
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value sum = cleat_define_begin(values, BIAS, element % cleat_width(node->in[X]));
-    (void)output;
     define_window(node->in[X], node->in[WEIGHT], values->in[X].f, values->in[WEIGHT].f, false, element, &sum);
     return sum;
 }
@@ -198,17 +197,16 @@ static void define_dweight(const cleat_node *node, cleat_host_values *values, in
     values->work += (double)cleat_rows(x);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[GRAD_X];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
-    if (output == DX)
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
+    if (values->output == DX)
         define_window(x, node->in[GRAD_WEIGHT], values->in[DY].f, values->in[GRAD_WEIGHT].f, true, element, &sum);
-    else if (output == DWEIGHT)
+    else if (values->output == DWEIGHT)
         define_dweight(node, values, element, &sum);
-    for (int64_t i = element; output == DBIAS && i < cleat_tensor_elements(x); i += x->shape[3])
+    for (int64_t i = element; values->output == DBIAS && i < cleat_tensor_elements(x); i += x->shape[3])
         cleat_define_add(&sum, cleat_host_value(values, DY, i));
-    values->work += output == DBIAS ? (double)cleat_rows(x) : 0;
+    values->work += values->output == DBIAS ? (double)cleat_rows(x) : 0;
     return sum;
 }
 

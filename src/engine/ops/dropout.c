@@ -48,14 +48,13 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     const uint32_t *rng = values->in[RNG].u;
     const uint64_t before = attr->shared ? 0 : (uint64_t)counters_per_sample(node->out[0]) * rng[3];
     const uint64_t at = before + (uint64_t)element / 4;
     const uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), attr->stream, rng[2]};
     uint32_t words[4];
-    (void)output;
     cleat_philox(counter, rng, words);
     cleat_expected_value y = {.value = 0};
     if (node->n_in > ACCUM) y = cleat_define_begin(values, ACCUM, element);

@@ -51,9 +51,8 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[TABLE]), token = values->in[TOKENS].i[element / width];
-    (void)output;
     if (token < 0 || token >= node->in[TABLE]->shape[0]) return (cleat_expected_value){.value = 0};
     return cleat_define_begin(values, TABLE, token * width + element % width);
 }
@@ -73,9 +72,8 @@ static void bind_positional(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant positional_variants[] = {
     {.name = "waves", .refuse = cleat_positional_refuse, .bind = bind_positional}, {0}};
-static cleat_expected_value define_positional(const cleat_node *node, cleat_host_values *values, int output,
-                                              int64_t element) {
-    cleat_expected_value sum = define(node, values, output, element);
+static cleat_expected_value define_positional(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    cleat_expected_value sum = define(node, values, element);
     cleat_define_add(&sum, cleat_positional_value(node->out[0], values->in[LENGTHS].i, element));
     return sum;
 }
@@ -226,11 +224,10 @@ static const cleat_variant grad_variants[] = {
     {.name = "gather", .bind = bind_gather},
     {0}};
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), token = element / width;
     const int64_t count = token == padding_of(node) ? 0 : cleat_tensor_elements(node->in[G_TOKENS]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t i = 0; i < count; ++i)
         if (values->in[G_TOKENS].i[i] == token)
             cleat_define_add(&sum, cleat_host_value(values, G_DY, i * width + element % width));

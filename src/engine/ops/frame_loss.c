@@ -192,16 +192,16 @@ static void define_sum(const host_chain *c, cleat_host_values *values, double *s
     }
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t batch = node->in[X]->shape[0];
     cleat_expected_value term = {.value = 0};
-    for (int64_t b = output ? element : 0; b < (output ? element + 1 : batch); ++b) {
+    for (int64_t b = values->output ? element : 0; b < (values->output ? element + 1 : batch); ++b) {
         const host_chain chain = define_chain(node, values, b);
         const double weight = cleat_host_value(values, SAMPLE_WEIGHT, term_of(node) * batch + b);
         double sum = 0, size = 0, count = 0;
         define_sum(&chain, values, &sum, &size, &count);
         if (count == 0) continue;
-        if (output) return (cleat_expected_value){.value = 1 / count, .size = 1 / count};
+        if (values->output) return (cleat_expected_value){.value = 1 / count, .size = 1 / count};
         term.value += weight * sum / count;
         term.size += fabs(weight) * (sum + size) / count;
     }
@@ -209,13 +209,12 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 }
 
 /* The derivative of the sum, by central differences. */
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
-    const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = output ? 9 : 3;
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = values->output ? 9 : 3;
     const int64_t b = element / width / all;
-    cleat_expected_value gradient = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value gradient = cleat_define_begin(values, GRAD_IN + values->output, element);
     host_chain chain = define_chain(node, values, b);
-    chain.moved = output ? RIGID_FRAMES : X;
+    chain.moved = values->output ? RIGID_FRAMES : X;
     chain.residue = element / width % all;
     chain.part = (int)(element % width);
     if (chain.residue >= chain.length) return gradient;

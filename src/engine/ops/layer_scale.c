@@ -29,9 +29,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value sum = cleat_define_begin(values, RESIDUAL, element);
-    (void)output;
     cleat_define_add(&sum, cleat_host_value(values, X, element) *
                                cleat_host_value(values, SCALE, element % cleat_width(node->in[X])));
     return sum;
@@ -91,11 +90,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     bind_total(node, binder);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[G_DY]), elements = cleat_tensor_elements(node->in[G_DY]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
-    if (output == DX) {
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
+    if (values->output == DX) {
         cleat_define_add(&sum,
                          cleat_host_value(values, G_DY, element) * cleat_host_value(values, G_SCALE, element % width));
         return sum;

@@ -141,11 +141,11 @@ static void define_sums(const cleat_node *node, cleat_host_values *values, int64
     values->work += 20 * (double)pixels;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const double dice_weight = (double)spec_of(node)->dice_weight;
     cleat_expected_value loss = {.value = 0};
     double sums[MASK_SUMS];
-    if (output == 1) {
+    if (values->output == 1) {
         define_sums(node, values, element / MASK_SUMS, sums);
         return (cleat_expected_value){.value = sums[element % MASK_SUMS], .size = sums[element % MASK_SUMS]};
     }
@@ -160,13 +160,12 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return loss;
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t b = element / pixels_of(node);
     const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
                  factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
     const float *sums = values->in[SAVED].f + b * MASK_SUMS;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     pixel at;
     if (!pixel_of(node, values, element, &at)) return dx;
     const double sign = at.target > 0 ? 1 : -1, either = (double)sums[EITHER] + 1, both = 2 * (double)sums[BOTH] + 1;

@@ -139,10 +139,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
-    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + output, element)
+    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + values->output, element)
                                                     : (cleat_expected_value){.value = 0};
     for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
     for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])

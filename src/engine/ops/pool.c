@@ -57,24 +57,22 @@ static double define_rows(const cleat_node *node, cleat_host_values *values, int
     return mode == MEAN && n > 0 ? 1 / (double)n : 1;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = node->in[X]->shape[2], length = node->in[X]->shape[1], b = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, b, length, &begin, &end);
     cleat_expected_value sum = {.value = 0};
-    (void)output;
     for (int64_t l = begin; l < end; ++l)
         cleat_define_add(&sum, weight * cleat_host_value(values, X, (b * length + l) * width + element % width));
     values->work += (double)length;
     return sum;
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, row / length, length, &begin, &end);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     if (row % length >= begin && row % length < end)
         cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
     return dx;

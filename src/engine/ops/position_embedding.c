@@ -71,11 +71,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
         cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[X];
     const int64_t at = element % sample_of(x);
     cleat_expected_value sum = cleat_define_begin(values, X, element);
-    (void)output;
     if (at < used_of(x, node->in[TABLE], first_of(node)))
         cleat_define_add(&sum, cleat_host_value(values, TABLE, first_of(node) * cleat_width(x) + at));
     return sum;
@@ -175,11 +174,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     if (s.parts > 1) bind_total(node, binder, s);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *dy = node->in[G_DY];
     const int64_t sample = sample_of(dy), at = element - first_of(node) * cleat_width(dy);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t i = at; at >= 0 && at < sample && i < cleat_tensor_elements(dy); i += sample)
         cleat_define_add(&sum, cleat_host_value(values, G_DY, i));
     values->work += (double)(cleat_tensor_elements(dy) / sample);

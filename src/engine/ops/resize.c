@@ -58,13 +58,12 @@ static void sources_of(int64_t p, int64_t out, int64_t in, int64_t *begin, int64
     *end = *begin + 2 < in ? *begin + 2 : in;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t *x = node->in[0]->shape, *y = node->out[0]->shape;
     const int64_t c = element % y[3], q = element / y[3] % y[2], p = element / y[3] / y[2] % y[1],
                   b = element / y[3] / y[2] / y[1];
     int64_t top, bottom, left, right;
     cleat_expected_value sum = {.value = 0};
-    (void)output;
     sources_of(p, y[1], x[1], &top, &bottom);
     sources_of(q, y[2], x[2], &left, &right);
     for (int64_t h = top; h < bottom; ++h)
@@ -117,12 +116,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t *x = node->out[0]->shape, *y = node->in[DY]->shape;
     const int64_t c = element % x[3], w = element / x[3] % x[2], h = element / x[3] / x[2] % x[1],
                   b = element / x[3] / x[2] / x[1];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t p = 0; p < y[1]; ++p) {
         const double weight = weight_of(p, y[1], h, x[1]);
         for (int64_t q = 0; weight > 0 && q < y[2]; ++q) {

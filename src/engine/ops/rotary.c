@@ -57,11 +57,10 @@ double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair) {
     return frequency * (slow + (1 - slow) * kept);
 }
 
-static cleat_expected_value define_table(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
+static cleat_expected_value define_table(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_rotary_angles *a = &table_of(node)->angles;
     const double angle = (double)(element / a->width) * cleat_rotary_frequency(a, element % a->width / 2);
-    (void)values, (void)output;
+    (void)values, (void)values->output;
     return (cleat_expected_value){.value = element % 2 ? cos(angle) : sin(angle), .size = 1 + 0.2 * fabs(angle)};
 }
 
@@ -172,14 +171,11 @@ static cleat_expected_value define_turn(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)output;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     return define_turn(node, values, 1, element);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
-    (void)output;
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     return define_turn(node, values, -1, element);
 }
 

@@ -145,9 +145,9 @@ static cleat_expected_value score_of(const cleat_node *node, cleat_host_values *
     return sum;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cached_problem p = problem_of(node);
-    if (output == CACHE_OUT) return (cleat_expected_value){.value = cached_value(node, values, element)};
+    if (values->output == CACHE_OUT) return (cleat_expected_value){.value = cached_value(node, values, element)};
     const int64_t query = element / p.head * p.head, h = query / p.head % p.heads, row = element / (p.heads * p.head);
     const int64_t position = values->in[POSITIONS].i[row], end = position < p.capacity ? position + 1 : 0;
     double top = -INFINITY, steepest = 0, weights = 0, sum = 0, size = 0;
