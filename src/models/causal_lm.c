@@ -385,12 +385,6 @@ static cleat_status condense(const cleat_model *model, const cleat_host_batch *b
     return CLEAT_OK;
 }
 
-static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
-                          const char *folder, cleat_error *error) {
-    (void)model;
-    return cleat_masked_write(predictions, count, folder, error);
-}
-
 enum { TOKENS_SHOWN = 200, TOKENS_BEFORE = 40, TOKEN_BYTES = 128, TOKEN_CHARACTERS = 40 };
 
 /* A row of a dataset. */
@@ -534,7 +528,7 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .metric_state_size = metric_state_size,
                                            .metric_update = metric_update,
                                            .metric_compute = metric_compute,
-                                           .write = write,
+                                           .write = cleat_masked_write,
                                            .condense = condense,
                                            .export_files = export_files,
                                            .examples = &examples,

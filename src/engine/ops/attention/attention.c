@@ -627,48 +627,28 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
+#define ATTENTION(op_name, op_attributes)                                                                              \
+    {                                                                                                                  \
+        .name = op_name, .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS), .infer = infer, .backward = backward,    \
+        .cost = cost, .variants = variants, .define = cleat_attention_define,                                          \
+        .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV), .attributes = op_attributes                                     \
+    }
+
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                              {.name = NULL}};
-
-static const cleat_op attention = {.name = "attention",
-                                   .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                   .infer = infer,
-                                   .backward = backward,
-                                   .cost = cost,
-                                   .variants = variants,
-                                   .define = cleat_attention_define,
-                                   .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                   .attributes = attributes};
+static const cleat_op attention = ATTENTION("attention", attributes);
 
 static const cleat_attribute causal_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, kv_heads, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, window, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, scale, CLEAT_ATTRIBUTE_F32),
                                                     {.name = NULL}};
-
-static const cleat_op causal_attention = {.name = "causal_attention",
-                                          .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                          .infer = infer,
-                                          .backward = backward,
-                                          .cost = cost,
-                                          .variants = variants,
-                                          .define = cleat_attention_define,
-                                          .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                          .attributes = causal_attributes};
+static const cleat_op causal_attention = ATTENTION("causal_attention", causal_attributes);
 
 static const cleat_attribute local_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                                    CLEAT_ATTRIBUTE(attention_attr, reach, CLEAT_ATTRIBUTE_I32),
                                                    {.name = NULL}};
-
-static const cleat_op local_attention = {.name = "local_attention",
-                                         .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                         .infer = infer,
-                                         .backward = backward,
-                                         .cost = cost,
-                                         .variants = variants,
-                                         .define = cleat_attention_define,
-                                         .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                         .attributes = local_attributes};
+static const cleat_op local_attention = ATTENTION("local_attention", local_attributes);
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths,
                           attention_attr attr) {
