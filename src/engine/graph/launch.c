@@ -136,6 +136,11 @@ void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) 
     add_option(binder, name, value, true);
 }
 
+void cleat_launch_defines(cleat_binder *binder, cleat_launch_numbers numbers) {
+    for (size_t i = 0; i < numbers.count; ++i)
+        cleat_launch_define(binder, numbers.items[i].name, numbers.items[i].value);
+}
+
 void cleat_launch_matrix_unit(cleat_binder *binder) {
     const char *more = cleat_matrix_options(binder->facts->matrix_unit);
     add_option(binder, "MATRIX_UNIT", binder->facts->matrix_unit, true);
@@ -197,6 +202,11 @@ void cleat_launch_counters(cleat_binder *binder, bool wanted) {
 
 void cleat_launch_i32(cleat_binder *binder, const char *name, int32_t value) {
     add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .name = name, .size = 4, .value.i32 = value});
+}
+
+void cleat_launch_i32s(cleat_binder *binder, cleat_launch_numbers numbers) {
+    for (size_t i = 0; i < numbers.count; ++i)
+        cleat_launch_i32(binder, numbers.items[i].name, (int32_t)numbers.items[i].value);
 }
 
 void cleat_launch_f32(cleat_binder *binder, const char *name, float value) {

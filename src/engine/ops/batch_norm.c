@@ -82,10 +82,8 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
 }
 
 static void rows_and_channels(cleat_binder *binder, const cleat_node *node, const cleat_channels *cut) {
-    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
-    cleat_launch_i32(binder, "sample_rows", (int32_t)sample_rows(node->in[X]));
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
+    CLEAT_LAUNCH_I32(binder, {"rows", cut->rows}, {"sample_rows", sample_rows(node->in[X])},
+                     {"channels", cut->channels}, {"chunks", cut->chunks});
 }
 
 /* The target of a kernel's moments: the running averages, which follow them, or the statistics, unchanged. */
@@ -127,11 +125,8 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     CLEAT_LAUNCH_TENSORS(binder, node->in[X], mean);
     cleat_launch_tensor_at(binder, var, at);
     CLEAT_LAUNCH_TENSORS(binder, node->in[GAMMA], node->in[BETA], node->in[RESIDUAL], node->out[Y]);
-    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
-    cleat_launch_i32(binder, "relu", attr_of(node)->relu);
-    cleat_launch_i32(binder, "stream", cleat_channels_stream(node->out[Y], binder->facts));
+    CLEAT_LAUNCH_I32(binder, {"rows", cut->rows}, {"channels", cut->channels}, {"chunks", cut->chunks},
+                     {"relu", attr_of(node)->relu}, {"stream", cleat_channels_stream(node->out[Y], binder->facts)});
     cleat_launch_f32(binder, "eps", attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
@@ -245,9 +240,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     if (one_launch) return;
     launch(binder, node, "batch_norm_sum_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
-    cleat_launch_i32(binder, "parts", (int32_t)parts);
+    CLEAT_LAUNCH_I32(binder, {"channels", cut->channels}, {"chunks", cut->chunks}, {"parts", parts});
     bind_totals(node, binder);
     cleat_launch_channel_groups(binder, cut, 1);
 }

@@ -33,11 +33,8 @@ static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cle
                          const cleat_tensor *result) {
     const block_attr *attr = attr_of(node);
     cleat_launch_f32(binder, "factor", attr->factor);
-    cleat_launch_i32(binder, "where", attr->where);
-    cleat_launch_i32(binder, "parts", attr->parts);
-    cleat_launch_i32(binder, "side", (int32_t)(blocks->shape[0] / attr->parts));
-    cleat_launch_i32(binder, "rank", (int32_t)blocks->shape[1]);
-    cleat_launch_i32(binder, "rows", (int32_t)result->shape[0]);
+    CLEAT_LAUNCH_I32(binder, {"where", attr->where}, {"parts", attr->parts}, {"side", blocks->shape[0] / attr->parts},
+                     {"rank", blocks->shape[1]}, {"rows", result->shape[0]});
     cleat_launch_items(binder, result->shape[0]);
 }
 

@@ -31,10 +31,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
     cleat_launch_vector_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype, width);
     CLEAT_LAUNCH_TENSORS(binder, node->in[0], accum, node->out[0]);
-    cleat_launch_i32(binder, "outer", (int32_t)outer);
-    cleat_launch_i32(binder, "a", (int32_t)a);
-    cleat_launch_i32(binder, "b", (int32_t)b);
-    cleat_launch_i32(binder, "width", (int32_t)width);
+    CLEAT_LAUNCH_I32(binder, {"outer", outer}, {"a", a}, {"b", b}, {"width", width});
     cleat_launch_runs(binder, rows, width);
 }
 

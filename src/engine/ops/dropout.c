@@ -40,8 +40,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_vector_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype, 0);
     CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[RNG], node->n_in > ACCUM ? node->in[ACCUM] : NULL, node->out[0]);
-    cleat_launch_i32(binder, "stream", (int32_t)attr->stream);
-    cleat_launch_i32(binder, "threshold", (int32_t)(uint32_t)threshold);
+    CLEAT_LAUNCH_I32(binder, {"stream", attr->stream}, {"threshold", (uint32_t)threshold});
     cleat_launch_f32(binder, "scale", (float)(1.0 / (1.0 - (double)attr->rate)));
     cleat_launch_i64(binder, "per_sample", attr->shared ? 0 : counters_per_sample(node->out[0]));
     cleat_launch_i64(binder, "n", elements);

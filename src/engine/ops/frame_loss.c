@@ -65,9 +65,7 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_pack", CLEAT_F32);
     for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
-    cleat_launch_i32(binder, "L", (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
-    cleat_launch_i32(binder, "n", (int32_t)items);
+    CLEAT_LAUNCH_I32(binder, {"L", node->in[X]->shape[1]}, {"stride", cleat_trace_stride(node->in[X])}, {"n", items});
     cleat_launch_items(binder, items);
 }
 
@@ -78,9 +76,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
-    cleat_launch_i32(binder, "L", (int32_t)length);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
-    cleat_launch_i32(binder, "n", (int32_t)(batch * length));
+    CLEAT_LAUNCH_I32(binder, {"L", length}, {"stride", cleat_trace_stride(node->in[X])}, {"n", batch * length});
     cleat_launch_groups(binder, batch * length);
     const int32_t term = term_of(node);
     cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], &term, 1, planes_bytes(node));
@@ -95,8 +91,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     CLEAT_LAUNCH_TENSORS(binder, node->in[INVERSE], node->in[DTERM]);
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
-    cleat_launch_i32(binder, "L", (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
+    CLEAT_LAUNCH_I32(binder, {"L", node->in[X]->shape[1]}, {"stride", cleat_trace_stride(node->in[X])});
     cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
 }
 

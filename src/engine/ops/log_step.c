@@ -49,9 +49,8 @@ static cleat_cost cost(const cleat_node *node) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_i32(binder, "n", (int32_t)node->in[TERMS]->shape[0]);
-    cleat_launch_i32(binder, "rows", (int32_t)node->in[RING]->shape[0]);
-    cleat_launch_i32(binder, "interval", ((const log_attr *)node->attr)->interval);
+    CLEAT_LAUNCH_I32(binder, {"n", node->in[TERMS]->shape[0]}, {"rows", node->in[RING]->shape[0]},
+                     {"interval", ((const log_attr *)node->attr)->interval});
     cleat_launch_groups(binder, 1);
 }
 

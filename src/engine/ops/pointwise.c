@@ -203,8 +203,7 @@ static void launch_gated(cleat_binder *binder, const cleat_node *node, const cha
     cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, y->dtype, cleat_width(y));
     cleat_launch_define(binder, "FUNCTION", number_of(node));
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
-    cleat_launch_i32(binder, "width", (int32_t)cleat_width(y));
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(y)}, {"width", cleat_width(y)});
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 

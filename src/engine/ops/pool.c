@@ -43,8 +43,7 @@ static void launch(const cleat_node *node, cleat_binder *binder, const cleat_ten
     cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
+    CLEAT_LAUNCH_I32(binder, {"batch", x->shape[0]}, {"length", x->shape[1]});
 }
 
 /* The rows [begin, end) of sample b that the mode selects, and their weight. */
@@ -82,8 +81,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     const int64_t width = x->shape[2], items = min(cleat_row_items(width, binder->facts), COLUMN_ITEMS);
     cleat_launch_vector_kernel(binder, node, "pool.cl", "pool_forward", x->dtype, width);
-    cleat_launch_define(binder, "WIDTH", width);
-    cleat_launch_define(binder, "ROW_ITEMS", items);
+    CLEAT_LAUNCH_DEFINES(binder, {"WIDTH", width}, {"ROW_ITEMS", items});
     launch(node, binder, x);
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, x->shape[0] * ceil_div(width, items * binder->facts->vector_width));

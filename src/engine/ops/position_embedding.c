@@ -62,9 +62,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor_at(binder, node->in[TABLE], first_of(node) * cleat_width(x));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)(cleat_tensor_elements(x) / sample_of(x)));
-    cleat_launch_i32(binder, "sample", (int32_t)sample_of(x));
-    cleat_launch_i32(binder, "used", (int32_t)used_of(x, node->in[TABLE], first_of(node)));
+    CLEAT_LAUNCH_I32(binder, {"batch", cleat_tensor_elements(x) / sample_of(x)}, {"sample", sample_of(x)},
+                     {"used", used_of(x, node->in[TABLE], first_of(node))});
     if (binder->facts->work_group > 1)
         cleat_launch_runs(binder, cleat_tensor_elements(x) / sample_of(x), sample_of(x));
     else /* a work-item adds its part of the table to all samples */
@@ -144,8 +143,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes 
     cleat_launch_workspace(binder, 0, sizeof(float));
     launch_accum(node, binder);
     launch_table(node, binder);
-    cleat_launch_i32(binder, "used", (int32_t)s.used);
-    cleat_launch_i32(binder, "parts", (int32_t)s.parts);
+    CLEAT_LAUNCH_I32(binder, {"used", s.used}, {"parts", s.parts});
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, ceil_div(s.used, min(binder->facts->work_group, TOTAL_COLUMNS)));
     else
@@ -165,11 +163,8 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
         launch_accum(node, binder);
         launch_table(node, binder);
     }
-    cleat_launch_i32(binder, "batch", (int32_t)s.batch);
-    cleat_launch_i32(binder, "sample", (int32_t)s.sample);
-    cleat_launch_i32(binder, "used", (int32_t)s.used);
-    cleat_launch_i32(binder, "parts", (int32_t)s.parts);
-    cleat_launch_i32(binder, "each", (int32_t)ceil_div(s.batch, s.parts));
+    CLEAT_LAUNCH_I32(binder, {"batch", s.batch}, {"sample", s.sample}, {"used", s.used}, {"parts", s.parts},
+                     {"each", ceil_div(s.batch, s.parts)});
     cleat_launch_items(binder, s.parts * vectors_of(s.used, binder->facts));
     if (s.parts > 1) bind_total(node, binder, s);
 }

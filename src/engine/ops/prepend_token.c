@@ -34,9 +34,8 @@ static cleat_columns all_of(const cleat_tensor *x) {
 
 /* Sizes of a kernel that handles the first row of each sample of `whole` [B, L + 1, D]. */
 static void launch_sizes(cleat_binder *binder, const cleat_tensor *whole) {
-    cleat_launch_i32(binder, "batch", (int32_t)whole->shape[0]);
-    cleat_launch_i32(binder, "width", (int32_t)whole->shape[2]);
-    cleat_launch_i32(binder, "sample", (int32_t)(whole->shape[1] * whole->shape[2]));
+    CLEAT_LAUNCH_I32(binder, {"batch", whole->shape[0]}, {"width", whole->shape[2]},
+                     {"sample", whole->shape[1] * whole->shape[2]});
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {

@@ -35,12 +35,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
     CLEAT_LAUNCH_TENSORS(binder, x, y);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
-    cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
-    cleat_launch_i32(binder, "P", (int32_t)y->shape[1]);
-    cleat_launch_i32(binder, "Q", (int32_t)y->shape[2]);
-    cleat_launch_i32(binder, "C", (int32_t)y->shape[3]);
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(y)}, {"H", x->shape[1]}, {"W", x->shape[2]}, {"P", y->shape[1]},
+                     {"Q", y->shape[2]}, {"C", y->shape[3]});
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 
@@ -95,10 +91,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
 /* Ends a launch that gathers, for each of `in` input rows of `width`, the `out` output rows that depend on
  * it. */
 static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t out, int64_t width) {
-    cleat_launch_i32(binder, "rows", (int32_t)(outer * in));
-    cleat_launch_i32(binder, "in", (int32_t)in);
-    cleat_launch_i32(binder, "out", (int32_t)out);
-    cleat_launch_i32(binder, "width", (int32_t)width);
+    CLEAT_LAUNCH_I32(binder, {"rows", outer * in}, {"in", in}, {"out", out}, {"width", width});
     cleat_launch_runs(binder, outer * in, width);
 }
 

@@ -43,9 +43,7 @@ static void launch(const cleat_node *node, cleat_binder *binder, const char *ker
     cleat_launch_row_kernel(binder, node, "select_marked.cl", kernel, x->dtype, x->shape[2]);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
-    cleat_launch_i32(binder, "batch", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "count", (int32_t)count_of(node));
+    CLEAT_LAUNCH_I32(binder, {"batch", x->shape[0]}, {"length", x->shape[1]}, {"count", count_of(node)});
     cleat_launch_rows(binder, rows, x->shape[2]);
 }
 

@@ -59,17 +59,11 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
     cleat_channels cut = cleat_channels_of(over, binder->facts);
     const window_attr *attr = attr_of(node);
     cleat_launch_channel_kernel(binder, node, "window_pool.cl", kernel, over->dtype, &cut);
-    cleat_launch_define(binder, "SIZE", attr->size);
-    cleat_launch_define(binder, "STRIDE", attr->stride);
-    cleat_launch_define(binder, "PADDING", attr->padding);
+    CLEAT_LAUNCH_DEFINES(binder, {"SIZE", attr->size}, {"STRIDE", attr->stride}, {"PADDING", attr->padding});
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i32(binder, "rows", (int32_t)cut.rows);
-    cleat_launch_i32(binder, "height", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "width", (int32_t)x->shape[2]);
-    cleat_launch_i32(binder, "out_height", (int32_t)y->shape[1]);
-    cleat_launch_i32(binder, "out_width", (int32_t)y->shape[2]);
-    cleat_launch_i32(binder, "channels", (int32_t)cut.channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut.chunks);
+    CLEAT_LAUNCH_I32(binder, {"rows", cut.rows}, {"height", x->shape[1]}, {"width", x->shape[2]},
+                     {"out_height", y->shape[1]}, {"out_width", y->shape[2]}, {"channels", cut.channels},
+                     {"chunks", cut.chunks});
     cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
 }
 
