@@ -60,7 +60,7 @@ static cleat_status claim_bytes(memory *m, size_t *fresh_count, claim *fresh, co
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "plan: two outputs of node %s overlap", node->name);
     fresh[(*fresh_count)++] = *expected;
     drop_overlapped(m, expected);
-    cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, sizeof *m->claims, error);
+    cleat_status status = cleat_grow(&m->claims, m->count, &m->capacity, error);
     if (!status) m->claims[m->count++] = *expected;
     return status;
 }

@@ -182,7 +182,7 @@ static cleat_bench_request request_of(const bench_command *bench, const subject 
 
 /* As a row, or as one JSON object; `selector` NULL: the result of a workload, without a speed. */
 static void print_result(const bench_command *bench, const char *selector, const cleat_bench_result *r, double speed) {
-    char name[DEVICE_TEXT];
+    char name[2 * DEVICE_TEXT];
     if (bench->json) {
         cleat_string json = {.spaced = true};
         json_add(&json, json_open(NULL, '{'));
@@ -220,11 +220,14 @@ static cleat_status run_plain(const bench_command *bench, const subjects *all, c
 /* Prints one row per device, with its speed relative to the first. */
 static cleat_status run_devices(const bench_command *bench, const subject *what, bool remeasure_peak,
                                 cleat_error *error) {
-    char text[DEVICE_TEXT], *rest = text;
+    char text[DEVICE_TEXT], *next = text;
     cleat_bench_result first;
     snprintf(text, sizeof text, "%s", bench->devices);
-    for (bool begun = false; rest; begun = true) {
-        const char *selector = strsep(&rest, ",");
+    for (bool begun = false, more = true; more; begun = true) {
+        const char *selector = next;
+        next += strcspn(next, ",");
+        more = *next;
+        *next++ = 0;
         cleat_bench_result result;
         cleat_bench_request request = request_of(bench, what, remeasure_peak);
         request.device = selector;
@@ -236,7 +239,7 @@ static cleat_status run_devices(const bench_command *bench, const subject *what,
             print_head("device", true);
         }
         print_result(bench, selector, &result, first.ms_median / result.ms_median);
-        if (!rest && !bench->json) print_length(what, &result);
+        if (!more && !bench->json) print_length(what, &result);
     }
     return CLEAT_OK;
 }

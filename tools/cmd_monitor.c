@@ -49,18 +49,19 @@ static void close_screen(void) {
 
 /* Overwrites the screen line by line: nothing flickers over a slow connection. */
 static void draw(const monitor_state *state, monitor_style *style) {
-    char line[4096];
+    cleat_string text = {0};
     int rows;
-    FILE *page = tmpfile(); /* Windows has no streams to memory */
     terminal_size(&style->width, &rows);
+    monitor_print(&text, state, style);
     fputs("\033[H", stdout);
-    monitor_print(page ? page : stdout, state, style);
-    if (page) rewind(page);
-    while (page && rows-- > 1 && fgets(line, sizeof line, page))
-        printf("%.*s\033[K\r\n", (int)strcspn(line, "\n"), line);
-    if (page) fclose(page);
+    for (char *line = text.data, *end; line && *line && rows-- > 1; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        printf("%.*s\033[K\r\n", (int)(end - line), line);
+        if (!*end) break;
+    }
     fputs("\033[J", stdout);
     fflush(stdout);
+    cleat_string_free(&text);
 }
 
 /* Waits for `seconds`; false: the user asks to leave. */
@@ -118,9 +119,13 @@ static cleat_status follow(watch *w, cleat_error *error) {
 static cleat_status print_once(watch *w, cleat_error *error) {
     monitor_state state;
     cleat_status status = monitor_open(w->folder, &state, error);
-    if (!status) monitor_print(stdout, &state, &w->style);
-    if (!status) monitor_close(&state);
-    return status;
+    if (status) return status;
+    cleat_string text = {0};
+    monitor_print(&text, &state, &w->style);
+    if (text.data) fputs(text.data, stdout);
+    cleat_string_free(&text);
+    monitor_close(&state);
+    return CLEAT_OK;
 }
 
 /* The last state stays on the terminal after the screen is closed. */

@@ -319,11 +319,11 @@ static size_t write_answers(passport *p, char *lines) {
     return usual;
 }
 
-/* The tuner names the version of the kernels in its file, which is in the cache of this passport. */
 static bool is_ini(const char *name) {
     return strcmp(cleat_name_ending(name), ".ini") == 0;
 }
 
+/* The tuner names the version of the kernels in its file, which is in the cache of this passport. */
 static void write_kernels(passport *p) {
     char folder[512], path[512 + 256], hash[64];
     cleat_listing found = {0};

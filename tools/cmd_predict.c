@@ -110,7 +110,10 @@ static cleat_status print_output(const places *at, cleat_error *error) {
     const bool unread = status != CLEAT_OK && errno == EPIPE;
     fclose(file);
     if (!unread) return status;
-    if (!freopen("/dev/null", "w", stdout)) return status; /* what is buffered for the reader would fail again */
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(null, STDOUT_FILENO); /* what is buffered for the reader would fail again */
+    close(null);
+    clearerr(stdout);
     return CLEAT_OK;
 }
 

@@ -1,7 +1,6 @@
 /* cleat trace: trains a few steps, times their kernels, and prints the tables. */
 #include "cli.h"
 #include "core/files.h"
-#include "platform/files.h"
 
 #include <cleat/tracer.h>
 #include <cleat/train.h>
@@ -11,22 +10,24 @@
 #include <string.h>
 #include <time.h>
 
-/* Prints the files FOLDER/profile-S000123ENDING, in the order of their steps. */
+static bool is_table(const char *name) {
+    return strncmp(name, "profile-S", 9) == 0;
+}
+
+/* Prints the tables of the folder whose names end so, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
     cleat_listing found = {0};
-    bool some = false;
-    if (cleat_listing_read(folder, NULL, &found, NULL)) return;
+    cleat_error error = {0};
+    const char *before = "";
+    (void)cleat_listing_read(folder, is_table, &found, &error);
     for (size_t i = 0; i < found.count; ++i) {
-        cleat_error error = {0};
-        char path[CLEAT_PATH + 64], *text = NULL;
-        size_t size = strlen("profile-S");
-        if (strncmp(found.names[i], "profile-S", size) != 0) continue;
-        size += strspn(found.names[i] + size, "0123456789");
-        if (strcmp(found.names[i] + size, ending) != 0) continue;
-        if (some) printf("%s", between);
-        some = true;
-        snprintf(path, sizeof path, "%s/%s", folder, found.names[i]);
-        if (cleat_file_read(path, &text, &size, &error) == CLEAT_OK)
+        char path[CLEAT_PATH], *text = NULL;
+        size_t size = 0;
+        if (strcmp(cleat_name_ending(found.names[i]), ending) != 0) continue;
+        printf("%s", before);
+        before = between;
+        if (cleat_path_join(folder, found.names[i], path, sizeof path, &error) == CLEAT_OK &&
+            cleat_file_read(path, &text, &size, &error) == CLEAT_OK)
             fwrite(text, 1, size, stdout);
         else
             fprintf(stderr, "%s\n", error.text);
@@ -35,7 +36,6 @@ static void print_files(const char *folder, const char *ending, const char *betw
     cleat_listing_free(&found);
 }
 
-/* The table's JSON file has no name that ends in .trace.json: ".json". */
 static void print_json(const cleat_train_report *report) {
     cleat_string json = {.spaced = true};
     json_add(&json, json_open(NULL, '{'), json_text("folder", report->folder), json_open("profiles", '['));

@@ -3,6 +3,7 @@
 #define CLEAT_TOOLS_MONITOR_H
 
 #include "cli.h"
+#include "core/string.h"
 #include "json/member.h"
 
 #include <cleat/history.h>
@@ -26,7 +27,7 @@ typedef struct monitor_style {
 } monitor_style;
 
 /* Everything about the run, in lines of at most `width` columns. */
-void monitor_print(FILE *out, const monitor_state *state, const monitor_style *style);
+void monitor_print(cleat_string *out, const monitor_state *state, const monitor_style *style);
 /* One line: step, loss, speed. */
 void monitor_print_line(FILE *out, const monitor_state *state);
 /* Events from number `first` on, in lines of any length; returns the number of events. */

@@ -119,7 +119,7 @@ static const char *status_text(const monitor_state *state) {
 /* --- a sheet of rows ------------------------------------------------------------------------------------------ */
 
 typedef struct sheet {
-    FILE *out;
+    cleat_string *out;
     const monitor_style *style;
     int width, column; /* column: of the next character */
     bool is_first;     /* no item yet in the row */
@@ -137,7 +137,7 @@ static void put(sheet *s, tint color, const char *text, int most) {
     static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[31m"};
     const bool colored = s->style->colors && color != PLAIN;
     const int length = (int)bytes_of(text, most > 0 ? most : 0);
-    fprintf(s->out, "%s%.*s%s", colored ? codes[color] : "", length, text, colored ? "\033[0m" : "");
+    cleat_string_add(s->out, "%s%.*s%s", colored ? codes[color] : "", length, text, colored ? "\033[0m" : "");
     const int columns = cli_columns(text);
     s->column += columns < most ? columns : most;
 }
@@ -151,11 +151,11 @@ static void begin_row(sheet *s, const char *label) {
 }
 
 static void end_row(sheet *s) {
-    fputc('\n', s->out);
+    cleat_string_add(s->out, "\n");
 }
 
 static void new_line(sheet *s, int indent) {
-    fprintf(s->out, "\n%*s", indent, "");
+    cleat_string_add(s->out, "\n%*s", indent, "");
     s->column = indent;
 }
 
@@ -466,7 +466,7 @@ static void print_event(sheet *s, const cJSON *event) {
     clock_text(cleat_json_number(event, "time"), when);
     s->column = 0;
     put(s, DIM, when, LABEL);
-    fprintf(s->out, "%*s", LABEL - s->column, "");
+    cleat_string_add(s->out, "%*s", LABEL - s->column, "");
     s->column = LABEL;
     snprintf(title, sizeof title, "%s %s:", what, text_of(event, "name"));
     wrap(s, LABEL, is_hint ? YELLOW : PLAIN, title);
@@ -489,7 +489,7 @@ static void print_events(sheet *s, const monitor_state *state) {
 
 /* --- the whole ------------------------------------------------------------------------------------------------ */
 
-void monitor_print(FILE *out, const monitor_state *state, const monitor_style *style) {
+void monitor_print(cleat_string *out, const monitor_state *state, const monitor_style *style) {
     sheet s = {.out = out, .style = style, .width = style->width < MIN_WIDTH ? MIN_WIDTH : style->width};
     print_run(&s, state);
     print_progress(&s, state);

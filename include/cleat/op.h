@@ -99,6 +99,7 @@ typedef union cleat_host_array {
 typedef struct cleat_host_values {
     cleat_host_array in[CLEAT_MAX_IN];   /* NULL if the input is NULL */
     cleat_host_array out[CLEAT_MAX_OUT]; /* what the node wrote: a recurrence is defined by its previous step */
+    int output;                          /* whose element is defined */
     double work;  /* multiplications so far: `define` adds its own, so that they can be limited */
     double *kept; /* NULL at first: what `define` computed for all elements, by malloc; the caller frees it */
 } cleat_host_values;
@@ -180,10 +181,10 @@ struct cleat_op {
      * pass over the inputs, the gradient reads these but not out[0], and every kernel of the node, including
      * fused ones, gives the same bits. NULL: false. */
     bool (*cheap)(const cleat_node *node);
-    /* The definition of the op: element `element` of out[output] in double precision, computed from the
+    /* The definition of the op: element `element` of out[values->output] in double precision, computed from the
      * formula, not by the method of the kernels. A device is checked against it before it trains
      * (src/inspect/verify/program_check.h). An op without it is not checked; the log names it. */
-    cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+    cleat_expected_value (*define)(const cleat_node *node, cleat_host_values *values, int64_t element);
     /* Inputs (i32) that hold the numbers of the rows of out[0] [V, D] that the node changes, as the gradient
      * of an embedding does; all other rows keep their values, and numbers outside 0 .. V - 1 are ignored.
      * Several devices then exchange only these rows. 0: the node may change any row. */

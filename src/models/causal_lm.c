@@ -129,23 +129,22 @@ static int64_t head_of(const cleat_causal_settings *s) {
 
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const cleat_causal_settings *s = settings;
-    const cleat_key_name heads = {"model", "heads"}, length = {"data", "max_length"};
     if (s->heads % kv_heads_of(s) != 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "kv_heads"}, heads,
+        return cleat_record_contradict(record, error, "model.kv_heads", "model.heads",
                                        "%lld heads of queries cannot share %lld heads of keys evenly",
                                        (long long)s->heads, (long long)s->kv_heads);
     if (s->head_size == CLEAT_AUTO && s->d_model % s->heads != 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
+        return cleat_record_contradict(record, error, "model.d_model", "model.heads",
                                        "d_model must be a multiple of heads, unless model.head_size is given");
     if (s->network == CLEAT_CAUSAL_GPT2 && (kv_heads_of(s) != s->heads || head_of(s) * s->heads != s->d_model))
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "kv_heads"}, heads,
+        return cleat_record_contradict(record, error, "model.kv_heads", "model.heads",
                                        "in gpt2, queries, keys and values all have d_model elements");
     if (head_of(s) % 2 != 0 || head_of(s) < 2)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"}, heads,
+        return cleat_record_contradict(record, error, "model.d_model", "model.heads",
                                        "a head has %lld elements, but rotary positions turn pairs of them",
                                        (long long)head_of(s));
     if (s->common.max_length > s->max_positions)
-        return cleat_record_contradict(record, error, length, (cleat_key_name){"model", "max_positions"},
+        return cleat_record_contradict(record, error, "data.max_length", "model.max_positions",
                                        "the network was trained for %lld tokens; set data.max_length to at most that",
                                        (long long)s->max_positions);
     return cleat_fractions_check(s->data.val_fraction, s->data.test_fraction, record, error);
@@ -386,12 +385,6 @@ static cleat_status condense(const cleat_model *model, const cleat_host_batch *b
     return CLEAT_OK;
 }
 
-static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
-                          const char *folder, cleat_error *error) {
-    (void)model;
-    return cleat_masked_write(predictions, count, folder, error);
-}
-
 enum { TOKENS_SHOWN = 200, TOKENS_BEFORE = 40, TOKEN_BYTES = 128, TOKEN_CHARACTERS = 40 };
 
 /* A row of a dataset. */
@@ -535,7 +528,7 @@ const cleat_model_class cleat_causal_lm = {.name = "causal_lm",
                                            .metric_state_size = metric_state_size,
                                            .metric_update = metric_update,
                                            .metric_compute = metric_compute,
-                                           .write = write,
+                                           .write = cleat_masked_write,
                                            .condense = condense,
                                            .export_files = export_files,
                                            .examples = &examples,

@@ -45,7 +45,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     const int64_t stages = s->blocks.count > 0 ? s->blocks.count : STAGES, reduction = INT64_C(2) << stages;
     cleat_status status = cleat_stages_check(&s->blocks, &s->widths, record, error);
     if (!status && size < reduction)
-        status = cleat_record_refuse(record, error, "data", "image_size",
+        status = cleat_record_refuse(record, error, "data.image_size",
                                      "the %lld stages reduce images by %lld, which leaves no pixels", (long long)stages,
                                      (long long)reduction);
     return status ? status : cleat_image_classifier_check(&s->classifier, record, error);

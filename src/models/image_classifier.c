@@ -32,8 +32,8 @@ cleat_status cleat_image_classifier_check(const cleat_image_classifier_settings 
     if (!status) status = cleat_problem_check(&data->targets, &settings->loss, data->classes, record, error);
     if (status || !mixes || !data->targets.problem || settings->loss.class_weights == CLEAT_WEIGHTING_NONE)
         return status;
-    return cleat_record_contradict(record, error, (cleat_key_name){"loss", "class_weights"},
-                                   (cleat_key_name){"data", data->augment.mixup > 0 ? "mixup" : "cutmix"},
+    return cleat_record_contradict(record, error, "loss.class_weights",
+                                   data->augment.mixup > 0 ? "data.mixup" : "data.cutmix",
                                    "the labels of mixed images have no weights: set loss.class_weights=none");
 }
 

@@ -21,11 +21,9 @@ cleat_status cleat_image_settings_check(const cleat_image_settings *settings, co
                                         cleat_error *error) {
     const cleat_image_options *options = &settings->options;
     const char *fault = cleat_image_normalisation_fault(options->mean, options->std);
-    if (fault)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "mean"}, (cleat_key_name){"data", "std"},
-                                       "%s", fault);
+    if (fault) return cleat_record_contradict(record, error, "data.mean", "data.std", "%s", fault);
     if (settings->randaugment.count && settings->randaugment.count != 2)
-        return cleat_record_refuse(record, error, "data", "randaugment",
+        return cleat_record_refuse(record, error, "data.randaugment",
                                    "takes two numbers: operations for each image, and their magnitude, e.g. 2,9");
     return cleat_fractions_check(options->val_fraction, options->test_fraction, record, error);
 }
@@ -33,12 +31,11 @@ cleat_status cleat_image_settings_check(const cleat_image_settings *settings, co
 cleat_status cleat_stages_check(const cleat_int_list *blocks, const cleat_int_list *widths, const cleat_record *record,
                                 cleat_error *error) {
     if (blocks->count > CLEAT_MODEL_STAGES)
-        return cleat_record_refuse(record, error, "model", "blocks", "a network has at most %d stages",
+        return cleat_record_refuse(record, error, "model.blocks", "a network has at most %d stages",
                                    CLEAT_MODEL_STAGES);
     const int64_t stages = blocks->count > 0 ? blocks->count : CLEAT_MODEL_STAGES;
     if (widths->count <= 0 || widths->count == stages) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"model", "widths"},
-                                   (cleat_key_name){"model", "blocks"},
+    return cleat_record_contradict(record, error, "model.widths", "model.blocks",
                                    "there must be a width for each of the %lld stages", (long long)stages);
 }
 

@@ -76,7 +76,7 @@ cleat_segformer cleat_masks_shape(const cleat_model *model, cleat_mode mode) {
 static cleat_status check_list(const cleat_int_list *list, const char *name, int64_t count, const cleat_record *record,
                                cleat_error *error) {
     if (list->count == CLEAT_AUTO || list->count == count) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "model", name, "must be auto or %lld numbers, one for each %sstage",
+    return cleat_record_refuse(record, error, name, "must be auto or %lld numbers, one for each %sstage",
                                (long long)count, count < STAGES ? "later " : "");
 }
 
@@ -84,13 +84,14 @@ static cleat_status check_lists(const cleat_mask_settings *settings, const cleat
     const struct {
         const cleat_int_list *list;
         const char *name;
-    } lists[] = {{&settings->stage_widths, "stage_widths"},         {&settings->stage_heads, "stage_heads"},
-                 {&settings->stage_reductions, "stage_reductions"}, {&settings->stage_depths, "stage_depths"},
-                 {&settings->stage_expansions, "stage_expansions"}, {&settings->stage_patches, "stage_patches"}};
+    } lists[] = {
+        {&settings->stage_widths, "model.stage_widths"},         {&settings->stage_heads, "model.stage_heads"},
+        {&settings->stage_reductions, "model.stage_reductions"}, {&settings->stage_depths, "model.stage_depths"},
+        {&settings->stage_expansions, "model.stage_expansions"}, {&settings->stage_patches, "model.stage_patches"}};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !status; ++i)
         status = check_list(lists[i].list, lists[i].name, STAGES, record, error);
-    return status ? status : check_list(&settings->stage_strides, "stage_strides", STAGES - 1, record, error);
+    return status ? status : check_list(&settings->stage_strides, "model.stage_strides", STAGES - 1, record, error);
 }
 
 cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const cleat_record *record,
@@ -99,8 +100,7 @@ cleat_status cleat_masks_check_shape(const cleat_mask_settings *settings, const 
     const cleat_segformer shape = shape_of(settings);
     for (int i = 0; i < STAGES && !status; ++i)
         if (shape.width[i] % shape.heads[i])
-            status = cleat_record_contradict(record, error, (cleat_key_name){"model", "stage_widths"},
-                                             (cleat_key_name){"model", "stage_heads"},
+            status = cleat_record_contradict(record, error, "model.stage_widths", "model.stage_heads",
                                              "the width of stage %d, %lld, must be a multiple of its %lld heads", i + 1,
                                              (long long)shape.width[i], (long long)shape.heads[i]);
     return status;

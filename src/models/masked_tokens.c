@@ -93,8 +93,9 @@ static const char *show(const cleat_tokenizer *tokenizer, float id, char text[TO
     return id >= 0 && cleat_tokenizer_piece_text(tokenizer, (int32_t)id, text, TOKEN_BYTES) ? text : NULL;
 }
 
-cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t count, const char *folder,
-                                cleat_error *error) {
+cleat_status cleat_masked_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                const char *folder, cleat_error *error) {
+    (void)model;
     size_t rows = 0, at = 0;
     char path[4096], (*texts)[CLEAT_TOKENS_FOUND][TOKEN_BYTES];
     for (size_t i = 0; i < count; ++i) rows += count_places(&predictions[i]);

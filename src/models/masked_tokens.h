@@ -23,8 +23,8 @@ cleat_status cleat_masked_condense(const cleat_masked_logits *from, float **kept
 int64_t cleat_masked_kept_values(const float *kept);
 
 /* Writes FOLDER/predictions.csv: a row for each mask token, or for each prompt of a causal language model. */
-cleat_status cleat_masked_write(const cleat_prediction *predictions, size_t count, const char *folder,
-                                cleat_error *error);
+cleat_status cleat_masked_write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
+                                const char *folder, cleat_error *error);
 
 /* Appends an example of the kind "tokens": words, and truth, prediction and confidence, which are null where
  * nothing is predicted. */

@@ -150,15 +150,14 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_status status = cleat_encoder_check(&s->encoder, record, error);
     if (!status) status = cleat_fractions_check(s->data.val_fraction, 0, record, error);
     if (!status && s->network == CLEAT_RNA_FM && s->common.max_length > s->max_positions - UNUSED_POSITIONS)
-        status = cleat_record_contradict(record, error, (cleat_key_name){"data", "max_length"},
-                                         (cleat_key_name){"model", "max_positions"},
+        status = cleat_record_contradict(record, error, "data.max_length", "model.max_positions",
                                          "this network has positions for at most %lld residues; set data.max_length",
                                          (long long)s->max_positions - UNUSED_POSITIONS);
     if (status) return status;
     weights_of(s, weights);
     for (int k = 0; k < N_TERMS; ++k)
         if (weights[k] > 0) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "loss", "pair_distance",
+    return cleat_record_refuse(record, error, "loss.pair_distance",
                                "all weights of [loss] are 0: there is nothing to train");
 }
 

@@ -64,13 +64,13 @@ static cleat_status check_loss(const cleat_mask_settings *mask, bool classes, co
     static const char few[] = "is for masks of black and white: remove data.classes, or set loss.",
                       many[] = "is for masks with classes: set data.classes, or loss.";
     if (classes && mask->positive_weight != CLEAT_AUTO && mask->positive_weight != 1) /* 1 changes nothing */
-        return cleat_record_refuse(record, error, "loss", "positive_weight", "%spositive_weight=auto", few);
+        return cleat_record_refuse(record, error, "loss.positive_weight", "%spositive_weight=auto", few);
     if (classes && mask->focal_gamma > 0)
-        return cleat_record_refuse(record, error, "loss", "focal_gamma", "%sfocal_gamma=0", few);
+        return cleat_record_refuse(record, error, "loss.focal_gamma", "%sfocal_gamma=0", few);
     if (!classes && mask->loss.label_smoothing > 0)
-        return cleat_record_refuse(record, error, "loss", "label_smoothing", "%slabel_smoothing=0", many);
+        return cleat_record_refuse(record, error, "loss.label_smoothing", "%slabel_smoothing=0", many);
     if (!classes && mask->loss.class_weights != CLEAT_WEIGHTING_NONE)
-        return cleat_record_refuse(record, error, "loss", "class_weights", "%sclass_weights=none", many);
+        return cleat_record_refuse(record, error, "loss.class_weights", "%sclass_weights=none", many);
     return CLEAT_OK;
 }
 
@@ -81,9 +81,8 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_error why = {0};
     cleat_status status = cleat_masks_check_shape(&s->mask, record, error);
     if (!status && cleat_mask_classes_of(&options, &classes, &why))
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "classes"},
-                                       (cleat_key_name){"data", options.reduce_labels ? "reduce_labels" : "labels"},
-                                       "%s", why.text);
+        return cleat_record_contradict(record, error, "data.classes",
+                                       options.reduce_labels ? "data.reduce_labels" : "data.labels", "%s", why.text);
     if (!status) status = check_loss(&s->mask, classes.count > 0, record, error);
     return status ? status : cleat_image_settings_check(&s->data, record, error);
 }

@@ -87,8 +87,8 @@ static void defaults(void *settings) {
 static cleat_status check_rows(const cleat_series_options *data, const cleat_record *record, cleat_error *error) {
     const bool train = data->train_rows != CLEAT_NONE, val = data->val_rows != CLEAT_NONE;
     if (train == val && (train || data->test_rows == CLEAT_NONE)) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"data", train ? "train_rows" : "val_rows"},
-                                   (cleat_key_name){"data", train ? "val_rows" : "train_rows"},
+    return cleat_record_contradict(record, error, train ? "data.train_rows" : "data.val_rows",
+                                   train ? "data.val_rows" : "data.train_rows",
                                    "set train_rows and val_rows (and test_rows), or none of them");
 }
 
@@ -98,7 +98,7 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     if (!status) status = check_rows(data, record, error);
     if (status || data->anchor != CLEAT_SERIES_ANCHOR_SEASON || data->season != CLEAT_NONE) return status;
     /* Without a season, the last known values would be used instead. */
-    return cleat_record_refuse(record, error, "data", "anchor", "requires data.season: the steps of a season");
+    return cleat_record_refuse(record, error, "data.anchor", "requires data.season: the steps of a season");
 }
 
 static cleat_status check_transformer(const void *settings, const cleat_record *record, cleat_error *error) {

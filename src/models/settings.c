@@ -76,14 +76,13 @@ cleat_status cleat_encoder_check(const cleat_encoder_settings *encoder, const cl
     const int64_t width = encoder->d_model, heads = encoder->heads;
     if (width % heads == 0) return CLEAT_OK;
     const int64_t below = width - width % heads;
-    return cleat_record_contradict(record, error, (cleat_key_name){"model", "d_model"},
-                                   (cleat_key_name){"model", "heads"},
+    return cleat_record_contradict(record, error, "model.d_model", "model.heads",
                                    "d_model must be a multiple of heads: for %lld heads e.g. %lld", (long long)heads,
                                    (long long)(below ? below : heads));
 }
 
 cleat_status cleat_fractions_check(double val, double test, const cleat_record *record, cleat_error *error) {
     if (val + test < 1) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"data", "val_fraction"},
-                                   (cleat_key_name){"data", "test_fraction"}, "no data are left for training");
+    return cleat_record_contradict(record, error, "data.val_fraction", "data.test_fraction",
+                                   "no data are left for training");
 }

@@ -47,17 +47,16 @@ const char *cleat_problem_term(cleat_problem problem) {
 
 cleat_status cleat_problem_check(const cleat_target_options *options, const cleat_class_loss_settings *loss,
                                  const char *labels, const cleat_record *record, cleat_error *error) {
-    static const cleat_key_name problem = {"model", "problem_type"};
     if (options->problem == CLEAT_SINGLE_LABEL) return CLEAT_OK;
     if (loss->label_smoothing > 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"loss", "label_smoothing"}, problem,
+        return cleat_record_contradict(record, error, "loss.label_smoothing", "model.problem_type",
                                        "only single labels are smoothed: set loss.label_smoothing=0, and run.metric=%s",
                                        options->problem == CLEAT_REGRESSION ? "r2" : "macro_f1");
     if (options->problem == CLEAT_REGRESSION && loss->class_weights != CLEAT_WEIGHTING_NONE)
-        return cleat_record_contradict(record, error, (cleat_key_name){"loss", "class_weights"}, problem,
+        return cleat_record_contradict(record, error, "loss.class_weights", "model.problem_type",
                                        "numbers have no classes to weigh: set loss.class_weights=none");
     if (options->problem == CLEAT_REGRESSION && labels && *labels)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "labels"}, problem,
+        return cleat_record_contradict(record, error, "data.labels", "model.problem_type",
                                        "data.label_column names numbers: remove data.labels (or data.labels=)");
     return CLEAT_OK;
 }

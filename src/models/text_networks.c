@@ -203,7 +203,7 @@ static cleat_status check_distances(const cleat_text_network_settings *network, 
                   distances = cleat_text_network_resolve(network, encoder).relative_positions;
     if (buckets == 0 || (buckets > 1 && distances - 1 > buckets / 2)) return CLEAT_OK;
     return cleat_record_contradict(
-        record, error, (cleat_key_name){"model", "position_buckets"}, (cleat_key_name){"model", "relative_positions"},
+        record, error, "model.position_buckets", "model.relative_positions",
         "there are %lld buckets for %lld distances; there must be at least 2, and half of them "
         "must be less than the distances minus one",
         (long long)buckets, (long long)distances);
@@ -212,7 +212,6 @@ static cleat_status check_distances(const cleat_text_network_settings *network, 
 /* Checks the settings of [model], and that texts of `max_length` tokens have positions. */
 static cleat_status check_network(const cleat_text_network_settings *network, const cleat_encoder_settings *encoder,
                                   int64_t max_length, const cleat_record *record, cleat_error *error) {
-    const cleat_key_name positions = {"model", "max_positions"};
     cleat_status status = cleat_encoder_check(encoder, record, error);
     if (status || network->network == CLEAT_TEXT_CLEAT) return status;
     if (network->network == CLEAT_TEXT_DEBERTA) status = check_distances(network, encoder, record, error);
@@ -220,20 +219,19 @@ static cleat_status check_network(const cleat_text_network_settings *network, co
     const cleat_text_network_settings s = cleat_text_network_resolve(network, encoder);
     const int64_t first = s.first_position, usable = s.max_positions - first;
     if (s.embedding_width != encoder->d_model && !networks[s.network].projects)
-        return cleat_record_contradict(
-            record, error, (cleat_key_name){"model", "embedding_width"}, (cleat_key_name){"model", "network"},
-            "the embeddings of this network have the width d_model = %lld", (long long)encoder->d_model);
+        return cleat_record_contradict(record, error, "model.embedding_width", "model.network",
+                                       "the embeddings of this network have the width d_model = %lld",
+                                       (long long)encoder->d_model);
     if (s.network == CLEAT_TEXT_MODERNBERT && encoder->d_model / encoder->heads % 2 != 0)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "heads"},
-                                       (cleat_key_name){"model", "d_model"},
+        return cleat_record_contradict(record, error, "model.heads", "model.d_model",
                                        "a head has %lld elements; rotary positions need an even number",
                                        (long long)(encoder->d_model / encoder->heads));
     if (usable < 1)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "first_position"}, positions,
+        return cleat_record_contradict(record, error, "model.first_position", "model.max_positions",
                                        "the first token has row %lld of %lld", (long long)first,
                                        (long long)s.max_positions);
     if (max_length > usable)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "max_length"}, positions,
+        return cleat_record_contradict(record, error, "data.max_length", "model.max_positions",
                                        "there are positions for %lld tokens%s; set data.max_length to at most that",
                                        (long long)usable, first ? " (the first rows are not used)" : "");
     return CLEAT_OK;

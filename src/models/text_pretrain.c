@@ -245,12 +245,6 @@ static cleat_status condense(const cleat_model *model, const cleat_host_batch *b
     return status;
 }
 
-static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
-                          const char *folder, cleat_error *error) {
-    (void)model;
-    return cleat_masked_write(predictions, count, folder, error);
-}
-
 static const cleat_model_origin origins[] = {{"text_classifier", NULL}, {"text_tagger", NULL}, {NULL, NULL}};
 static cleat_status add_example(const cleat_model *model, const cleat_evaluation *evaluated, size_t index,
                                 cleat_string *json, cleat_error *error) {
@@ -294,7 +288,7 @@ const cleat_model_class cleat_text_pretrain = {.name = "text_pretrain",
                                                .metric_state_size = metric_state_size,
                                                .metric_update = metric_update,
                                                .metric_compute = metric_compute,
-                                               .write = write,
+                                               .write = cleat_masked_write,
                                                .overrides = cleat_text_overrides,
                                                .export_files = export_files,
                                                .origins = origins,

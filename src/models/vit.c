@@ -44,12 +44,10 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
     cleat_status status = cleat_encoder_check(&s->encoder, record, error);
     if (status) return status;
     if (s->pooling == VIT_TOKEN && !s->class_token)
-        return cleat_record_contradict(record, error, (cleat_key_name){"model", "pooling"},
-                                       (cleat_key_name){"model", "class_token"},
+        return cleat_record_contradict(record, error, "model.pooling", "model.class_token",
                                        "there is no class token to classify; set pooling = mean");
     if (size % s->patch)
-        return cleat_record_contradict(record, error, (cleat_key_name){"data", "image_size"},
-                                       (cleat_key_name){"model", "patch"},
+        return cleat_record_contradict(record, error, "data.image_size", "model.patch",
                                        "images must consist of whole patches: e.g. %lld pixels",
                                        (long long)(size / s->patch ? size / s->patch * s->patch : s->patch));
     return cleat_image_classifier_check(&s->classifier, record, error);

@@ -536,7 +536,7 @@ static void arrays_grow_zeroed(void **state) {
     int *items = NULL;
     size_t capacity = 0;
     for (size_t count = 0; count < 100; ++count) {
-        assert_int_equal(cleat_grow(&items, count, &capacity, sizeof *items, NULL), CLEAT_OK);
+        assert_int_equal(cleat_grow(&items, count, &capacity, NULL), CLEAT_OK);
         assert_true(capacity > count);
         assert_int_equal(items[count], 0);
         items[count] = (int)count + 1;
@@ -545,7 +545,7 @@ static void arrays_grow_zeroed(void **state) {
     size_t before = capacity;
     cleat_error error;
     cleat_fail_allocation(1);
-    assert_int_equal(cleat_grow(&items, capacity, &capacity, sizeof *items, &error), CLEAT_ERR_MEMORY);
+    assert_int_equal(cleat_grow(&items, capacity, &capacity, &error), CLEAT_ERR_MEMORY);
     assert_int_equal(capacity, before);
     assert_int_equal(items[99], 100);
     cleat_free(items);

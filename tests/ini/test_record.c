@@ -140,10 +140,9 @@ static void texts_add_up(void **state) {
     assert_int_equal(cleat_record_read_text(&record, "a.ini", whole, sizeof whole - 1, NULL), CLEAT_OK);
     assert_int_equal(cleat_record_read_text(&record, "b.ini", part, sizeof part - 1, NULL), CLEAT_OK);
     assert_int_equal(fields.books.count, 7);
-    cleat_record_contradict(&record, &error, (cleat_key_name){"books", "count"}, (cleat_key_name){"shelf", "spare"},
-                            "%d books", 7);
+    cleat_record_contradict(&record, &error, "books.count", "shelf.spare", "%d books", 7);
     assert_string_equal(error.text, "b.ini:2: count = 7\n  contradicts shelf.spare = 4 KiB (default)\n  7 books");
-    cleat_record_refuse(&record, &error, "shelf", "room", "too small");
+    cleat_record_refuse(&record, &error, "shelf.room", "too small");
     assert_string_equal(error.text, "a.ini:2: room = 1: too small");
     cleat_record_close(&record);
 }

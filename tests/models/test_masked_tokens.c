@@ -103,7 +103,7 @@ static void mask_tokens_are_predicted(void **state) {
                                       .tokenizer = cleat_masked_tokenizer(dataset)};
     if (cleat_masked_condense(&from, &kept, &error)) fail_msg("%s", error.text);
     const cleat_prediction prediction = {.dataset = dataset, .sample = 0, .output = kept, .length = LENGTH};
-    if (cleat_masked_write(&prediction, 1, folder, &error)) fail_msg("%s", error.text);
+    if (cleat_masked_write(NULL, &prediction, 1, folder, &error)) fail_msg("%s", error.text);
     char *text = read_csv();
     assert_string_equal(text, HEAD "1,1,b,0.375000,c,0.187500,a,0.093750,[MASK],0.062500,[PAD],0.031250\n"
                                    "1,2,c,0.312500,a,0.125000,[PAD],0.062500,[UNK],0.062500,[CLS],0.062500\n");
@@ -112,7 +112,7 @@ static void mask_tokens_are_predicted(void **state) {
     logits[2 * VOCABULARY + 7] = NAN;
     if (cleat_masked_condense(&from, &kept, &error)) fail_msg("%s", error.text);
     const cleat_prediction lost = {.dataset = dataset, .sample = 0, .output = kept, .length = LENGTH};
-    if (cleat_masked_write(&lost, 1, folder, &error)) fail_msg("%s", error.text);
+    if (cleat_masked_write(NULL, &lost, 1, folder, &error)) fail_msg("%s", error.text);
     text = read_csv();
     assert_non_null(strstr(text, ",nan"));
     assert_non_null(strstr(text, "1,2,c,0.312500"));

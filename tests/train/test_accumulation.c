@@ -283,7 +283,7 @@ static float *trained_parameters(const tiny *t, const char *run, int64_t *count)
     for (size_t i = 0; i < cleat_safetensors_count(file); ++i) {
         const cleat_st_tensor *tensor = cleat_safetensors_at(file, i);
         for (int64_t k = 0; k < cleat_st_elements(tensor); ++k) {
-            assert_int_equal(cleat_grow(&values, n, &capacity, sizeof *values, NULL), CLEAT_OK);
+            assert_int_equal(cleat_grow(&values, n, &capacity, NULL), CLEAT_OK);
             values[n++] = ((const float *)tensor->data)[k];
         }
     }

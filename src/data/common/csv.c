@@ -82,7 +82,7 @@ static cleat_status read_record(cleat_csv *csv, cleat_error *error) {
         bool quoted = csv->quotes && source->at < source->end && *source->at == '"';
         cleat_status status =
             quoted ? quoted_field(csv, &field, &field_end, error) : plain_field(csv, &field, &field_end, error);
-        if (!status) status = cleat_grow(&csv->fields, csv->count, &csv->capacity, sizeof *csv->fields, error);
+        if (!status) status = cleat_grow(&csv->fields, csv->count, &csv->capacity, error);
         if (status) return status;
         csv->fields[csv->count++] = field;
         bool last = at_line_end(source);

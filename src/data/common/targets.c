@@ -54,7 +54,7 @@ static cleat_status add_name(cleat_targets *targets, const char *name, const cha
                           "%s: more than %d different labels; is data.label_column the right column?", place,
                           CLEAT_TARGETS_MOST);
     cleat_status status = cleat_name_table_add(&targets->index, name, (uint32_t)targets->count, error);
-    if (!status) status = cleat_grow(&targets->all, targets->count, &targets->capacity, sizeof *targets->all, error);
+    if (!status) status = cleat_grow(&targets->all, targets->count, &targets->capacity, error);
     if (status) return status;
     targets->all[targets->count] =
         (cleat_target){.name = cleat_strdup(name), .std = 1, .threshold = 0.5, .number = (int32_t)targets->count};
@@ -129,8 +129,7 @@ cleat_status cleat_targets_find(cleat_targets *targets, const cleat_csv *csv, co
 static cleat_status add_entry(cleat_targets *targets, size_t target, double value, cleat_error *error) {
     for (size_t i = targets->starts[targets->rows]; i < targets->n_entries; ++i)
         if (targets->entries[i].target == (int32_t)target) return CLEAT_OK; /* a label twice in a cell */
-    cleat_status status =
-        cleat_grow(&targets->entries, targets->n_entries, &targets->entries_capacity, sizeof *targets->entries, error);
+    cleat_status status = cleat_grow(&targets->entries, targets->n_entries, &targets->entries_capacity, error);
     if (!status) targets->entries[targets->n_entries++] = (cleat_target_entry){(int32_t)target, (float)value};
     return status;
 }
@@ -152,12 +151,13 @@ static cleat_status add_label(cleat_targets *targets, const cleat_csv *csv, cons
 
 /* Labels with separators, or as Python and JSON write a list: ['a', 'b']. */
 static cleat_status add_list(cleat_targets *targets, const cleat_csv *csv, cleat_error *error) {
-    char *cell = cleat_strdup(csv->fields[targets->columns[0]]), *rest = cell, *name;
+    char *cell = cleat_strdup(csv->fields[targets->columns[0]]), *rest = NULL;
     cleat_status status = cell ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for labels");
     const size_t end = cell && *cell ? strlen(cell) - 1 : 0;
     const bool is_quoted = end > 0 && cell[0] == '[' && cell[end] == ']';
-    if (is_quoted) rest = cell + 1, cell[end] = 0;
-    while (!status && (name = strsep(&rest, is_quoted ? "," : separators[targets->options.separator]))) {
+    const char *const separator = is_quoted ? "," : separators[targets->options.separator];
+    if (is_quoted) cell[0] = ' ', cell[end] = 0;
+    for (char *name = cell; !status && (name = strtok_r(name, separator, &rest)); name = NULL) {
         name += strspn(name, blanks);
         size_t size = strlen(name);
         while (size && strchr(blanks, name[size - 1])) name[--size] = 0;
@@ -201,8 +201,7 @@ cleat_status cleat_targets_add(cleat_targets *targets, const cleat_csv *csv, cle
     const size_t before = targets->n_entries;
     cleat_status status = CLEAT_OK;
     while (targets->starts_capacity < targets->rows + 2 && !status)
-        status = cleat_grow(&targets->starts, targets->starts_capacity, &targets->starts_capacity,
-                            sizeof *targets->starts, error);
+        status = cleat_grow(&targets->starts, targets->starts_capacity, &targets->starts_capacity, error);
     if (status) return status;
     targets->starts[targets->rows] = before;
     if (targets->is_list) status = add_list(targets, csv, error);

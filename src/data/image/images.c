@@ -6,7 +6,6 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/image/image_base.h"
-#include "data/image/table.h"
 
 #include <math.h>
 #include <stdio.h>

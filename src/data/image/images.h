@@ -58,6 +58,7 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
 /* The readers. If the folder has another layout, *found is false and the set is unchanged. */
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error);
+bool cleat_image_is_table(const char *path);
 cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error);
 /* Class folders; for prediction any folder of images, or one image. */
 cleat_status cleat_image_folders_open(const char *path, cleat_image_set *set, cleat_error *error);

@@ -95,7 +95,7 @@ static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size
 }
 
 static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error *error) {
-    cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, sizeof *set->samples, error);
+    cleat_status status = cleat_grow(&set->samples, set->count, &set->capacity, error);
     if (status) return status;
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     cleat_mask_sample *sample = &set->samples[set->count++];

@@ -31,7 +31,7 @@ cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uin
                                  cleat_split split, cleat_error *error) {
     if (set->n_rows >= UINT32_MAX)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "%s: more than 4294967295 images", set->root);
-    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
+    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, error);
     if (status) return status;
     cleat_image_row row = {.id = cleat_strdup(id),
                            .pixels = pixels,
@@ -44,7 +44,7 @@ cleat_status cleat_image_set_add(cleat_image_set *set, const char *id, const uin
 }
 
 cleat_status cleat_image_set_add_block(cleat_image_set *set, uint8_t *block, cleat_error *error) {
-    cleat_status status = cleat_grow(&set->blocks, set->n_blocks, &set->blocks_capacity, sizeof *set->blocks, error);
+    cleat_status status = cleat_grow(&set->blocks, set->n_blocks, &set->blocks_capacity, error);
     if (!status)
         set->blocks[set->n_blocks++] = block;
     else

@@ -1,17 +1,16 @@
 /* Finds the tables of a folder of images, the column that names the files, and the file of each row. */
-#include "data/image/table.h"
+#include "data/image/images.h"
 
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "data/common/csv_stream.h"
-#include "data/image/images.h"
 #include "platform/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = CLEAT_IMAGE_TABLE_PATH, FIRST_ROWS = 20, MAX_FOLDERS = 64 };
+enum { PATH_BYTES = 4096, FIRST_ROWS = 20, MAX_FOLDERS = 64 };
 
 bool cleat_image_is_table(const char *path) {
     const char *ending = cleat_name_ending(path);
@@ -60,9 +59,16 @@ static bool has_class_folders(const char *root) {
     return classes >= 2;
 }
 
-cleat_status cleat_image_tables_find(const char *path, cleat_image_tables *tables, bool *found, cleat_error *error) {
+typedef struct image_tables {
+    char folder[PATH_BYTES], paths[CLEAT_SPLITS][PATH_BYTES]; /* "": none */
+    bool guessed;                                             /* by their names in a folder */
+} image_tables;
+
+/* `path` is the training table, or a folder of tables called train, val (valid, validation, dev) and test. *found:
+ * there is a train table, and there are no folders of classes. */
+static cleat_status find_tables(const char *path, image_tables *tables, bool *found, cleat_error *error) {
     cleat_listing listing = {0};
-    *tables = (cleat_image_tables){.guessed = cleat_folder_exists(path)};
+    *tables = (image_tables){.guessed = cleat_folder_exists(path)};
     cleat_status status = cleat_path_join("", path, tables->folder, PATH_BYTES, error);
     if (!status && tables->guessed) status = cleat_listing_read(path, cleat_image_is_table, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
@@ -84,10 +90,77 @@ cleat_status cleat_image_tables_find(const char *path, cleat_image_tables *table
     return status;
 }
 
+typedef struct classes {
+    cleat_image_set *set;
+    image_tables tables;
+    cleat_faults faults;
+    char root[PATH_BYTES], place[PATH_BYTES + 32];
+    int column;             /* -1: no classes, or targets */
+    int group;              /* column; -1: none */
+    cleat_name_table known; /* names of classes and their indices */
+} classes;
+
+static const char *class_column(const cleat_image_options *options) {
+    return options->label_column && *options->label_column ? options->label_column : "label";
+}
+
+/* Finds the columns of the targets in the header, the current record. A competition's test table has no classes: *skip
+ * ignores it. */
+static cleat_status find_class_column(classes *c, const cleat_csv *csv, cleat_split split, bool *skip,
+                                      cleat_error *error) {
+    const cleat_image_options *options = c->set->options;
+    const char *name = class_column(options);
+    cleat_targets *targets = &c->set->targets;
+    c->column = -1;
+    cleat_status status = targets->options.problem ? cleat_targets_find(targets, csv, name, error)
+                                                   : cleat_csv_need_column(csv, name, &c->column, error);
+    const bool lacks = status && cleat_csv_column(csv, name) < 0;
+    if (status) targets->n_columns = 0;
+    *skip = lacks && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
+    if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
+    c->set->parts[split] = !*skip;
+    const bool groups = options->fold.count && options->fold_column && *options->fold_column && !*skip;
+    const bool is_new = split != CLEAT_SPLIT_TEST && !(options->fitted && *options->fitted); /* may lack the column */
+    c->group = groups ? cleat_csv_column(csv, options->fold_column) : -1;
+    if (groups && is_new && cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
+        return cleat_fail_in(error, CLEAT_ERR_FORMAT, "data.fold_column");
+    if (*skip || (lacks && options->predict)) return CLEAT_OK;
+    return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
+}
+
+/* id: the image's name in the table; file: its path below c->root, NULL: missing (prediction). */
+static cleat_status add_class(classes *c, const cleat_csv *csv, const char *id, const char *file, cleat_split split,
+                              cleat_error *error) {
+    const char *name = c->column < 0 ? "" : csv->fields[c->column];
+    const bool has_targets = c->set->targets.options.problem != CLEAT_SINGLE_LABEL;
+    const bool blank = !name[strspn(name, " \t")];
+    int32_t label = CLEAT_NO_CLASS;
+    uint32_t index = 0;
+    cleat_status status = CLEAT_OK;
+    if (has_targets && !c->set->options->predict) status = cleat_targets_add(&c->set->targets, csv, error);
+    if (blank && !has_targets && !c->set->options->predict)
+        return cleat_csv_fail(csv, error, "the class is empty; fill it in, or remove the row");
+    if (!blank && cleat_name_table_find(&c->known, name, &index)) {
+        label = (int32_t)index;
+    } else if (!blank) {
+        snprintf(c->place, sizeof c->place, "%s:%zu", csv->source.path, csv->line);
+        status = cleat_image_set_name(c->set, name, c->place, &label, error);
+        if (!status) status = cleat_name_table_add(&c->known, name, (uint32_t)label, error);
+    }
+    if (!status) status = cleat_image_set_add(c->set, id, NULL, label, split, error);
+    if (status) return status;
+    cleat_image_row *added = &c->set->rows[c->set->n_rows - 1];
+    added->unreadable = !file;
+    if ((file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file))) ||
+        (c->group >= 0 && !(added->group = cleat_strdup(csv->fields[c->group]))))
+        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
+    return status;
+}
+
 typedef struct table {
+    classes *of;
     const char *path, *root;
     const cleat_image_options *options;
-    const cleat_image_table_reader *reader;
     cleat_split split;
     cleat_csv csv;
     cleat_listing folders;   /* of root; the first name is "" */
@@ -95,10 +168,6 @@ typedef struct table {
     int column;              /* which names them */
     cleat_name_table *named; /* the files of all tables, with their lines */
 } table;
-
-static const char *class_column(const cleat_image_options *options) {
-    return options->label_column && *options->label_column ? options->label_column : "label";
-}
 
 /* Writes the path below the root of the image called `name` in a folder. */
 static bool find_file(const table *t, size_t folder, const char *name, char file[PATH_BYTES]) {
@@ -120,7 +189,7 @@ static int rank_of(const table *t, size_t folder) {
 }
 
 static bool is_target(const table *t, int column) {
-    const cleat_targets *targets = t->reader->targets;
+    const cleat_targets *targets = &t->of->set->targets;
     for (size_t k = 0; k < targets->n_columns; ++k)
         if (targets->columns[k] == column) return true;
     return false;
@@ -198,117 +267,54 @@ static cleat_status add_row(void *user, cleat_error *error) {
         status = cleat_csv_fail(&t->csv, error, "no image '%.100s' in %s and its folders; add it, or remove the row",
                                 name, t->root);
     if (status && !(t->options->predict && cleat_image_skips(error))) return status;
-    return t->reader->row(t->reader->user, &t->csv, name, found ? file : NULL, t->split, error);
+    return add_class(t->of, &t->csv, name, found ? file : NULL, t->split, error);
 }
 
-static cleat_status read_table(table *t, cleat_faults *faults, cleat_error *error) {
+static cleat_status read_table(table *t, cleat_error *error) {
     bool skip = false;
     cleat_status status = cleat_csv_open(t->path, &t->csv, error);
     if (status) return status;
-    status = t->reader->begin(t->reader->user, &t->csv, t->split, &skip, error);
+    status = find_class_column(t->of, &t->csv, t->split, &skip, error);
     if (!status && !skip) status = find_column(t, error);
     if (!status && !skip) {
         cleat_log(CLEAT_LOG_INFO, "%s: the column '%s' names the images, in %s%s%s", t->path, t->csv.fields[t->column],
                   t->root, t->folder ? "/" : "", t->folders.names[t->folder]);
-        status = cleat_csv_each(&t->csv, add_row, t, faults, error);
+        status = cleat_csv_each(&t->csv, add_row, t, &t->of->faults, error);
     }
     cleat_csv_close(&t->csv);
     return status;
 }
 
-cleat_status cleat_image_tables_read(const cleat_image_tables *tables, const cleat_image_options *options,
-                                     const cleat_image_table_reader *reader, char root[PATH_BYTES],
-                                     cleat_faults *faults, cleat_error *error) {
+/* Finds c->root, data.image_folder or the tables' folder, and reads each table. A missing image, one named twice and
+ * errors of a row are added to c->faults; other errors are returned. */
+static cleat_status read_tables(classes *c, cleat_error *error) {
+    const cleat_image_options *options = c->set->options;
     const bool given = options->image_folder && *options->image_folder;
     cleat_name_table named = {0};
     cleat_listing folders = {0};
-    cleat_status status = cleat_path_join("", given ? options->image_folder : tables->folder, root, PATH_BYTES, error);
+    cleat_status status =
+        cleat_path_join("", given ? options->image_folder : c->tables.folder, c->root, PATH_BYTES, error);
     if (!status) status = cleat_grow_names(&folders.names, &folders.count, &folders.capacity, "", error);
-    if (!status) status = list_folders(root, &folders, error);
+    if (!status) status = list_folders(c->root, &folders, error);
     if (status && given) (void)cleat_fail_in(error, status, "data.image_folder");
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
-        table t = {.path = tables->paths[split], .root = root, .options = options, .reader = reader, .named = &named};
+        table t = {.of = c, .path = c->tables.paths[split], .root = c->root, .options = options, .named = &named};
         t.split = (cleat_split)split;
         t.folders = folders;
-        if (*t.path) status = read_table(&t, faults, error);
+        if (*t.path) status = read_table(&t, error);
     }
     cleat_listing_free(&folders);
     cleat_name_table_free(&named);
     return status;
 }
 
-typedef struct classes {
-    cleat_image_set *set;
-    cleat_image_tables tables;
-    cleat_faults faults;
-    char root[PATH_BYTES], place[PATH_BYTES + 32];
-    int column;             /* -1: no classes, or targets */
-    int group;              /* column; -1: none */
-    cleat_name_table known; /* names of classes and their indices */
-} classes;
-
-/* A competition's test table has no classes. */
-static cleat_status find_class_column(void *user, const cleat_csv *csv, cleat_split split, bool *skip,
-                                      cleat_error *error) {
-    classes *c = user;
-    const cleat_image_options *options = c->set->options;
-    const char *name = class_column(options);
-    cleat_targets *targets = &c->set->targets;
-    c->column = -1;
-    cleat_status status = targets->options.problem ? cleat_targets_find(targets, csv, name, error)
-                                                   : cleat_csv_need_column(csv, name, &c->column, error);
-    const bool lacks = status && cleat_csv_column(csv, name) < 0;
-    if (status) targets->n_columns = 0;
-    *skip = lacks && !options->predict && c->tables.guessed && split == CLEAT_SPLIT_TEST;
-    if (*skip) cleat_log(CLEAT_LOG_WARNING, "%s: has no column '%s' and is ignored", csv->source.path, name);
-    c->set->parts[split] = !*skip;
-    const bool groups = options->fold.count && options->fold_column && *options->fold_column && !*skip;
-    const bool is_new = split != CLEAT_SPLIT_TEST && !(options->fitted && *options->fitted); /* may lack the column */
-    c->group = groups ? cleat_csv_column(csv, options->fold_column) : -1;
-    if (groups && is_new && cleat_csv_need_column(csv, options->fold_column, &c->group, error) != CLEAT_OK)
-        return cleat_fail_in(error, CLEAT_ERR_FORMAT, "data.fold_column");
-    if (*skip || (lacks && options->predict)) return CLEAT_OK;
-    return status ? cleat_fail_in(error, status, "data.label_column") : CLEAT_OK;
-}
-
-static cleat_status add_class(void *user, const cleat_csv *csv, const char *id, const char *file, cleat_split split,
-                              cleat_error *error) {
-    classes *c = user;
-    const char *name = c->column < 0 ? "" : csv->fields[c->column];
-    const bool has_targets = c->set->targets.options.problem != CLEAT_SINGLE_LABEL;
-    const bool blank = !name[strspn(name, " \t")];
-    int32_t label = CLEAT_NO_CLASS;
-    uint32_t index = 0;
-    cleat_status status = CLEAT_OK;
-    if (has_targets && !c->set->options->predict) status = cleat_targets_add(&c->set->targets, csv, error);
-    if (blank && !has_targets && !c->set->options->predict)
-        return cleat_csv_fail(csv, error, "the class is empty; fill it in, or remove the row");
-    if (!blank && cleat_name_table_find(&c->known, name, &index)) {
-        label = (int32_t)index;
-    } else if (!blank) {
-        snprintf(c->place, sizeof c->place, "%s:%zu", csv->source.path, csv->line);
-        status = cleat_image_set_name(c->set, name, c->place, &label, error);
-        if (!status) status = cleat_name_table_add(&c->known, name, (uint32_t)label, error);
-    }
-    if (!status) status = cleat_image_set_add(c->set, id, NULL, label, split, error);
-    if (status) return status;
-    cleat_image_row *added = &c->set->rows[c->set->n_rows - 1];
-    added->unreadable = !file;
-    if ((file && strcmp(file, id) != 0 && !(added->file = cleat_strdup(file))) ||
-        (c->group >= 0 && !(added->group = cleat_strdup(csv->fields[c->group]))))
-        status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", id);
-    return status;
-}
-
 cleat_status cleat_image_table_open(const char *path, cleat_image_set *set, bool *found, cleat_error *error) {
     classes *c = cleat_alloc(1, sizeof *c);
     if (!c) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for reading a table");
-    const cleat_image_table_reader reader = {
-        .begin = find_class_column, .row = add_class, .user = c, .targets = &set->targets};
     c->set = set;
-    cleat_status status = cleat_image_tables_find(path, &c->tables, found, error);
+    cleat_status status = find_tables(path, &c->tables, found, error);
     if (status || !*found) goto done;
-    status = cleat_image_tables_read(&c->tables, set->options, &reader, c->root, &c->faults, error);
+    status = read_tables(c, error);
     cleat_free(set->root);
     set->root = cleat_strdup(c->root);
     if (!status && !set->root) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a path");

@@ -74,7 +74,7 @@ static cleat_status add_file(reader *r, const char *name, cleat_error *error) {
     if (wrong)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%s: '%.8s' %s; the name must end in YYYYMMDD", r->folder, name,
                           name + date, wrong);
-    cleat_status status = cleat_grow(&r->files, r->n_files, &r->capacity, sizeof *r->files, error);
+    cleat_status status = cleat_grow(&r->files, r->n_files, &r->capacity, error);
     if (status) return status;
     grid_file *file = &r->files[r->n_files++];
     *file = (grid_file){.file = cleat_strdup(name), .channel = cleat_strdup(name), .day = day};
@@ -225,7 +225,7 @@ static cleat_status list_days(reader *r, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < r->n_files && !status; ++i) {
         if (cleat_name_list_find(&r->used, r->files[i].channel) < 0) continue;
-        status = cleat_grow(&r->days, r->n_days, &r->days_capacity, sizeof *r->days, error);
+        status = cleat_grow(&r->days, r->n_days, &r->days_capacity, error);
         if (!status) r->days[r->n_days++] = (map_day){.day = r->files[i].day, .step = -1, .target = -1};
     }
     if (status) return status;

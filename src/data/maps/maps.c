@@ -35,7 +35,7 @@ cleat_status cleat_maps_make_room(cleat_maps *maps, const char *path, bool steps
 
 cleat_status cleat_maps_add_sample(cleat_maps *maps, const cleat_maps_sample *sample, cleat_error *error) {
     size_t count = maps->common.base.count;
-    cleat_status status = cleat_grow(&maps->samples, count, &maps->capacity, sizeof *maps->samples, error);
+    cleat_status status = cleat_grow(&maps->samples, count, &maps->capacity, error);
     if (status) {
         cleat_free(sample->id);
         cleat_free(sample->path);

@@ -68,7 +68,7 @@ static cleat_status find_residue(pdb_file *file, const char *line, size_t *index
         *index = found;
         return CLEAT_OK;
     }
-    cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, sizeof *file->residues, error);
+    cleat_status status = cleat_grow(&file->residues, file->count, &file->capacity, error);
     if (!status) status = cleat_name_table_add(&file->keys, key, (uint32_t)file->count, error);
     if (status) return status;
     residue fresh = {.chain = chain};

@@ -12,7 +12,7 @@ void cleat_rna_set_free(cleat_rna_set *set) {
 }
 
 cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split split, cleat_error *error) {
-    cleat_status status = cleat_grow(&set->chains, set->count, &set->capacity, sizeof *set->chains, error);
+    cleat_status status = cleat_grow(&set->chains, set->count, &set->capacity, error);
     if (status) return status;
     char *copy = cleat_strdup(id);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the id %.40s", id);
@@ -26,8 +26,7 @@ cleat_status cleat_rna_set_chain(cleat_rna_set *set, const char *id, cleat_split
 }
 
 cleat_status cleat_rna_set_residue(cleat_rna_set *set, char letter, cleat_error *error) {
-    cleat_status status =
-        cleat_grow(&set->residues, set->residue_count, &set->residue_capacity, sizeof *set->residues, error);
+    cleat_status status = cleat_grow(&set->residues, set->residue_count, &set->residue_capacity, error);
     if (status) return status;
     set->residues[set->residue_count++] = (cleat_rna_residue){.letter = letter};
     ++set->chains[set->count - 1].length;

@@ -422,11 +422,11 @@ static cleat_status order_records(reader *r, const char *path, cleat_error *erro
         if (name && !*name) status = cleat_csv_fail(&csv, error, "the row names no series (data.series_column)");
         if (!status && name && !cleat_name_table_find(&names, name, &at)) {
             status = cleat_name_table_add(&names, name, at = (uint32_t)t->n_series, error);
-            if (!status) status = cleat_grow(&t->series, t->n_series, &room, sizeof *t->series, error);
+            if (!status) status = cleat_grow(&t->series, t->n_series, &room, error);
             if (!status) t->series[t->n_series++] = (cleat_series_part){.name = cleat_strdup(name)};
             if (!status && !t->series[at].name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: no memory", path);
         }
-        if (!status) status = cleat_grow(&r->order, r->n_records, &capacity, sizeof *r->order, error);
+        if (!status) status = cleat_grow(&r->order, r->n_records, &capacity, error);
         one.series = at;
         if (!status) r->order[r->n_records++] = one;
     }

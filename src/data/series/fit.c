@@ -74,8 +74,8 @@ cleat_status cleat_series_fit_preprocessor(const char *path, const cleat_series_
 cleat_status cleat_series_preprocessor_add_value(cleat_series_preprocessor *fitted, double mean, double std,
                                                  cleat_error *error) {
     size_t means = fitted->capacity, std_capacity = fitted->capacity;
-    cleat_status status = cleat_grow(&fitted->mean, fitted->values, &means, sizeof *fitted->mean, error);
-    if (!status) status = cleat_grow(&fitted->std, fitted->values, &std_capacity, sizeof *fitted->std, error);
+    cleat_status status = cleat_grow(&fitted->mean, fitted->values, &means, error);
+    if (!status) status = cleat_grow(&fitted->std, fitted->values, &std_capacity, error);
     fitted->capacity = status ? fitted->capacity : means;
     if (status) return status;
     fitted->mean[fitted->values] = mean;

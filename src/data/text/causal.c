@@ -273,7 +273,7 @@ static cleat_status add_sample(causal_dataset *c, size_t sample, const char *pat
     }
     c->summary.dropped += !learned;
     for (size_t from = 0; from < all && learned; from += most) {
-        const cleat_status status = cleat_grow(&c->segments, c->n_segments, &c->capacity, sizeof *c->segments, error);
+        const cleat_status status = cleat_grow(&c->segments, c->n_segments, &c->capacity, error);
         if (status) return status;
         c->segments[c->n_segments++] = (segment){.sample = (uint32_t)sample,
                                                  .from = (uint32_t)from,

@@ -31,8 +31,8 @@ static cleat_status add_text(reader *r, cleat_causal_kind kind, const cleat_stri
     char hash[33], group[64];
     const size_t row = all->set.n_rows;
     if (text->failed || key->failed) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a text");
-    cleat_status status = cleat_grow(&all->first_spans, row + 1, &all->spans_capacity, sizeof *all->first_spans, error);
-    if (!status) status = cleat_grow(&all->kinds, row, &all->kinds_capacity, 1, error);
+    cleat_status status = cleat_grow(&all->first_spans, row + 1, &all->spans_capacity, error);
+    if (!status) status = cleat_grow(&all->kinds, row, &all->kinds_capacity, error);
     if (!status) status = cleat_text_begin_row(&all->set, r->file, NULL, r->number, error);
     cleat_hash_text(key->data ? key->data : "", key->size, hash);
     snprintf(group, sizeof group, "%llu/%s", (unsigned long long)all->options->split_seed, hash);
@@ -46,8 +46,7 @@ static cleat_status add_text(reader *r, cleat_causal_kind kind, const cleat_stri
 }
 
 static cleat_status learn(cleat_causal_set *all, size_t begin, size_t end, cleat_error *error) {
-    cleat_status status =
-        cleat_grow(&all->spans.all, all->spans.count, &all->spans.capacity, sizeof *all->spans.all, error);
+    cleat_status status = cleat_grow(&all->spans.all, all->spans.count, &all->spans.capacity, error);
     if (!status) all->spans.all[all->spans.count++] = (cleat_byte_span){begin, end};
     return status;
 }
@@ -327,7 +326,7 @@ cleat_status cleat_causal_read(const cleat_text_file *file, cleat_causal_set *se
     const size_t first = set->set.n_rows;
     const char *ending = cleat_name_ending(file->path);
     bool objects = false, table = false;
-    cleat_status status = cleat_grow(&set->first_spans, set->set.n_rows, &set->spans_capacity, sizeof(size_t), error);
+    cleat_status status = cleat_grow(&set->first_spans, set->set.n_rows, &set->spans_capacity, error);
     if (status) return status;
     for (size_t i = 0; i < 3; ++i) objects |= strcmp(ending, json[i]) == 0, table |= strcmp(ending, tables[i]) == 0;
     status = table ? read_table(&r, error) : read_lines(&r, objects, error);

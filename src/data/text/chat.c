@@ -395,7 +395,7 @@ static cleat_status add_answer(renderer *r, size_t index, cleat_error *error) {
     span.end = r->out->size - r->start;
     add_form(r, r->form->behind);
     if (!r->messages[index].learned) return CLEAT_OK;
-    cleat_status status = cleat_grow(&r->spans->all, r->spans->count, &r->spans->capacity, sizeof span, error);
+    cleat_status status = cleat_grow(&r->spans->all, r->spans->count, &r->spans->capacity, error);
     if (!status) r->spans->all[r->spans->count++] = span;
     return status;
 }

@@ -49,13 +49,9 @@ static void make_key(const cleat_encode_setup *setup, char key[HASH]) {
 }
 
 cleat_status cleat_encode_cache_path(const char *name, char *path, size_t size, cleat_error *error) {
-    char hash[HASH], folder[PATH];
-    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status) return status;
+    char hash[HASH];
     cleat_hash_text(name, strlen(name), hash);
-    if ((size_t)snprintf(path, size, "%s/%s.tokens", folder, hash) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
+    return cleat_cache_path("", hash, ".tokens", path, size, error);
 }
 
 static size_t body_bytes(uint64_t n, uint64_t total, bool starts) {

@@ -30,7 +30,7 @@ static int32_t find(const names_list *list, const char *name) {
 }
 
 static cleat_status append(names_list *list, const char *name, size_t size, cleat_error *error) {
-    cleat_status status = cleat_grow(&list->names, list->count, &list->capacity, sizeof *list->names, error);
+    cleat_status status = cleat_grow(&list->names, list->count, &list->capacity, error);
     if (status) return status;
     char *copy = cleat_alloc(size + 1, 1);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a label of %zu bytes", size);

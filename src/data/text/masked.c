@@ -182,7 +182,7 @@ static cleat_status split_text(masked_dataset *m, size_t text, int64_t words, in
     const int64_t parts = words > most ? (words + most - 1) / most : 1;
     cleat_status status = CLEAT_OK;
     for (int64_t p = 0; p < parts && !status; ++p) {
-        status = cleat_grow(&m->parts, m->base.count, &m->capacity, sizeof *m->parts, error);
+        status = cleat_grow(&m->parts, m->base.count, &m->capacity, error);
         if (status) return status;
         m->parts[m->base.count++] = (text_part){.text = (uint32_t)text,
                                                 .number = (uint32_t)p,

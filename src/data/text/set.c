@@ -62,7 +62,7 @@ bool cleat_text_is_tag(cleat_stretch word) {
 cleat_status cleat_text_begin_row(cleat_text_set *set, const cleat_text_file *file, const char *id, size_t number,
                                   cleat_error *error) {
     char numbered[32];
-    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, sizeof *set->rows, error);
+    cleat_status status = cleat_grow(&set->rows, set->n_rows, &set->rows_capacity, error);
     if (status) return status;
     cleat_text_row row = {.first = set->n_units, .split = file->split};
     if (!id && file->several)
@@ -82,7 +82,7 @@ cleat_status cleat_text_set_group(cleat_text_set *set, const char *group, cleat_
 cleat_status cleat_text_add_unit(cleat_text_set *set, const char *text, size_t size, int32_t label,
                                  cleat_error *error) {
     cleat_text_unit unit = {.size = size, .label = label, .position = -1};
-    cleat_status status = cleat_grow(&set->units, set->n_units, &set->units_capacity, sizeof *set->units, error);
+    cleat_status status = cleat_grow(&set->units, set->n_units, &set->units_capacity, error);
     if (!status) status = keep(set, text, size, &unit.start, error);
     if (status) return status;
     set->units[set->n_units++] = unit;
@@ -155,7 +155,7 @@ cleat_status cleat_text_name_id(cleat_text_set *set, const char *name, const cha
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s:%zu: more than %d different labels; is data.label_column the right column?", path, line,
                           CLEAT_TEXT_MAX_LABELS);
-    cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, sizeof *set->names, error);
+    cleat_status status = cleat_grow(&set->names, set->n_names, &set->names_capacity, error);
     if (!status) status = cleat_name_table_add(&set->index, name, (uint32_t)set->n_names, error);
     if (status) return status;
     char *copy = cleat_strdup(name);

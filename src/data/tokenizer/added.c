@@ -20,7 +20,7 @@ cleat_status cleat_added_tokens_add(cleat_added_tokens *added, const cleat_added
         added->tokens[at].content = content;
         return CLEAT_OK;
     }
-    cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, sizeof *added->tokens, error);
+    cleat_status status = cleat_grow(&added->tokens, added->count, &added->capacity, error);
     if (status) return status;
     char *content = cleat_strdup(token->content);
     if (!content) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for an added token");

@@ -66,7 +66,7 @@ void cleat_aligned_text_free(cleat_aligned_text *text) {
 
 void cleat_spans_add(cleat_text_spans *spans, size_t start, size_t size) {
     if (!size || spans->failed) return;
-    if (cleat_grow(&spans->items, spans->count, &spans->capacity, sizeof *spans->items, NULL) != CLEAT_OK)
+    if (cleat_grow(&spans->items, spans->count, &spans->capacity, NULL) != CLEAT_OK)
         spans->failed = true;
     else
         spans->items[spans->count++] = (cleat_text_span){start, size};

@@ -106,7 +106,7 @@ static bool comes_before(const struct cleat_bpe_candidate *a, const struct cleat
 }
 
 static cleat_status push(cleat_subwords_memory *m, struct cleat_bpe_candidate added, cleat_error *error) {
-    cleat_status status = cleat_grow(&m->heap, m->heap_size, &m->heap_capacity, sizeof *m->heap, error);
+    cleat_status status = cleat_grow(&m->heap, m->heap_size, &m->heap_capacity, error);
     if (status) return status;
     size_t at = m->heap_size++;
     for (size_t up = (at - 1) / 2; at && comes_before(&added, &m->heap[up]); at = up, up = (at - 1) / 2)
@@ -138,7 +138,7 @@ typedef struct bpe_word {
 
 static cleat_status add_symbol(bpe_word *w, int32_t id, size_t start, size_t size, cleat_error *error) {
     cleat_subwords_memory *m = w->memory;
-    cleat_status status = cleat_grow(&m->symbols, w->count, &m->symbols_capacity, sizeof *m->symbols, error);
+    cleat_status status = cleat_grow(&m->symbols, w->count, &m->symbols_capacity, error);
     if (status) return status;
     int32_t at = (int32_t)w->count++;
     m->symbols[at] =

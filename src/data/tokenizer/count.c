@@ -13,7 +13,7 @@ enum { TEXTS_AT_ONCE = 64 };
 static cleat_status add(cleat_word_counts *counts, const char *bytes, size_t size, uint64_t count, cleat_error *error) {
     const size_t known = counts->words.count;
     int32_t id;
-    cleat_status status = cleat_grow(&counts->counts, known, &counts->capacity, sizeof *counts->counts, error);
+    cleat_status status = cleat_grow(&counts->counts, known, &counts->capacity, error);
     if (!status) status = cleat_vocabulary_add(&counts->words, bytes, size, &id, error);
     if (status) return status;
     counts->counts[id] = count + (counts->words.count == known ? counts->counts[id] : 0);

@@ -11,7 +11,7 @@
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 static void end_token(cleat_token_texts *texts) {
-    if (cleat_grow(&texts->ends, texts->count, &texts->capacity, sizeof *texts->ends, NULL) != CLEAT_OK)
+    if (cleat_grow(&texts->ends, texts->count, &texts->capacity, NULL) != CLEAT_OK)
         texts->bytes.failed = true;
     else
         texts->ends[texts->count++] = texts->bytes.size;

@@ -66,7 +66,7 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
     }
     made.kind = (cleat_normaliser_kind)kind;
     status = read_normaliser(object, &made, error);
-    if (!status) status = cleat_grow(&p->normalisers, p->n_normalisers, &p->normalisers_capacity, sizeof made, error);
+    if (!status) status = cleat_grow(&p->normalisers, p->n_normalisers, &p->normalisers_capacity, error);
     if (status) {
         cleat_normaliser_free(&made);
         return cleat_fail_in(error, status, "%s", normaliser_names[kind]);
@@ -167,7 +167,7 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
     }
     made.kind = kind == SPLITTER_DELIMITER ? CLEAT_SPLIT_PATTERN : (cleat_splitter_kind)kind;
     status = read_splitter(object, kind, &made, error);
-    if (!status) status = cleat_grow(&p->splitters, p->n_splitters, &p->splitters_capacity, sizeof made, error);
+    if (!status) status = cleat_grow(&p->splitters, p->n_splitters, &p->splitters_capacity, error);
     if (status) {
         cleat_pattern_free(&made.pattern);
         return cleat_fail_in(error, status, "%s", splitter_names[kind]);
@@ -358,7 +358,7 @@ static cleat_status add_decoders(const cJSON *object, int depth, cleat_pipeline 
         }
         return status;
     }
-    status = cleat_grow(&p->decoders, p->n_decoders, &p->decoders_capacity, sizeof *p->decoders, error);
+    status = cleat_grow(&p->decoders, p->n_decoders, &p->decoders_capacity, error);
     if (status) return status;
     cleat_decoder *made = &p->decoders[p->n_decoders++];
     made->kind = (cleat_decoder_kind)kind;
@@ -369,7 +369,7 @@ static cleat_status add_decoders(const cJSON *object, int depth, cleat_pipeline 
 cleat_status cleat_read_decoders(const cJSON *section, cleat_pipeline *p, cleat_error *error) {
     cleat_error fault = {0};
     if (!section) { /* the reference joins the pieces with blanks */
-        cleat_status status = cleat_grow(&p->decoders, 0, &p->decoders_capacity, sizeof *p->decoders, error);
+        cleat_status status = cleat_grow(&p->decoders, 0, &p->decoders_capacity, error);
         if (!status) p->decoders[p->n_decoders++].kind = CLEAT_DECODE_BLANKS;
         return status;
     }

@@ -24,7 +24,7 @@ typedef struct form {
 } form;
 
 static void add_char(form *f, int32_t character, uint32_t begin, uint32_t end) {
-    if (f->failed || cleat_grow(&f->chars, f->count, &f->capacity, sizeof *f->chars, NULL) != CLEAT_OK) {
+    if (f->failed || cleat_grow(&f->chars, f->count, &f->capacity, NULL) != CLEAT_OK) {
         f->failed = true;
         return;
     }

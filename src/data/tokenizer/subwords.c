@@ -28,7 +28,7 @@ cleat_status cleat_piece_table_add(cleat_piece_table *table, const char *piece, 
         return cleat_fail(error, CLEAT_ERR_FORMAT, "the id %d of '%.40s' is not 0 to %d", (int)id, piece,
                           (int)CLEAT_MAX_PIECE_ID);
     cleat_status status = reserve_id(table, (size_t)id, error);
-    if (!status) status = cleat_grow(&table->ids, before, &table->ids_capacity, sizeof *table->ids, error);
+    if (!status) status = cleat_grow(&table->ids, before, &table->ids_capacity, error);
     if (!status) status = cleat_vocabulary_add(&table->names, piece, strlen(piece), &index, error);
     if (status) return status;
     table->ids[index] = id;

@@ -13,7 +13,7 @@ cleat_status cleat_template_add(cleat_template *t, cleat_template_kind kind, int
                                 cleat_error *error) {
     if (t->count >= MAX_ITEMS)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "a template of more than %d tokens", MAX_ITEMS);
-    cleat_status status = cleat_grow(&t->items, t->count, &t->capacity, sizeof *t->items, error);
+    cleat_status status = cleat_grow(&t->items, t->count, &t->capacity, error);
     if (!status) t->items[t->count++] = (cleat_template_item){kind, id, type};
     return status;
 }

@@ -147,7 +147,7 @@ cleat_status cleat_token_stream_add(cleat_token_stream *stream, int32_t id, clea
     const cleat_tokenizer *tokenizer = stream->tokenizer;
     cleat_status status = CLEAT_OK;
     if (cleat_tokenizer_piece(tokenizer, id) && !(stream->skip_special && cleat_tokenizer_is_special(tokenizer, id))) {
-        status = cleat_grow(&stream->ids, stream->count, &stream->capacity, sizeof *stream->ids, error);
+        status = cleat_grow(&stream->ids, stream->count, &stream->capacity, error);
         if (!status) stream->ids[stream->count++] = id;
         if (!status) status = give(stream, false, &given, error);
     }

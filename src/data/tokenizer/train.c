@@ -59,7 +59,7 @@ static bool comes_before(heaped a, heaped b) {
 static cleat_status push(trainer *t, uint32_t index, cleat_error *error) {
     const pair *p = &t->pairs[index];
     if (p->count < t->min_count) return CLEAT_OK;
-    cleat_status status = cleat_grow(&t->heap, t->n_heap, &t->heap_capacity, sizeof *t->heap, error);
+    cleat_status status = cleat_grow(&t->heap, t->n_heap, &t->heap_capacity, error);
     if (status) return status;
     const heaped item = {p->count, p->left, p->right, index};
     size_t at = t->n_heap++;
@@ -105,7 +105,7 @@ static cleat_status enlarge(trainer *t, cleat_error *error) {
 static cleat_status find_or_add_pair(trainer *t, int32_t left, int32_t right, uint32_t *index, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     if (t->n_pairs * 2 >= t->n_slots) status = enlarge(t, error);
-    if (!status) status = cleat_grow(&t->pairs, t->n_pairs, &t->pairs_capacity, sizeof *t->pairs, error);
+    if (!status) status = cleat_grow(&t->pairs, t->n_pairs, &t->pairs_capacity, error);
     if (status) return status;
     uint32_t *slot = slot_of(t, left, right);
     if (!*slot) {
@@ -123,7 +123,7 @@ static cleat_status add_pair(trainer *t, int32_t left, int32_t right, uint32_t r
     pair *p = &t->pairs[*index];
     p->count += t->rows[r].count;
     if (p->n_rows && p->rows[p->n_rows - 1] == r) return CLEAT_OK;
-    status = cleat_grow(&p->rows, p->n_rows, &p->capacity, sizeof *p->rows, error);
+    status = cleat_grow(&p->rows, p->n_rows, &p->capacity, error);
     if (!status) p->rows[p->n_rows++] = r;
     return status;
 }

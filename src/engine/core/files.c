@@ -121,9 +121,22 @@ cleat_status cleat_file_read_text(const char *path, char **text, size_t *size, c
     return CLEAT_OK;
 }
 
-static cleat_status full_disk(cleat_error *error, int file, const char *path, size_t wanted) {
+static void folder_of(const char *path, char *folder) {
+    snprintf(folder, PATH_BYTES, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        snprintf(folder, PATH_BYTES, ".");
+    else if (slash == folder)
+        folder[1] = 0;
+    else
+        *slash = 0;
+}
+
+static cleat_status full_disk(cleat_error *error, const char *path, size_t wanted) {
+    char folder[PATH_BYTES];
     struct statvfs about;
-    const bool known = fstatvfs(file, &about) == 0;
+    folder_of(path, folder);
+    const bool known = statvfs(folder, &about) == 0;
     const unsigned long long left = known ? (unsigned long long)about.f_bavail * about.f_frsize : 0;
     return cleat_fail(error, CLEAT_ERR_IO,
                       "%s: the disk is full: %zu more bytes are wanted, %llu are free; free space, or use a folder on "
@@ -135,22 +148,11 @@ static cleat_status write_all(int file, const char *path, const void *data, size
     for (size_t done = 0; done < size;) {
         ssize_t put = write(file, (const char *)data + done, size - done);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0 && errno == ENOSPC) return full_disk(error, file, path, size - done);
+        if (put < 0 && errno == ENOSPC) return full_disk(error, path, size - done);
         if (put < 0) return io_fail(error, path, "write");
         done += (size_t)put;
     }
     return CLEAT_OK;
-}
-
-static void folder_of(const char *path, char *folder) {
-    snprintf(folder, PATH_BYTES, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (!slash)
-        snprintf(folder, PATH_BYTES, ".");
-    else if (slash == folder)
-        folder[1] = 0;
-    else
-        *slash = 0;
 }
 
 cleat_status cleat_folder_sync(const char *path, cleat_error *error) {
@@ -504,6 +506,15 @@ cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error) {
     return make_private(path, error) == CLEAT_OK
                ? CLEAT_OK
                : cleat_fail(error, CLEAT_ERR_IO, "%s: writable by other users; set CLEAT_CACHE_DIR", path);
+}
+
+cleat_status cleat_cache_path(const char *before, const char *hash, const char *ending, char *path, size_t size,
+                              cleat_error *error) {
+    char folder[PATH_BYTES];
+    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
+    if (status) return status;
+    if ((size_t)snprintf(path, size, "%s/%s%s%s", folder, before, hash, ending) < size) return CLEAT_OK;
+    return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
 }
 
 void cleat_hash_text(const void *data, size_t size, char text[33]) {

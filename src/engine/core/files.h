@@ -93,6 +93,9 @@ size_t cleat_user_cache(const char *variable, const char *name, char *path, size
  * needed, with access for the user only. If others may write to an existing folder, its subfolder cleat/ is
  * used instead. */
 cleat_status cleat_cache_folder(char *path, size_t size, cleat_error *error);
+/* The path of the file HASH in it, between `before` and `ending`. */
+cleat_status cleat_cache_path(const char *before, const char *hash, const char *ending, char *path, size_t size,
+                              cleat_error *error);
 /* Writes a 128-bit hash (XXH3) as 32 hexadecimal digits and a zero. */
 void cleat_hash_text(const void *data, size_t size, char text[33]);
 

@@ -130,8 +130,7 @@ static cleat_status read_member(parser *p) {
     cleat_gguf *file = p->file;
     uint64_t count = 1;
     p->what = "a key of the metadata";
-    cleat_status status =
-        cleat_grow(&file->members, file->member_count, &file->member_capacity, sizeof *file->members, p->error);
+    cleat_status status = cleat_grow(&file->members, file->member_count, &file->member_capacity, p->error);
     if (status) return status;
     cleat_gguf_member *member = &file->members[file->member_count];
     *member = (cleat_gguf_member){0};
@@ -174,8 +173,7 @@ static cleat_status read_tensor(parser *p) {
     cleat_gguf *file = p->file;
     uint32_t type = 0;
     p->what = "the name of a tensor";
-    cleat_status status =
-        cleat_grow(&file->tensors, file->tensor_count, &file->tensor_capacity, sizeof *file->tensors, p->error);
+    cleat_status status = cleat_grow(&file->tensors, file->tensor_count, &file->tensor_capacity, p->error);
     if (status) return status;
     cleat_gguf_tensor *tensor = &file->tensors[file->tensor_count];
     *tensor = (cleat_gguf_tensor){0};

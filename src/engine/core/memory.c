@@ -31,7 +31,7 @@ char *cleat_strdup(const char *text) {
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-cleat_status cleat_grow(void *array, size_t count, size_t *capacity, size_t size, cleat_error *error) {
+cleat_status cleat_grow_array(void *array, size_t count, size_t *capacity, size_t size, cleat_error *error) {
     if (count < *capacity) return CLEAT_OK;
     size_t wanted = *capacity ? *capacity * 2 : 16;
     void *old;
@@ -45,7 +45,7 @@ cleat_status cleat_grow(void *array, size_t count, size_t *capacity, size_t size
 }
 
 cleat_status cleat_grow_names(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error) {
-    cleat_status status = cleat_grow(names, *count, capacity, sizeof **names, error);
+    cleat_status status = cleat_grow(names, *count, capacity, error);
     if (status) return status;
     char *copy = cleat_strdup(name);
     if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", name);

@@ -13,8 +13,7 @@ bool cleat_name_table_find(const cleat_name_table *table, const char *name, uint
 
 cleat_status cleat_name_table_add(cleat_name_table *table, const char *name, uint32_t value, cleat_error *error) {
     int32_t id;
-    cleat_status status =
-        cleat_grow(&table->values, table->names.count, &table->capacity, sizeof *table->values, error);
+    cleat_status status = cleat_grow(&table->values, table->names.count, &table->capacity, error);
     if (!status) status = cleat_vocabulary_add(&table->names, name, strlen(name), &id, error);
     if (!status) table->values[id] = value;
     return status;

@@ -9,7 +9,6 @@
 #include "core/json_cursor.h"
 #include "core/memory.h"
 #include "platform/files.h"
-#include "platform/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,10 +32,9 @@ struct cleat_safetensors {
     char *texts, *texts_end; /* decoded strings of the header, each with its zero */
     const char *metadata;    /* within texts: keys and values in turn; NULL if there are none */
     const char *metadata_end;
-    cleat_st_tensor *tensors; /* [count] in order of their offsets */
-    size_t *offsets;          /* [count] offsets in the data section, in bytes */
-    void **copies;            /* [count] aligned copies of misaligned tensors */
-    size_t *by_name;          /* [count] indices into tensors, sorted by name */
+    cleat_st_tensor *tensors;        /* [count] in order of their offsets */
+    void **copies;                   /* [count] aligned copies of misaligned tensors */
+    const cleat_st_tensor **by_name; /* [count] the tensors, sorted by name */
     size_t count;
     /* values of blocks, as last read: a span of span_of from element span_first on */
     float *span;
@@ -155,7 +153,7 @@ static const char *complain_of_shape(const cleat_st_tensor *tensor) {
 }
 
 static cleat_status parse_tensor(cleat_safetensors *file, cleat_json_cursor *json, const char *name,
-                                 cleat_st_tensor *tensor, size_t *offset, cleat_error *error) {
+                                 cleat_st_tensor *tensor, cleat_error *error) {
     int64_t members = 0, range[2];
     int ends = 0;
     bool has_dtype = false;
@@ -182,7 +180,7 @@ static cleat_status parse_tensor(cleat_safetensors *file, cleat_json_cursor *jso
         return malformed(file, error, name, "lies outside the file, which may be truncated");
     if ((size_t)(range[1] - range[0]) != cleat_st_bytes(tensor))
         return malformed(file, error, name, "has data_offsets that do not match its shape and dtype");
-    *offset = (size_t)range[0];
+    tensor->offset = (size_t)range[0];
     return CLEAT_OK;
 }
 
@@ -223,60 +221,37 @@ static cleat_status find_blocks(const cleat_safetensors *file, cleat_st_tensor *
 
 /* --- order and names ------------------------------------------------------------------------------------------ */
 
-static int compare_offsets(const void *a, const void *b, void *context) {
-    const cleat_safetensors *file = context;
-    size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    if (file->offsets[i] != file->offsets[j]) return file->offsets[i] < file->offsets[j] ? -1 : 1;
-    size_t bytes_i = cleat_st_bytes(&file->tensors[i]), bytes_j = cleat_st_bytes(&file->tensors[j]);
-    if (bytes_i != bytes_j) return bytes_i < bytes_j ? -1 : 1; /* empty ones first */
-    return i < j ? -1 : 1;
+static int compare_offsets(const void *left, const void *right) {
+    const cleat_st_tensor *a = left, *b = right;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    const size_t a_bytes = cleat_st_bytes(a), b_bytes = cleat_st_bytes(b);
+    if (a_bytes != b_bytes) return a_bytes < b_bytes ? -1 : 1; /* empty ones first */
+    return strcmp(a->name, b->name);
 }
 
-static int compare_names(const void *a, const void *b, void *context) {
-    const cleat_safetensors *file = context;
-    return strcmp(file->tensors[*(const size_t *)a].name, file->tensors[*(const size_t *)b].name);
-}
-
-/* Sorts tensors and offsets into the order of the data. */
-static cleat_status sort_by_offset(cleat_safetensors *file, cleat_error *error) {
-    cleat_st_tensor *tensors = cleat_alloc(file->count, sizeof *tensors);
-    size_t *offsets = cleat_alloc(file->count, sizeof *offsets);
-    if (!tensors || !offsets) {
-        cleat_free(tensors);
-        cleat_free(offsets);
-        return no_memory(file, error);
-    }
-    for (size_t i = 0; i < file->count; ++i) file->by_name[i] = i;
-    qsort_r(file->by_name, file->count, sizeof *file->by_name, compare_offsets, file);
-    for (size_t i = 0; i < file->count; ++i) {
-        tensors[i] = file->tensors[file->by_name[i]];
-        offsets[i] = file->offsets[file->by_name[i]];
-    }
-    cleat_free(file->tensors);
-    cleat_free(file->offsets);
-    file->tensors = tensors;
-    file->offsets = offsets;
-    return CLEAT_OK;
+static int compare_names(const void *a, const void *b) {
+    return strcmp((*(const cleat_st_tensor *const *)a)->name, (*(const cleat_st_tensor *const *)b)->name);
 }
 
 static cleat_status check_tiling(const cleat_safetensors *file, cleat_error *error) {
     size_t end = 0;
     for (size_t i = 0; i < file->count; ++i) {
-        if (file->offsets[i] != end)
-            return malformed(file, error, file->tensors[i].name,
-                             file->offsets[i] < end ? "overlaps another tensor" : "has a gap before it");
-        end += cleat_st_bytes(&file->tensors[i]);
+        const cleat_st_tensor *tensor = &file->tensors[i];
+        if (tensor->offset != end)
+            return malformed(file, error, tensor->name,
+                             tensor->offset < end ? "overlaps another tensor" : "has a gap before it");
+        end += cleat_st_bytes(tensor);
     }
     if (end != file->data_size) return malformed(file, error, NULL, "there are bytes after the last tensor");
     return CLEAT_OK;
 }
 
 static cleat_status sort_by_name(cleat_safetensors *file, cleat_error *error) {
-    for (size_t i = 0; i < file->count; ++i) file->by_name[i] = i;
-    qsort_r(file->by_name, file->count, sizeof *file->by_name, compare_names, file);
+    for (size_t i = 0; i < file->count; ++i) file->by_name[i] = &file->tensors[i];
+    qsort(file->by_name, file->count, sizeof *file->by_name, compare_names);
     for (size_t i = 1; i < file->count; ++i)
-        if (compare_names(&file->by_name[i - 1], &file->by_name[i], file) == 0)
-            return malformed(file, error, file->tensors[file->by_name[i]].name, "occurs twice");
+        if (strcmp(file->by_name[i - 1]->name, file->by_name[i]->name) == 0)
+            return malformed(file, error, file->by_name[i]->name, "occurs twice");
     return CLEAT_OK;
 }
 
@@ -285,7 +260,7 @@ static cleat_status place_data(cleat_safetensors *file, cleat_error *error) {
     for (size_t i = 0; i < file->count; ++i) {
         cleat_st_tensor *tensor = &file->tensors[i];
         size_t bytes = cleat_st_bytes(tensor);
-        const char *data = file->data + file->offsets[i];
+        const char *data = file->data + tensor->offset;
         if (bytes == 0) continue;
         tensor->data = data;
         if (!tensor->blocks && (uintptr_t)data % dtypes[tensor->dtype].size == 0) continue;
@@ -319,7 +294,7 @@ static cleat_status find_header(cleat_safetensors *file, const char *bytes, size
 }
 
 static cleat_status parse_members(cleat_safetensors *file, cleat_json_cursor *json, cleat_error *error) {
-    size_t tensors = 0, offsets = 0; /* capacities */
+    size_t capacity = 0;
     int64_t members = 0;
     if (!cleat_json_accept(json, '{')) return not_json(file, error);
     for (const char *name; (name = read_name(file, json, &members));) {
@@ -327,11 +302,8 @@ static cleat_status parse_members(cleat_safetensors *file, cleat_json_cursor *js
         if (strcmp(name, "__metadata__") == 0) {
             status = parse_metadata(file, json, error);
         } else {
-            status = cleat_grow(&file->tensors, file->count, &tensors, sizeof *file->tensors, error);
-            if (!status) status = cleat_grow(&file->offsets, file->count, &offsets, sizeof *file->offsets, error);
-            if (!status)
-                status =
-                    parse_tensor(file, json, name, &file->tensors[file->count], &file->offsets[file->count], error);
+            status = cleat_grow(&file->tensors, file->count, &capacity, error);
+            if (!status) status = parse_tensor(file, json, name, &file->tensors[file->count], error);
             if (!status) ++file->count;
         }
         if (status) return status;
@@ -356,7 +328,7 @@ static cleat_status parse_file(cleat_safetensors *file, const char *bytes, size_
     if (!file->copies || !file->by_name) return no_memory(file, error);
     for (size_t i = 0; file->metadata && i < file->count && !status; ++i)
         status = find_blocks(file, &file->tensors[i], error);
-    if (!status) status = sort_by_offset(file, error);
+    if (!status && file->count) qsort(file->tensors, file->count, sizeof *file->tensors, compare_offsets);
     if (!status) status = check_tiling(file, error);
     if (!status) status = sort_by_name(file, error);
     if (!status && !file->on_disk) status = place_data(file, error);
@@ -457,7 +429,7 @@ cleat_status cleat_safetensors_open_headers(const char *path, cleat_safetensors 
 /* Copies bytes of a tensor as they are stored. */
 static cleat_status read_stored(const cleat_safetensors *file, const cleat_st_tensor *tensor, size_t first, size_t size,
                                 void *bytes, cleat_error *error) {
-    const size_t offset = file->offsets[tensor - file->tensors] + first;
+    const size_t offset = tensor->offset + first;
     if (file->on_disk) return read_at(file, file->data_offset + offset, bytes, size, error);
     if (size > 0) memcpy(bytes, file->data + offset, size);
     return CLEAT_OK;
@@ -518,7 +490,6 @@ void cleat_safetensors_close(cleat_safetensors *file) {
     cleat_free(file->span);
     cleat_free(file->copies);
     cleat_free(file->by_name);
-    cleat_free(file->offsets);
     cleat_free(file->tensors);
     cleat_free(file->texts);
     cleat_free(file->owned);
@@ -544,7 +515,7 @@ const cleat_st_tensor *cleat_safetensors_find(const cleat_safetensors *file, con
     size_t low = 0, high = file->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const cleat_st_tensor *tensor = &file->tensors[file->by_name[middle]];
+        const cleat_st_tensor *tensor = file->by_name[middle];
         int order = strcmp(name, tensor->name);
         if (order == 0) return tensor;
         if (order < 0)

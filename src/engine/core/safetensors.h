@@ -46,6 +46,7 @@ typedef struct cleat_st_tensor {
     /* When read from a file: aligned to the size of its dtype; NULL if it has no elements. */
     const void *data;
     cleat_dtype blocks; /* stored in these blocks: `data` to write are theirs, dtype is F32; CLEAT_F32: none */
+    size_t offset;      /* when read: bytes from the begin of the file's data */
 } cleat_st_tensor;
 
 int64_t cleat_st_elements(const cleat_st_tensor *tensor);

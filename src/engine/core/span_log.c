@@ -75,7 +75,7 @@ void cleat_span_add(cleat_span_log *log, const char *name, int64_t number, doubl
     }
     int thread = find_thread(log);
     if (thread < 0 || log->count == CLEAT_SPANS ||
-        cleat_grow(&log->spans, log->count, &log->capacity, sizeof *log->spans, NULL) != CLEAT_OK)
+        cleat_grow(&log->spans, log->count, &log->capacity, NULL) != CLEAT_OK)
         ++log->lost;
     else
         log->spans[log->count++] =

@@ -14,7 +14,7 @@
 static bool make_room(cleat_string *text, size_t more) {
     if (text->failed) return false;
     while (text->capacity <= text->size + more)
-        if (cleat_grow(&text->data, text->capacity, &text->capacity, 1, NULL) != CLEAT_OK) {
+        if (cleat_grow(&text->data, text->capacity, &text->capacity, NULL) != CLEAT_OK) {
             text->failed = true;
             return false;
         }

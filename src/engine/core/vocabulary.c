@@ -86,8 +86,8 @@ cleat_status cleat_vocabulary_add(cleat_vocabulary *v, const char *piece, size_t
     cleat_status status = CLEAT_OK;
     if (v->count * 2 >= v->n_slots) status = enlarge(v, error);
     while (!status && v->text_capacity <= v->text_size + size)
-        status = cleat_grow(&v->text, v->text_capacity, &v->text_capacity, 1, error);
-    if (!status) status = cleat_grow(&v->starts, v->count, &v->capacity, sizeof *v->starts, error);
+        status = cleat_grow(&v->text, v->text_capacity, &v->text_capacity, error);
+    if (!status) status = cleat_grow(&v->starts, v->count, &v->capacity, error);
     if (status) return status;
     memcpy(v->text + v->text_size, piece, size);
     v->text[v->text_size + size] = 0;

@@ -50,13 +50,9 @@ static bool make_key(const cleat_device *device, const char *source, const char 
 
 cleat_status cleat_binary_path(const cleat_device *device, const char *source, const char *options, char *path,
                                size_t size, cleat_error *error) {
-    char key[HASH], folder[PATH];
+    char key[HASH];
     if (!make_key(device, source, options, key)) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a key");
-    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status) return status;
-    if ((size_t)snprintf(path, size, "%s/%s.bin", folder, key) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
+    return cleat_cache_path("", key, ".bin", path, size, error);
 }
 
 /* --- loading --- */

@@ -27,7 +27,7 @@ static cleat_status add_device(cl_platform_id platform, cl_device_id id, cleat_f
     }
     cleat_read_locality(id, &device.facts);
     cleat_read_free_memory(id, &device.facts);
-    cleat_status status = cleat_grow(found, *count, capacity, sizeof **found, error);
+    cleat_status status = cleat_grow(found, *count, capacity, error);
     if (!status) (*found)[(*count)++] = device;
     return status;
 }

@@ -99,12 +99,9 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
 }
 
 cleat_status cleat_matrix_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
-    char key[HASH], folder[PATH], name[HASH + 8];
+    char key[HASH];
     cleat_status status = make_key(device, key, error);
-    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status) return status;
-    snprintf(name, sizeof name, "%s.matrix", key);
-    return cleat_path_join(folder, name, path, size, error);
+    return status ? status : cleat_cache_path("", key, ".matrix", path, size, error);
 }
 
 /* The file contains "trying 1" while a test runs. It keeps this text if the test gives no result because it

@@ -78,7 +78,7 @@ void cleat_recorder_begin(cleat_device *device, cleat_command_kind kind, size_t 
     if (!recorder) return;
     recorder->in_command = false;
     if (recorder->count == CLEAT_RECORDER_COMMANDS ||
-        cleat_grow(&recorder->commands, recorder->count, &recorder->capacity, sizeof *recorder->commands, NULL)) {
+        cleat_grow(&recorder->commands, recorder->count, &recorder->capacity, NULL)) {
         ++recorder->lost;
         return;
     }

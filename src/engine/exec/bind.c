@@ -22,8 +22,7 @@ static cleat_status find_program(cleat_exec *exec, const cleat_launch *launch, s
             return CLEAT_OK;
         }
     }
-    cleat_status status =
-        cleat_grow(&exec->keys, exec->program_count, &exec->program_capacity, sizeof *exec->keys, error);
+    cleat_status status = cleat_grow(&exec->keys, exec->program_count, &exec->program_capacity, error);
     if (status) return status;
     exec->keys[exec->program_count] = wanted;
     *index = exec->program_count++;

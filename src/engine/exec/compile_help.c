@@ -55,7 +55,7 @@ static cleat_status find_record(const cleat_exec *exec, cleat_compile_help *help
     const char *cache = getenv("POCL_CACHE_DIR"), *home = getenv("XDG_CACHE_HOME");
     cleat_job_list *list = help->list;
     cleat_string text = {0};
-    char hash[HASH], folder[PATH];
+    char hash[HASH];
     cleat_string_add(&text, "compiled %d\n%s\n%s\n%s\n%s\n%s\n", (int)FORMAT, facts->platform, facts->name,
                      facts->driver, cache ? cache : "", home ? home : "");
     cleat_status status = CLEAT_OK;
@@ -78,10 +78,7 @@ static cleat_status find_record(const cleat_exec *exec, cleat_compile_help *help
     if (!status && text.failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name of a record");
     if (!status) cleat_hash_text(text.data, text.size, hash);
     cleat_string_free(&text);
-    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (!status && snprintf(help->record, sizeof help->record, "%s/%s.compiled", folder, hash) >= PATH)
-        status = cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return status;
+    return status ? status : cleat_cache_path("", hash, ".compiled", help->record, sizeof help->record, error);
 }
 
 static void save_record(const cleat_compile_help *help, double seconds) {

@@ -62,7 +62,7 @@ static cleat_status add(collection *all, const cleat_bound_graph *bound, size_t 
     describe_job(all->exec, bound, i, &job);
     for (size_t j = 0; j < all->count; ++j)
         if (is_same(&all->jobs[j], &job)) return CLEAT_OK;
-    cleat_status status = cleat_grow(&all->jobs, all->count, &all->capacity, sizeof *all->jobs, error);
+    cleat_status status = cleat_grow(&all->jobs, all->count, &all->capacity, error);
     if (!status) all->jobs[all->count++] = job;
     return status;
 }

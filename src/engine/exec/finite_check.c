@@ -131,7 +131,7 @@ static cleat_status scan(cleat_finite_check *check, size_t graph, const cleat_te
     cl_mem slab = NULL;
     int64_t offset = 0, elements = cleat_tensor_elements(tensor);
     if (!cleat_is_storage(tensor->dtype) || elements == 0) return CLEAT_OK;
-    cleat_status status = cleat_grow(&check->scans, check->count, &check->capacity, sizeof *check->scans, error);
+    cleat_status status = cleat_grow(&check->scans, check->count, &check->capacity, error);
     if (!status) status = cleat_exec_place(check->exec, graph, tensor, &slab, &offset, error);
     if (!status) status = get_kernel(check, tensor->dtype, &kernel, error);
     if (status) return status;

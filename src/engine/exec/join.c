@@ -95,7 +95,7 @@ static size_t group_parts(cleat_exec *exec) {
 
 /* Keeps a text that keys or launches point to. */
 static cleat_status keep(cleat_exec *exec, char *text, cleat_error *error) {
-    cleat_status status = cleat_grow(&exec->kept, exec->kept_count, &exec->kept_capacity, sizeof *exec->kept, error);
+    cleat_status status = cleat_grow(&exec->kept, exec->kept_count, &exec->kept_capacity, error);
     if (status)
         cleat_free(text);
     else

@@ -172,8 +172,7 @@ cleat_status cleat_store_view(cleat_store *store, cleat_flat_buffer flat, int64_
         if (known->role == whole->role && known->flat_offset == first && known->shape[0] == elements) made = known;
     }
     if (!made) {
-        cleat_status status =
-            cleat_grow(&store->views, store->view_count, &store->view_capacity, sizeof *store->views, error);
+        cleat_status status = cleat_grow(&store->views, store->view_count, &store->view_capacity, error);
         if (status) return status;
         made = cleat_alloc(1, sizeof *made);
         if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a part of the %s", whole->name);

@@ -27,8 +27,7 @@ static void move(cleat_graph *graph, cleat_node *node) {
         cleat_node *before = node->in[i] ? node->in[i]->producer : NULL;
         if (before && is_in_forward(graph, before) && goes_along(before)) move(graph, before);
     }
-    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes, &graph->error))
-        return;
+    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, &graph->error)) return;
     node->index = (int)graph->node_count;
     graph->nodes[graph->node_count++] = node;
 }

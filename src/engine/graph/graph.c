@@ -99,8 +99,7 @@ static cleat_tensor *add_tensor(cleat_graph *graph, cleat_role role, const char 
                          (int)dtype);
         return NULL;
     }
-    if (cleat_grow(&graph->tensors, graph->tensor_count, &graph->tensor_capacity, sizeof *graph->tensors,
-                   &graph->error) != CLEAT_OK)
+    if (cleat_grow(&graph->tensors, graph->tensor_count, &graph->tensor_capacity, &graph->error) != CLEAT_OK)
         return NULL;
     cleat_tensor *tensor = cleat_alloc(1, sizeof *tensor);
     if (!tensor) {
@@ -273,9 +272,7 @@ static cleat_node *add_node(cleat_graph *graph, const cleat_op *op, const void *
         cleat_graph_fail(graph, CLEAT_ERR_ARGUMENT, "op '%s': attributes of %zu bytes", op->name, attr_bytes);
         return NULL;
     }
-    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, sizeof *graph->nodes, &graph->error) !=
-        CLEAT_OK)
-        return NULL;
+    if (cleat_grow(&graph->nodes, graph->node_count, &graph->node_capacity, &graph->error) != CLEAT_OK) return NULL;
     cleat_node *node = cleat_alloc(1, sizeof *node);
     if (!node) {
         cleat_graph_fail(graph, CLEAT_ERR_MEMORY, "no memory for a node of op '%s'", op->name);

@@ -44,9 +44,7 @@ void cleat_bind_fail(cleat_binder *binder, const cleat_node *node, const char *f
 
 static cleat_launch *begin(cleat_binder *binder, cleat_launch_kind kind, const cleat_node *node) {
     if (binder->error.status) return NULL;
-    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, sizeof *binder->launches, &binder->error) !=
-        CLEAT_OK)
-        return NULL;
+    if (cleat_grow(&binder->launches, binder->count, &binder->capacity, &binder->error) != CLEAT_OK) return NULL;
     cleat_launch *launch = &binder->launches[binder->count++];
     *launch = (cleat_launch){.kind = kind, .node = node, .work_group = binder->facts->work_group, .multiple = 1};
     return launch;
@@ -138,6 +136,11 @@ void cleat_launch_define(cleat_binder *binder, const char *name, int64_t value) 
     add_option(binder, name, value, true);
 }
 
+void cleat_launch_defines(cleat_binder *binder, cleat_launch_numbers numbers) {
+    for (size_t i = 0; i < numbers.count; ++i)
+        cleat_launch_define(binder, numbers.items[i].name, numbers.items[i].value);
+}
+
 void cleat_launch_matrix_unit(cleat_binder *binder) {
     const char *more = cleat_matrix_options(binder->facts->matrix_unit);
     add_option(binder, "MATRIX_UNIT", binder->facts->matrix_unit, true);
@@ -199,6 +202,11 @@ void cleat_launch_counters(cleat_binder *binder, bool wanted) {
 
 void cleat_launch_i32(cleat_binder *binder, const char *name, int32_t value) {
     add_arg(binder, (cleat_arg){.kind = CLEAT_ARG_SCALAR, .name = name, .size = 4, .value.i32 = value});
+}
+
+void cleat_launch_i32s(cleat_binder *binder, cleat_launch_numbers numbers) {
+    for (size_t i = 0; i < numbers.count; ++i)
+        cleat_launch_i32(binder, numbers.items[i].name, (int32_t)numbers.items[i].value);
 }
 
 void cleat_launch_f32(cleat_binder *binder, const char *name, float value) {

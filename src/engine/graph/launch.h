@@ -110,6 +110,22 @@ void cleat_launch_tensors(cleat_binder *binder, const cleat_tensor *const *tenso
 #define CLEAT_LAUNCH_TENSORS(binder, ...)                                                                              \
     cleat_launch_tensors(binder, (const cleat_tensor *[]){__VA_ARGS__},                                                \
                          sizeof((const cleat_tensor *[]){__VA_ARGS__}) / sizeof(cleat_tensor *))
+/* Several arguments i32, or definitions, in this order: CLEAT_LAUNCH_I32(binder, {"rows", rows}, {"width", width}). */
+typedef struct cleat_launch_number {
+    const char *name;
+    int64_t value;
+} cleat_launch_number;
+typedef struct cleat_launch_numbers {
+    const cleat_launch_number *items; /* [count] */
+    size_t count;
+} cleat_launch_numbers;
+#define CLEAT_LAUNCH_NUMBERS(...)                                                                                      \
+    ((cleat_launch_numbers){(const cleat_launch_number[]){__VA_ARGS__},                                                \
+                            sizeof((const cleat_launch_number[]){__VA_ARGS__}) / sizeof(cleat_launch_number)})
+#define CLEAT_LAUNCH_I32(binder, ...) cleat_launch_i32s(binder, CLEAT_LAUNCH_NUMBERS(__VA_ARGS__))
+#define CLEAT_LAUNCH_DEFINES(binder, ...) cleat_launch_defines(binder, CLEAT_LAUNCH_NUMBERS(__VA_ARGS__))
+void cleat_launch_i32s(cleat_binder *binder, cleat_launch_numbers numbers);
+void cleat_launch_defines(cleat_binder *binder, cleat_launch_numbers numbers);
 /* f32 of the workspace from byte `offset` on, or the tensor (NULL: a null pointer) if they are not `wanted`. */
 void cleat_launch_floats_or(cleat_binder *binder, bool wanted, int64_t offset, const cleat_tensor *tensor);
 void cleat_launch_sgemm(cleat_binder *binder, const cleat_node *node, const cleat_sgemm *sgemm);

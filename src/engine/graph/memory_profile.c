@@ -109,16 +109,6 @@ cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t index, cle
     return status;
 }
 
-cleat_status cleat_graph_live(const cleat_plan *plan, size_t index, int64_t *live, cleat_error *error) {
-    cleat_lifetimes lifetimes = {0};
-    cleat_status status = find_lifetimes(plan, index, &lifetimes, error);
-    if (status) return status;
-    cleat_arena_live(lifetimes.blocks, lifetimes.count, plan->facts.alignment,
-                     (int32_t)plan->layouts[index].graph->node_count, live);
-    cleat_lifetimes_clear(&lifetimes);
-    return CLEAT_OK;
-}
-
 cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t index, int64_t (*parts)[CLEAT_PEAK_PARTS_COUNT],
                                     cleat_error *error) {
     cleat_lifetimes lifetimes = {0};

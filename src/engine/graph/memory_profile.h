@@ -29,10 +29,7 @@ typedef struct cleat_memory_profile {
 cleat_status cleat_memory_profile_find(const cleat_plan *plan, size_t graph, cleat_memory_profile *memory,
                                        cleat_error *error);
 
-/* Fills live [nodes of graph number `graph`] with the live bytes while each node runs. */
-cleat_status cleat_graph_live(const cleat_plan *plan, size_t graph, int64_t *live, cleat_error *error);
-
-/* The same by parts: fills parts [nodes of graph number `graph`], which add up to `live`. */
+/* Fills parts [nodes of graph number `graph`] with the live bytes while each node runs. */
 cleat_status cleat_graph_live_parts(const cleat_plan *plan, size_t graph, int64_t (*parts)[CLEAT_PEAK_PARTS_COUNT],
                                     cleat_error *error);
 

@@ -64,7 +64,7 @@ static cleat_status fail_fit(const cleat_plan *plan, const char *what, bool in_g
 
 static cleat_status add_slab(planner *p, int64_t bytes, cleat_category category, int32_t *slab, cleat_error *error) {
     cleat_plan *plan = p->plan;
-    cleat_status status = cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, sizeof *plan->slabs, error);
+    cleat_status status = cleat_grow(&plan->slabs, plan->slab_count, &p->slab_capacity, error);
     if (status) return status;
     plan->slabs[plan->slab_count] = (cleat_slab){bytes, category};
     plan->category_bytes[category] += bytes;
@@ -132,7 +132,7 @@ static cleat_status add_flat_part(planner *p, int flat, int64_t start, int64_t e
     cleat_status status = add_slab(p, end - start, cleat_flat_category(flat), &part.place.slab, error);
     if (!status && start == 0) plan->flat[flat] = part.place;
     if (status || start == 0) return status;
-    status = cleat_grow(&plan->further, plan->further_count, &p->further_capacity, sizeof *plan->further, error);
+    status = cleat_grow(&plan->further, plan->further_count, &p->further_capacity, error);
     if (!status) plan->further[plan->further_count++] = part;
     return status;
 }

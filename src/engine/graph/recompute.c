@@ -23,8 +23,7 @@ void cleat_graph_recompute_cheap(cleat_graph *graph) {
 void cleat_segment(cleat_graph *graph) {
     if (graph->error.status || graph->gradients) return;
     if (graph->mark_count > 0 && graph->marks[graph->mark_count - 1] == graph->node_count) return;
-    if (cleat_grow(&graph->marks, graph->mark_count, &graph->mark_capacity, sizeof *graph->marks, &graph->error) ==
-        CLEAT_OK)
+    if (cleat_grow(&graph->marks, graph->mark_count, &graph->mark_capacity, &graph->error) == CLEAT_OK)
         graph->marks[graph->mark_count++] = graph->node_count;
 }
 

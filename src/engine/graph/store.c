@@ -83,8 +83,7 @@ static cleat_status make_room(cleat_store *store, cleat_error *error) {
     size_t capacity = store->capacity;
     for (int k = 0; k < CLEAT_FLATS; ++k) {
         capacity = store->capacity;
-        cleat_status status =
-            cleat_grow(&store->flat_tensors[k], store->count, &capacity, sizeof *store->flat_tensors[k], error);
+        cleat_status status = cleat_grow(&store->flat_tensors[k], store->count, &capacity, error);
         if (status) return status;
     }
     store->capacity = capacity;
@@ -206,8 +205,7 @@ static cleat_status find_or_add_state(cleat_store *store, const cleat_tensor *wa
         *state = same ? known : NULL;
         return CLEAT_OK;
     }
-    cleat_status status =
-        cleat_grow(&store->states, store->state_count, &store->state_capacity, sizeof *store->states, error);
+    cleat_status status = cleat_grow(&store->states, store->state_count, &store->state_capacity, error);
     if (status) return status;
     cleat_tensor *made = cleat_alloc(1, sizeof *made);
     if (!made) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for state '%s'", wanted->name);
@@ -247,8 +245,7 @@ cleat_status cleat_store_add_buffer(cleat_store *store, const char *name, int ra
     wanted.is_buffer = true;
     wanted.initial = initial;
     wanted.flat_offset = store->buffer_elements;
-    cleat_status status =
-        cleat_grow(&store->buffers, store->buffer_count, &store->buffer_capacity, sizeof *store->buffers, error);
+    cleat_status status = cleat_grow(&store->buffers, store->buffer_count, &store->buffer_capacity, error);
     size_t states = store->state_count;
     if (!status) status = find_or_add_state(store, &wanted, &found, error);
     if (status) return status;

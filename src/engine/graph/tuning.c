@@ -91,8 +91,7 @@ cleat_status cleat_tuning_set(cleat_tuning_table *tuning, const char *key, const
     if (strlen(variant) >= CLEAT_NAME)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the name of variant '%s' is too long", variant);
     if (!there) {
-        cleat_status status =
-            cleat_grow(&tuning->items, tuning->count, &tuning->capacity, sizeof *tuning->items, error);
+        cleat_status status = cleat_grow(&tuning->items, tuning->count, &tuning->capacity, error);
         if (status) return status;
         char *copy = cleat_strdup(key);
         if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a choice");

@@ -59,9 +59,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const record_attr *attr = (const record_attr *)node->attr;
-    const bool is_sum = has_total(node) && output == 0, adds_all = is_sum || attr->total == element;
+    const bool is_sum = has_total(node) && values->output == 0, adds_all = is_sum || attr->total == element;
     cleat_expected_value sum = {.value = 0};
     if (!is_sum) sum = cleat_define_begin(values, STATE, element);
     for (int i = SCALARS; i < node->n_in; ++i)

@@ -25,8 +25,8 @@ static void bind_sum(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "arithmetic.cl", "add_elements", tensors, 3);
 }
 
-static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)node, (void)output;
+static cleat_expected_value define_sum(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    (void)node, (void)values->output;
     cleat_expected_value sum = cleat_define_begin(values, 0, element);
     cleat_define_add(&sum, cleat_host_value(values, 1, element));
     return sum;
@@ -87,17 +87,15 @@ static void bind_difference_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "arithmetic.cl", "subtract_elements", tensors, 3);
 }
 
-static cleat_expected_value define_difference(const cleat_node *node, cleat_host_values *values, int output,
-                                              int64_t element) {
-    (void)node, (void)output;
+static cleat_expected_value define_difference(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    (void)node, (void)values->output;
     cleat_expected_value difference = cleat_define_begin(values, 0, element);
     cleat_define_add(&difference, -cleat_host_value(values, 1, element));
     return difference;
 }
 
-static cleat_expected_value define_difference_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                   int64_t element) {
-    (void)node, (void)output;
+static cleat_expected_value define_difference_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    (void)node, (void)values->output;
     cleat_expected_value db = cleat_define_begin(values, 1, element);
     cleat_define_add(&db, -cleat_host_value(values, 0, element));
     return db;
@@ -141,10 +139,9 @@ static void bind_product(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "arithmetic.cl", "multiply_elements", tensors, 4);
 }
 
-static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int output,
-                                           int64_t element) {
+static cleat_expected_value define_product(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value product = {.value = 0};
-    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN + output, element);
+    if (node->n_in > PRODUCT_GRAD_IN) product = cleat_define_begin(values, PRODUCT_GRAD_IN + values->output, element);
     cleat_define_add(&product, cleat_host_value(values, 0, element) * cleat_host_value(values, 1, element));
     return product;
 }

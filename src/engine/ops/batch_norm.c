@@ -82,10 +82,8 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
 }
 
 static void rows_and_channels(cleat_binder *binder, const cleat_node *node, const cleat_channels *cut) {
-    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
-    cleat_launch_i32(binder, "sample_rows", (int32_t)sample_rows(node->in[X]));
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
+    CLEAT_LAUNCH_I32(binder, {"rows", cut->rows}, {"sample_rows", sample_rows(node->in[X])},
+                     {"channels", cut->channels}, {"chunks", cut->chunks});
 }
 
 /* The target of a kernel's moments: the running averages, which follow them, or the statistics, unchanged. */
@@ -127,11 +125,8 @@ static void bind_apply(const cleat_node *node, const cleat_channels *cut, const 
     CLEAT_LAUNCH_TENSORS(binder, node->in[X], mean);
     cleat_launch_tensor_at(binder, var, at);
     CLEAT_LAUNCH_TENSORS(binder, node->in[GAMMA], node->in[BETA], node->in[RESIDUAL], node->out[Y]);
-    cleat_launch_i32(binder, "rows", (int32_t)cut->rows);
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
-    cleat_launch_i32(binder, "relu", attr_of(node)->relu);
-    cleat_launch_i32(binder, "stream", cleat_channels_stream(node->out[Y], binder->facts));
+    CLEAT_LAUNCH_I32(binder, {"rows", cut->rows}, {"channels", cut->channels}, {"chunks", cut->chunks},
+                     {"relu", attr_of(node)->relu}, {"stream", cleat_channels_stream(node->out[Y], binder->facts)});
     cleat_launch_f32(binder, "eps", attr_of(node)->eps);
     cleat_launch_channel_groups(binder, cut, cleat_channels_free_parts(cut, binder->facts));
 }
@@ -182,12 +177,17 @@ static cleat_expected_value define_normalized(const cleat_node *node, cleat_host
                                   .size = 2 * (fabs(x) + fabs(of->mean)) * fabs(scale) + fabs(beta) + fabs(residual)};
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_output(const cleat_node *node, cleat_host_values *values, int output,
+                                          int64_t element) {
     const cleat_tensor *x = node->in[X];
     const int64_t channels = cleat_width(x), rows = counted_rows(x, values, SAMPLES);
     const moments of = moments_of(values, element % channels, channels, rows);
     if (output == Y) return define_normalized(node, values, &of, rows, element);
     return define_moment(&of, element >= channels, (double)(output == STATISTICS ? rows - 1 : rows));
+}
+
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    return define_output(node, values, values->output, element);
 }
 
 static const cleat_variant variants[] = {{.name = "parts", .workspace = workspace, .bind = bind}, {0}};
@@ -240,9 +240,7 @@ static void bind_sums(const cleat_node *node, const cleat_channels *cut, cleat_b
     if (one_launch) return;
     launch(binder, node, "batch_norm_sum_join", cut);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, "channels", (int32_t)cut->channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut->chunks);
-    cleat_launch_i32(binder, "parts", (int32_t)parts);
+    CLEAT_LAUNCH_I32(binder, {"channels", cut->channels}, {"chunks", cut->chunks}, {"parts", parts});
     bind_totals(node, binder);
     cleat_launch_channel_groups(binder, cut, 1);
 }
@@ -327,20 +325,19 @@ static cleat_expected_value plus(cleat_expected_value a, cleat_expected_value b)
         .value = a.value + b.value, .size = a.size + b.size, .rounded = a.rounded + b.rounded};
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[G_X];
     const int64_t channels = cleat_width(x), c = element % channels, rows = counted_rows(x, values, G_SAMPLES);
     const channel of = channel_of(node, values, c, channels);
-    const cleat_expected_value accum = cleat_define_begin(values, GRAD_IN + output, element);
+    const cleat_expected_value accum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_expected_value sum, product;
-    if (output == DX || output == DRESIDUAL) {
+    if (values->output == DX || values->output == DRESIDUAL) {
         if (element >= rows * channels) return accum;
-        return plus(accum,
-                    output == DX ? define_dx(values, &of, element, channels, rows) : passed(values, &of, element));
+        return plus(accum, values->output == DX ? define_dx(values, &of, element, channels, rows)
+                                                : passed(values, &of, element));
     }
     sums_of(values, &of, c, channels, rows, &sum, &product);
-    return plus(accum, output == DGAMMA ? product : sum);
+    return plus(accum, values->output == DGAMMA ? product : sum);
 }
 
 static const cleat_variant grad_variants[] = {{.name = "parts", .workspace = workspace_grad, .bind = bind_grad}, {0}};
@@ -427,12 +424,10 @@ static void bind_inference(const cleat_node *node, cleat_binder *binder) {
     bind_apply(node, &cut, node->in[RUNNING_MEAN], node->in[RUNNING_VAR], 0, binder);
 }
 
-static cleat_expected_value define_inference(const cleat_node *node, cleat_host_values *values, int output,
-                                             int64_t element) {
+static cleat_expected_value define_inference(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t c = element % cleat_width(node->in[X]);
     const moments of = {.mean = cleat_host_value(values, RUNNING_MEAN, c),
                         .squares = cleat_host_value(values, RUNNING_VAR, c)};
-    (void)output;
     return define_normalized(node, values, &of, 1, element);
 }
 
@@ -510,11 +505,11 @@ static cleat_expected_value define_average(float momentum, double old, cleat_exp
     return (cleat_expected_value){.value = (1 - share) * old + share * found.value, .size = fabs(old) + found.size};
 }
 
-static cleat_expected_value define_running(const cleat_node *node, cleat_host_values *values, int output,
-                                           int64_t element) {
-    const double old = cleat_host_value(values, output == MEAN ? F_MEAN : F_VAR, element),
-                 found = cleat_host_value(values, F_STATISTICS,
-                                          element + (output == MEAN ? 0 : cleat_tensor_elements(node->out[MEAN])));
+static cleat_expected_value define_running(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const double old = cleat_host_value(values, values->output == MEAN ? F_MEAN : F_VAR, element),
+                 found =
+                     cleat_host_value(values, F_STATISTICS,
+                                      element + (values->output == MEAN ? 0 : cleat_tensor_elements(node->out[MEAN])));
     return define_average(((const running_attr *)node->attr)->momentum, old,
                           (cleat_expected_value){.value = found, .size = fabs(found)});
 }
@@ -535,13 +530,14 @@ void cleat_batch_norm_update_running_stats(cleat_graph *graph, cleat_tensor *sta
 
 /* --- running statistics in the kernels that have the moments ------------------------------------------------ */
 
-static cleat_expected_value define_following(const cleat_node *node, cleat_host_values *values, int output,
-                                             int64_t element) {
+static cleat_expected_value define_following(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t channels = cleat_width(node->in[X]);
-    if (output < NEXT_MEAN) return define(node, values, output, element);
-    const cleat_expected_value found = define(node, values, STATISTICS, element + (output == NEXT_VAR ? channels : 0));
+    if (values->output < NEXT_MEAN) return define(node, values, element);
+    const cleat_expected_value found =
+        define_output(node, values, STATISTICS, element + (values->output == NEXT_VAR ? channels : 0));
     return define_average(attr_of(node)->momentum,
-                          cleat_host_value(values, output == NEXT_MEAN ? AVERAGE_MEAN : AVERAGE_VAR, element), found);
+                          cleat_host_value(values, values->output == NEXT_MEAN ? AVERAGE_MEAN : AVERAGE_VAR, element),
+                          found);
 }
 
 static const cleat_op batch_norm_following = {.name = "batch_norm_and_running_stats",

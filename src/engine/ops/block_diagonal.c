@@ -33,11 +33,8 @@ static void launch_sizes(cleat_binder *binder, const cleat_node *node, const cle
                          const cleat_tensor *result) {
     const block_attr *attr = attr_of(node);
     cleat_launch_f32(binder, "factor", attr->factor);
-    cleat_launch_i32(binder, "where", attr->where);
-    cleat_launch_i32(binder, "parts", attr->parts);
-    cleat_launch_i32(binder, "side", (int32_t)(blocks->shape[0] / attr->parts));
-    cleat_launch_i32(binder, "rank", (int32_t)blocks->shape[1]);
-    cleat_launch_i32(binder, "rows", (int32_t)result->shape[0]);
+    CLEAT_LAUNCH_I32(binder, {"where", attr->where}, {"parts", attr->parts}, {"side", blocks->shape[0] / attr->parts},
+                     {"rank", blocks->shape[1]}, {"rows", result->shape[0]});
     cleat_launch_items(binder, result->shape[0]);
 }
 
@@ -52,11 +49,10 @@ static int64_t place_of(const block_attr *attr, int64_t q) {
     return attr->where >> PLACE_BITS * q & ((1 << PLACE_BITS) - 1);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->in[0]->shape[1], side = node->in[0]->shape[0] / attr->parts;
     const int64_t row = element / (rank * attr->parts), column = element % (rank * attr->parts), q = column / rank;
-    (void)output;
     if (place_of(attr, q) != row / side) return (cleat_expected_value){.value = 0};
     const int64_t at = (q * side + row % side) * rank + column % rank;
     const double value = (double)attr->factor * cleat_host_value(values, 0, at);
@@ -72,13 +68,12 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch_sizes(binder, node, node->out[0], node->out[0]);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const block_attr *attr = attr_of(node);
     const int64_t rank = node->out[0]->shape[1], side = node->out[0]->shape[0] / attr->parts;
     const int64_t q = element / (side * rank), row = element / rank % side, column = element % rank;
     const int64_t at = (place_of(attr, q) * side + row) * rank * attr->parts + q * rank + column;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_define_add(&sum, (double)attr->factor * cleat_host_value(values, DY, at));
     return sum;
 }

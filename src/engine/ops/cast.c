@@ -29,9 +29,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elementwise(binder, elements);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value y = cleat_define_begin(values, 0, element);
-    (void)output;
     if (node->n_in > 1) cleat_define_add(&y, cleat_host_value(values, 1, element));
     return y;
 }

@@ -63,11 +63,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
                cleat_width(node->in[i]));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), row = element / width;
     int64_t column = element % width;
     int part = 0;
-    (void)output;
     while (column >= cleat_width(node->in[part])) column -= cleat_width(node->in[part++]);
     return (cleat_expected_value){.value = cleat_host_value(values, part, row * cleat_width(node->in[part]) + column)};
 }
@@ -81,11 +80,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
            cleat_columns_of(node->out[0], 0), cleat_width(node->out[0]));
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const slice_attr *attr = (const slice_attr *)node->attr;
     const int64_t width = cleat_width(node->out[0]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_define_add(
         &sum, cleat_host_value(values, DY, element / width * cleat_width(node->in[DY]) + attr->at + element % width));
     return sum;
@@ -164,18 +162,16 @@ static void bind_chunk_grad(const cleat_node *node, cleat_binder *binder) {
                cleat_columns_of(node->out[0], i * width), width);
 }
 
-static cleat_expected_value define_chunk(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
-    const int64_t width = cleat_width(node->out[output]);
-    const int64_t at = element / width * cleat_width(node->in[0]) + output * width + element % width;
+static cleat_expected_value define_chunk(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const int64_t width = cleat_width(node->out[values->output]);
+    const int64_t at = element / width * cleat_width(node->in[0]) + values->output * width + element % width;
     return (cleat_expected_value){.value = cleat_host_value(values, 0, at)};
 }
 
-static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                              int64_t element) {
+static cleat_expected_value define_chunk_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int parts = (int)parts_of(node);
     const int64_t all = cleat_width(node->out[0]), width = all / parts, column = element % all;
-    cleat_expected_value sum = cleat_define_begin(values, parts + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, parts + values->output, element);
     cleat_define_add(&sum, cleat_host_value(values, (int)(column / width), element / all * width + column % width));
     return sum;
 }

@@ -131,26 +131,25 @@ static void define_row_loss(const cleat_node *node, cleat_host_values *values, i
     loss->size += fabs(weight) * (1 + fabs(log(sum)) + sizes);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t rows = cleat_rows(node->in[X]);
     cleat_expected_value loss = {.value = 0};
     double sum;
-    for (int64_t row = 0; output == 0 && row < rows; ++row)
+    for (int64_t row = 0; values->output == 0 && row < rows; ++row)
         define_row_loss(node, values, row, cleat_host_value(values, SAMPLE_WEIGHT, attr_of(node)->first + row), &loss);
-    if (output == 2) define_row_loss(node, values, element, 1, &loss);
-    if (output != 1) return loss;
+    if (values->output == 2) define_row_loss(node, values, element, 1, &loss);
+    if (values->output != 1) return loss;
     const double top = define_statistics(node, values, element % rows, &sum);
     if (element < rows) return (cleat_expected_value){.value = top, .size = fabs(top)};
     return (cleat_expected_value){.value = 1 / sum, .size = (1 + fabs(top)) / sum};
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[X]), row = element / width, label_row = attr_of(node)->first + row;
     const int64_t label = values->in[LABELS].i[label_row];
     const double smoothing = (double)smoothing_of(node);
     const double weight = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, label_row);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     double sum;
     if (label < 0 || label >= width) return dx;
     const double top = define_statistics(node, values, row, &sum), x = cleat_host_value(values, X, element);

@@ -31,10 +31,7 @@ static void launch(cleat_binder *binder, const cleat_node *node, const cleat_ten
     int64_t rows = outer * a * b, width = cleat_tensor_elements(node->out[0]) / rows;
     cleat_launch_vector_kernel(binder, node, "depth_to_space.cl", "depth_to_space_swap", node->out[0]->dtype, width);
     CLEAT_LAUNCH_TENSORS(binder, node->in[0], accum, node->out[0]);
-    cleat_launch_i32(binder, "outer", (int32_t)outer);
-    cleat_launch_i32(binder, "a", (int32_t)a);
-    cleat_launch_i32(binder, "b", (int32_t)b);
-    cleat_launch_i32(binder, "width", (int32_t)width);
+    CLEAT_LAUNCH_I32(binder, {"outer", outer}, {"a", a}, {"b", b}, {"width", width});
     cleat_launch_runs(binder, rows, width);
 }
 
@@ -59,19 +56,17 @@ static int64_t source_of(const cleat_tensor *x, int64_t patch, int64_t element) 
     return from * x->shape[3] + (line % patch * patch + column % patch) * channels + c;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)output;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     return (cleat_expected_value){.value =
                                       cleat_host_value(values, 0, source_of(node->in[0], patch_of(node), element))};
 }
 
 /* The inverse: element (b, h, w, r, s, c) of dx comes from (b, h patch + r, w patch + s, c) of dy. */
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t *x = node->out[0]->shape, patch = patch_of(node), channels = x[3] / patch / patch;
     const int64_t c = element % channels, s = element / channels % patch, r = element / channels / patch % patch,
                   pixel = element / x[3], w = pixel % x[2], line = pixel / x[2];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_define_add(&sum,
                      cleat_host_value(values, DY, ((line * patch + r) * x[2] * patch + w * patch + s) * channels + c));
     return sum;

@@ -53,16 +53,12 @@ static int64_t lines(const cleat_tensor *x) {
 static void begin(cleat_binder *binder, const cleat_node *node, const char *kernel, const cleat_tensor *weight,
                   cleat_dtype storage) {
     cleat_launch_vector_kernel(binder, node, "depthwise_conv2d.cl", kernel, storage, weight->shape[2]);
-    cleat_launch_define(binder, "R", weight->shape[0]);
-    cleat_launch_define(binder, "S", weight->shape[1]);
-    cleat_launch_define(binder, "WHOLE", weight->shape[2] % binder->facts->vector_width == 0);
+    CLEAT_LAUNCH_DEFINES(binder, {"R", weight->shape[0]}, {"S", weight->shape[1]},
+                         {"WHOLE", weight->shape[2] % binder->facts->vector_width == 0});
 }
 
 static void launch_extents(cleat_binder *binder, const cleat_tensor *x) {
-    cleat_launch_i32(binder, "rows", (int32_t)lines(x));
-    cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
-    cleat_launch_i32(binder, "C", (int32_t)x->shape[3]);
+    CLEAT_LAUNCH_I32(binder, {"rows", lines(x)}, {"H", x->shape[1]}, {"W", x->shape[2]}, {"C", x->shape[3]});
 }
 
 /* y = accum + bias + x * weight. For the gradient, x is dy, y is dx, and the kernel is rotated by 180
@@ -76,9 +72,7 @@ static void launch_apply(cleat_binder *binder, const cleat_node *node, const cle
     begin(binder, node, "depthwise_conv2d_apply", weight, x->dtype);
     CLEAT_LAUNCH_TENSORS(binder, x, weight, bias, accum, y);
     launch_extents(binder, x);
-    cleat_launch_i32(binder, "deep", (int32_t)deep);
-    cleat_launch_i32(binder, "strip", (int32_t)strip);
-    cleat_launch_i32(binder, "turned", turned);
+    CLEAT_LAUNCH_I32(binder, {"deep", deep}, {"strip", strip}, {"turned", turned});
     cleat_launch_runs(binder, ceil_div(lines(x), deep) * ceil_div(width, strip), x->shape[3]);
 }
 
@@ -103,9 +97,8 @@ static void define_window(const cleat_tensor *x, const cleat_tensor *weight, con
     }
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value sum = cleat_define_begin(values, BIAS, element % cleat_width(node->in[X]));
-    (void)output;
     define_window(node->in[X], node->in[WEIGHT], values->in[X].f, values->in[WEIGHT].f, false, element, &sum);
     return sum;
 }
@@ -163,9 +156,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
     begin(binder, node, "depthwise_conv2d_weight_total", node->in[GRAD_WEIGHT], out->dtype);
     cleat_launch_workspace(binder, at * (int64_t)sizeof(float), sizeof(float));
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, i), out);
-    cleat_launch_i32(binder, "parts", (int32_t)part_count(node->in[GRAD_X], facts));
-    cleat_launch_i32(binder, "apart", (int32_t)part_elements(node));
-    cleat_launch_i32(binder, "n", (int32_t)n);
+    CLEAT_LAUNCH_I32(binder, {"parts", part_count(node->in[GRAD_X], facts)}, {"apart", part_elements(node)}, {"n", n});
     cleat_launch_groups(binder, ceil_div(n, columns));
 }
 
@@ -198,17 +189,16 @@ static void define_dweight(const cleat_node *node, cleat_host_values *values, in
     values->work += (double)cleat_rows(x);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[GRAD_X];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
-    if (output == DX)
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
+    if (values->output == DX)
         define_window(x, node->in[GRAD_WEIGHT], values->in[DY].f, values->in[GRAD_WEIGHT].f, true, element, &sum);
-    else if (output == DWEIGHT)
+    else if (values->output == DWEIGHT)
         define_dweight(node, values, element, &sum);
-    for (int64_t i = element; output == DBIAS && i < cleat_tensor_elements(x); i += x->shape[3])
+    for (int64_t i = element; values->output == DBIAS && i < cleat_tensor_elements(x); i += x->shape[3])
         cleat_define_add(&sum, cleat_host_value(values, DY, i));
-    values->work += output == DBIAS ? (double)cleat_rows(x) : 0;
+    values->work += values->output == DBIAS ? (double)cleat_rows(x) : 0;
     return sum;
 }
 

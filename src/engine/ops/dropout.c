@@ -40,22 +40,20 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     double threshold = floor((double)attr->rate * 0x1p32);
     cleat_launch_vector_kernel(binder, node, "dropout.cl", "dropout_elements", node->out[0]->dtype, 0);
     CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[RNG], node->n_in > ACCUM ? node->in[ACCUM] : NULL, node->out[0]);
-    cleat_launch_i32(binder, "stream", (int32_t)attr->stream);
-    cleat_launch_i32(binder, "threshold", (int32_t)(uint32_t)threshold);
+    CLEAT_LAUNCH_I32(binder, {"stream", attr->stream}, {"threshold", (uint32_t)threshold});
     cleat_launch_f32(binder, "scale", (float)(1.0 / (1.0 - (double)attr->rate)));
     cleat_launch_i64(binder, "per_sample", attr->shared ? 0 : counters_per_sample(node->out[0]));
     cleat_launch_i64(binder, "n", elements);
     cleat_launch_items(binder, (elements + chunk - 1) / chunk);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const dropout_attr *attr = (const dropout_attr *)node->attr;
     const uint32_t *rng = values->in[RNG].u;
     const uint64_t before = attr->shared ? 0 : (uint64_t)counters_per_sample(node->out[0]) * rng[3];
     const uint64_t at = before + (uint64_t)element / 4;
     const uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), attr->stream, rng[2]};
     uint32_t words[4];
-    (void)output;
     cleat_philox(counter, rng, words);
     cleat_expected_value y = {.value = 0};
     if (node->n_in > ACCUM) y = cleat_define_begin(values, ACCUM, element);

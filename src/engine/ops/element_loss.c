@@ -100,10 +100,10 @@ static cleat_expected_value define_slope(const cleat_node *node, double x, doubl
     return (cleat_expected_value){.value = up - down, .size = up + down};
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[X]), count = cleat_tensor_elements(node->in[X]);
     cleat_expected_value sum = {.value = 0};
-    (void)output, (void)element;
+    (void)values->output, (void)element;
     for (int64_t i = 0; i < count; ++i) {
         const double x = cleat_host_value(values, X, i), t = cleat_host_value(values, TARGET, i),
                      weight = cleat_host_value(values, SAMPLE_WEIGHT, i / width) / (double)width;
@@ -115,14 +115,13 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return sum;
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[X]);
     const cleat_expected_value slope =
         define_slope(node, cleat_host_value(values, X, element), cleat_host_value(values, TARGET, element));
     const double weight =
         cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, element / width) / (double)width;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     dx.value += weight * slope.value;
     dx.size += fabs(weight) * slope.size;
     return dx;

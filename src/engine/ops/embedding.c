@@ -45,15 +45,12 @@ static void bind_forward(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_forward", y->dtype, width);
     cleat_launch_table(binder, table);
     CLEAT_LAUNCH_TENSORS(binder, tokens, table, y);
-    cleat_launch_i32(binder, "n", (int32_t)n);
-    cleat_launch_i32(binder, "width", (int32_t)width);
-    cleat_launch_i32(binder, "vocabulary", (int32_t)table->shape[0]);
+    CLEAT_LAUNCH_I32(binder, {"n", n}, {"width", width}, {"vocabulary", table->shape[0]});
     cleat_launch_items(binder, n * ((width + vector_width - 1) / vector_width));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[TABLE]), token = values->in[TOKENS].i[element / width];
-    (void)output;
     if (token < 0 || token >= node->in[TABLE]->shape[0]) return (cleat_expected_value){.value = 0};
     return cleat_define_begin(values, TABLE, token * width + element % width);
 }
@@ -73,9 +70,8 @@ static void bind_positional(const cleat_node *node, cleat_binder *binder) {
 
 static const cleat_variant positional_variants[] = {
     {.name = "waves", .refuse = cleat_positional_refuse, .bind = bind_positional}, {0}};
-static cleat_expected_value define_positional(const cleat_node *node, cleat_host_values *values, int output,
-                                              int64_t element) {
-    cleat_expected_value sum = define(node, values, output, element);
+static cleat_expected_value define_positional(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    cleat_expected_value sum = define(node, values, element);
     cleat_define_add(&sum, cleat_positional_value(node->out[0], values->in[LENGTHS].i, element));
     return sum;
 }
@@ -157,11 +153,8 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     CLEAT_LAUNCH_TENSORS(binder, node->in[G_TOKENS], node->in[G_DY]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, "n", (int32_t)s.n);
-    cleat_launch_i32(binder, "width", (int32_t)s.width);
-    cleat_launch_i32(binder, "parts", (int32_t)parts);
-    cleat_launch_i32(binder, "length", (int32_t)length);
-    cleat_launch_i32(binder, "padding", padding_of(node));
+    CLEAT_LAUNCH_I32(binder, {"n", s.n}, {"width", s.width}, {"parts", parts}, {"length", length},
+                     {"padding", padding_of(node)});
     cleat_launch_tensor(binder, node->out[0]);
     cleat_launch_counters(binder, one_launch);
     cleat_launch_items(binder, parts * s.vectors);
@@ -170,8 +163,7 @@ static void bind_few(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_define(binder, "VOCABULARY", s.vocabulary);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "parts", (int32_t)parts);
-    cleat_launch_i32(binder, "width", (int32_t)s.width);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts}, {"width", s.width});
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, ceil_div(s.vocabulary * s.width, min(binder->facts->work_group, TOTAL_COLUMNS)));
     else
@@ -195,17 +187,14 @@ static void bind_chain(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, node->in[G_TOKENS]);
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
-    cleat_launch_i32(binder, "n", (int32_t)s.n);
-    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
-    cleat_launch_i32(binder, "padding", padding_of(node));
+    CLEAT_LAUNCH_I32(binder, {"n", s.n}, {"vocabulary", s.vocabulary}, {"padding", padding_of(node)});
     cleat_launch_groups(binder, 1);
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_walk", node->in[G_DY]->dtype, s.width);
     cleat_launch_needs_values(binder); /* a list of zeros has no end */
     cleat_launch_workspace(binder, 0, sizeof(int32_t));
     cleat_launch_workspace(binder, next, sizeof(int32_t));
     CLEAT_LAUNCH_TENSORS(binder, node->in[G_DY], node->out[0]);
-    cleat_launch_i32(binder, "width", (int32_t)s.width);
-    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
+    CLEAT_LAUNCH_I32(binder, {"width", s.width}, {"vocabulary", s.vocabulary});
     cleat_launch_items(binder, s.vocabulary * (ceil_div(s.vectors, EMBEDDING_STRIPE)));
 }
 
@@ -213,10 +202,8 @@ static void bind_gather(const cleat_node *node, cleat_binder *binder) {
     sizes s = sizes_of(node, binder->facts);
     cleat_launch_vector_kernel(binder, node, "embedding.cl", "embedding_gather", node->in[G_DY]->dtype, s.width);
     CLEAT_LAUNCH_TENSORS(binder, node->in[G_TOKENS], node->in[G_DY], node->out[0]);
-    cleat_launch_i32(binder, "n", (int32_t)s.n);
-    cleat_launch_i32(binder, "width", (int32_t)s.width);
-    cleat_launch_i32(binder, "vocabulary", (int32_t)s.vocabulary);
-    cleat_launch_i32(binder, "padding", padding_of(node));
+    CLEAT_LAUNCH_I32(binder, {"n", s.n}, {"width", s.width}, {"vocabulary", s.vocabulary},
+                     {"padding", padding_of(node)});
     cleat_launch_groups(binder, s.n);
 }
 
@@ -226,11 +213,10 @@ static const cleat_variant grad_variants[] = {
     {.name = "gather", .bind = bind_gather},
     {0}};
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), token = element / width;
     const int64_t count = token == padding_of(node) ? 0 : cleat_tensor_elements(node->in[G_TOKENS]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t i = 0; i < count; ++i)
         if (values->in[G_TOKENS].i[i] == token)
             cleat_define_add(&sum, cleat_host_value(values, G_DY, i * width + element % width));

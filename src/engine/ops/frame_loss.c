@@ -65,9 +65,7 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_kernel(binder, node, "frame_loss.cl", "frame_loss_pack", CLEAT_F32);
     for (int i = X; i <= LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
-    cleat_launch_i32(binder, "L", (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
-    cleat_launch_i32(binder, "n", (int32_t)items);
+    CLEAT_LAUNCH_I32(binder, {"L", node->in[X]->shape[1]}, {"stride", cleat_trace_stride(node->in[X])}, {"n", items});
     cleat_launch_items(binder, items);
 }
 
@@ -78,9 +76,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
-    cleat_launch_i32(binder, "L", (int32_t)length);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
-    cleat_launch_i32(binder, "n", (int32_t)(batch * length));
+    CLEAT_LAUNCH_I32(binder, {"L", length}, {"stride", cleat_trace_stride(node->in[X])}, {"n", batch * length});
     cleat_launch_groups(binder, batch * length);
     const int32_t term = term_of(node);
     cleat_trace_launch_total(binder, node, node->in[X], node->in[SAMPLE_WEIGHT], &term, 1, planes_bytes(node));
@@ -95,8 +91,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     CLEAT_LAUNCH_TENSORS(binder, node->in[INVERSE], node->in[DTERM]);
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, cleat_accum(node, GRAD_IN, i));
     for (int i = 0; i < 2; ++i) cleat_launch_tensor(binder, node->out[i]);
-    cleat_launch_i32(binder, "L", (int32_t)node->in[X]->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(node->in[X]));
+    CLEAT_LAUNCH_I32(binder, {"L", node->in[X]->shape[1]}, {"stride", cleat_trace_stride(node->in[X])});
     cleat_launch_groups(binder, node->in[X]->shape[0] * node->in[X]->shape[1]);
 }
 
@@ -192,16 +187,16 @@ static void define_sum(const host_chain *c, cleat_host_values *values, double *s
     }
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t batch = node->in[X]->shape[0];
     cleat_expected_value term = {.value = 0};
-    for (int64_t b = output ? element : 0; b < (output ? element + 1 : batch); ++b) {
+    for (int64_t b = values->output ? element : 0; b < (values->output ? element + 1 : batch); ++b) {
         const host_chain chain = define_chain(node, values, b);
         const double weight = cleat_host_value(values, SAMPLE_WEIGHT, term_of(node) * batch + b);
         double sum = 0, size = 0, count = 0;
         define_sum(&chain, values, &sum, &size, &count);
         if (count == 0) continue;
-        if (output) return (cleat_expected_value){.value = 1 / count, .size = 1 / count};
+        if (values->output) return (cleat_expected_value){.value = 1 / count, .size = 1 / count};
         term.value += weight * sum / count;
         term.size += fabs(weight) * (sum + size) / count;
     }
@@ -209,13 +204,12 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
 }
 
 /* The derivative of the sum, by central differences. */
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
-    const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = output ? 9 : 3;
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const int64_t batch = node->in[X]->shape[0], all = node->in[X]->shape[1], width = values->output ? 9 : 3;
     const int64_t b = element / width / all;
-    cleat_expected_value gradient = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value gradient = cleat_define_begin(values, GRAD_IN + values->output, element);
     host_chain chain = define_chain(node, values, b);
-    chain.moved = output ? RIGID_FRAMES : X;
+    chain.moved = values->output ? RIGID_FRAMES : X;
     chain.residue = element / width % all;
     chain.part = (int)(element % width);
     if (chain.residue >= chain.length) return gradient;

@@ -65,12 +65,12 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* The root halves the relative error of the sum. */
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t count = cleat_tensor_elements(node->in[0]);
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) sum += (double)values->in[0].f[i] * (double)values->in[0].f[i];
     values->work += (double)count;
-    if (node->n_in == SCALED_IN) return cleat_define_unscaled(sqrt(sum), values, output, element);
+    if (node->n_in == SCALED_IN) return cleat_define_unscaled(sqrt(sum), values, element);
     return (cleat_expected_value){.value = sqrt(sum), .size = sqrt(sum)};
 }
 

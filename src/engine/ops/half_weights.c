@@ -21,8 +21,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_elements(binder, node, "cast.cl", "cast_narrow", tensors, 3);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)node, (void)output;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    (void)node, (void)values->output;
     return (cleat_expected_value){.value = cleat_host_value(values, 0, element)};
 }
 

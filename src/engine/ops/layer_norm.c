@@ -67,12 +67,12 @@ static void define_statistics(const cleat_node *node, cleat_host_values *values,
     values->work += 2.0 * (double)width;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[X]), column = element % width;
     double mean, rstd;
-    define_statistics(node, values, output == Y ? element / width : element, &mean, &rstd);
-    if (output == MEAN) return (cleat_expected_value){.value = mean, .size = fabs(mean) + 1 / rstd};
-    if (output == RSTD) return (cleat_expected_value){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
+    define_statistics(node, values, values->output == Y ? element / width : element, &mean, &rstd);
+    if (values->output == MEAN) return (cleat_expected_value){.value = mean, .size = fabs(mean) + 1 / rstd};
+    if (values->output == RSTD) return (cleat_expected_value){.value = rstd, .size = rstd * (1 + fabs(mean) * rstd)};
     const double x = cleat_host_value(values, X, element), gamma = cleat_host_value(values, GAMMA, column);
     cleat_expected_value y = cleat_define_begin(values, BETA, column); /* 0 without beta */
     y.value += (x - mean) * rstd * gamma;
@@ -139,26 +139,24 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* dgamma or dbeta: a sum over all rows. */
-static cleat_expected_value define_parameter(const cleat_node *node, cleat_host_values *values, int output,
-                                             int64_t column) {
+static cleat_expected_value define_parameter(const cleat_node *node, cleat_host_values *values, int64_t column) {
     const int64_t width = cleat_width(node->in[G_X]), rows = cleat_rows(node->in[G_X]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, column);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, column);
     for (int64_t row = 0; row < rows; ++row) {
         const double dy = cleat_host_value(values, G_DY, row * width + column);
         const double x = cleat_host_value(values, G_X, row * width + column);
         const double mean = cleat_host_value(values, G_MEAN, row), rstd = cleat_host_value(values, G_RSTD, row);
-        sum.value += output == DGAMMA ? dy * (x - mean) * rstd : dy;
-        sum.size += fabs(dy) * (output == DGAMMA ? (fabs(x) + fabs(mean)) * rstd : 1);
+        sum.value += values->output == DGAMMA ? dy * (x - mean) * rstd : dy;
+        sum.size += fabs(dy) * (values->output == DGAMMA ? (fabs(x) + fabs(mean)) * rstd : 1);
     }
     values->work += 2.0 * (double)rows;
     return sum;
 }
 
 /* dx = accum + rstd (g - mean(g) - n mean(g n)), g = dy gamma, n = (x - mean) rstd */
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[G_X]), row = element / width, column = element % width;
-    if (output != DX) return define_parameter(node, values, output, element);
+    if (values->output != DX) return define_parameter(node, values, element);
     const double mean = cleat_host_value(values, G_MEAN, row), rstd = cleat_host_value(values, G_RSTD, row);
     double sum = 0, products = 0, sizes = 0, own = 0, own_n = 0;
     for (int64_t i = 0; i < width; ++i) {

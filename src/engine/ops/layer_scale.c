@@ -24,14 +24,12 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", x->dtype, cleat_width(x));
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(x));
-    cleat_launch_i32(binder, "width", (int32_t)cleat_width(x));
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(x)}, {"width", cleat_width(x)});
     cleat_launch_runs(binder, cleat_rows(x), cleat_width(x));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value sum = cleat_define_begin(values, RESIDUAL, element);
-    (void)output;
     cleat_define_add(&sum, cleat_host_value(values, X, element) *
                                cleat_host_value(values, SCALE, element % cleat_width(node->in[X])));
     return sum;
@@ -59,8 +57,7 @@ static void bind_dx(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *dy = node->in[G_DY];
     cleat_launch_vector_kernel(binder, node, "layer_scale.cl", "layer_scale_forward", dy->dtype, cleat_width(dy));
     CLEAT_LAUNCH_TENSORS(binder, dy, node->in[G_SCALE], cleat_accum(node, GRAD_IN, DX), node->out[DX]);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(dy));
-    cleat_launch_i32(binder, "width", (int32_t)cleat_width(dy));
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(dy)}, {"width", cleat_width(dy)});
     cleat_launch_runs(binder, cleat_rows(dy), cleat_width(dy));
 }
 
@@ -91,11 +88,10 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     bind_total(node, binder);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[G_DY]), elements = cleat_tensor_elements(node->in[G_DY]);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
-    if (output == DX) {
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
+    if (values->output == DX) {
         cleat_define_add(&sum,
                          cleat_host_value(values, G_DY, element) * cleat_host_value(values, G_SCALE, element % width));
         return sum;

@@ -49,22 +49,21 @@ static cleat_cost cost(const cleat_node *node) {
 static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_kernel(binder, node, "log_step.cl", "log_step_row", CLEAT_F32);
     for (int i = 0; i < FORWARD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
-    cleat_launch_i32(binder, "n", (int32_t)node->in[TERMS]->shape[0]);
-    cleat_launch_i32(binder, "rows", (int32_t)node->in[RING]->shape[0]);
-    cleat_launch_i32(binder, "interval", ((const log_attr *)node->attr)->interval);
+    CLEAT_LAUNCH_I32(binder, {"n", node->in[TERMS]->shape[0]}, {"rows", node->in[RING]->shape[0]},
+                     {"interval", ((const log_attr *)node->attr)->interval});
     cleat_launch_groups(binder, 1);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t terms = node->in[TERMS]->shape[0], rows = node->in[RING]->shape[0], width = node->in[RING]->shape[1];
-    if (output == 0) return (cleat_expected_value){.value = 0};
-    if (output >= 2)
+    if (values->output == 0) return (cleat_expected_value){.value = 0};
+    if (values->output >= 2)
         return cleat_define_scale(&(cleat_scale_inputs){.is_finite = isfinite(cleat_host_value(values, NORM, 0)),
                                                         .scale = cleat_host_value(values, LOSS_SCALE, 0),
                                                         .clean_steps = values->in[CLEAN_STEPS].i[0],
                                                         .updates = values->in[UPDATES].i[0],
                                                         .interval = ((const log_attr *)node->attr)->interval},
-                                  output - 2);
+                                  values->output - 2);
     const int64_t column = element % width;
     if (element / width != values->in[SLOT].u[0] % (uint32_t)rows) return cleat_define_begin(values, RING, element);
     if (column < terms) return cleat_define_begin(values, TERMS, column);

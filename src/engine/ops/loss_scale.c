@@ -41,20 +41,19 @@ static void bind_unscale(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_groups(binder, 1);
 }
 
-cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int64_t element) {
     const double steps = (double)values->in[UPDATES].i[0] + 1,
                  unscaled = norm / cleat_host_value(values, LOSS_SCALE, 0);
-    if (output == 0) return (cleat_expected_value){.value = unscaled, .size = fabs(unscaled)};
+    if (values->output == 0) return (cleat_expected_value){.value = unscaled, .size = fabs(unscaled)};
     if (element != HYPER_CORRECTION1 && element != HYPER_CORRECTION2) return cleat_define_begin(values, HYPER, element);
     const double beta = cleat_host_value(values, HYPER, element == HYPER_CORRECTION1 ? HYPER_BETA1 : HYPER_BETA2);
     const double correction = 1 - pow(beta, steps);
     return (cleat_expected_value){.value = correction, .size = correction};
 }
 
-static cleat_expected_value define_unscale(const cleat_node *node, cleat_host_values *values, int output,
-                                           int64_t element) {
+static cleat_expected_value define_unscale(const cleat_node *node, cleat_host_values *values, int64_t element) {
     (void)node;
-    return cleat_define_unscaled(cleat_host_value(values, NORM, 0), values, output, element);
+    return cleat_define_unscaled(cleat_host_value(values, NORM, 0), values, element);
 }
 
 static const cleat_variant unscale_variants[] = {{.name = "one item", .bind = bind_unscale}, {0}};
@@ -110,15 +109,14 @@ cleat_expected_value cleat_define_scale(const cleat_scale_inputs *in, int output
     return (cleat_expected_value){.value = clean >= in->interval ? fmin(in->scale * 2, 0x1p40) : in->scale};
 }
 
-static cleat_expected_value define_update(const cleat_node *node, cleat_host_values *values, int output,
-                                          int64_t element) {
+static cleat_expected_value define_update(const cleat_node *node, cleat_host_values *values, int64_t element) {
     (void)element;
     return cleat_define_scale(&(cleat_scale_inputs){.is_finite = isfinite(cleat_host_value(values, NORM, 0)),
                                                     .scale = cleat_host_value(values, LOSS_SCALE, 0),
                                                     .clean_steps = values->in[CLEAN_STEPS].i[0],
                                                     .updates = values->in[UPDATES].i[0],
                                                     .interval = ((const update_attr *)node->attr)->interval},
-                              output);
+                              values->output);
 }
 
 static const cleat_variant update_variants[] = {{.name = "one item", .bind = bind_update}, {0}};

@@ -65,9 +65,7 @@ static void launch_parts(cleat_binder *binder, const cleat_node *node, const cle
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_parts", node->in[X]->dtype, pixels_of(node));
     CLEAT_LAUNCH_TENSORS(binder, node->in[X], node->in[MASK]);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
-    cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
-    cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
+    CLEAT_LAUNCH_I32(binder, {"batch", batch_of(node)}, {"n", pixels_of(node)}, {"parts", parts_of(node)});
     /* pixels per part, a multiple of the vector width */
     cleat_launch_i32(binder, "each", (int32_t)round_up(ceil_div(pixels_of(node), parts_of(node)), facts->vector_width));
     cleat_launch_f32(binder, "positive", spec_of(node)->positive_weight);
@@ -79,8 +77,7 @@ static void launch_total(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_total", node->in[X]->dtype, pixels_of(node));
     cleat_launch_workspace(binder, 0, sizeof(float));
     CLEAT_LAUNCH_TENSORS(binder, node->in[SAMPLE_WEIGHT], node->out[1], node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
-    cleat_launch_i32(binder, "parts", (int32_t)parts_of(node));
+    CLEAT_LAUNCH_I32(binder, {"batch", batch_of(node)}, {"parts", parts_of(node)});
     cleat_launch_f32(binder, "dice_weight", spec_of(node)->dice_weight);
     cleat_launch_groups(binder, 1);
 }
@@ -95,8 +92,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_vector_kernel(binder, node, "mask_loss.cl", "mask_loss_grad", node->in[X]->dtype, pixels_of(node));
     for (int i = 0; i < GRAD_IN; ++i) cleat_launch_tensor(binder, node->in[i]);
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, GRAD_IN, 0), node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)batch_of(node));
-    cleat_launch_i32(binder, "n", (int32_t)pixels_of(node));
+    CLEAT_LAUNCH_I32(binder, {"batch", batch_of(node)}, {"n", pixels_of(node)});
     cleat_launch_f32(binder, "positive", spec->positive_weight);
     cleat_launch_f32(binder, "gamma", spec->focal_gamma);
     cleat_launch_f32(binder, "dice_weight", spec->dice_weight);
@@ -141,11 +137,11 @@ static void define_sums(const cleat_node *node, cleat_host_values *values, int64
     values->work += 20 * (double)pixels;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const double dice_weight = (double)spec_of(node)->dice_weight;
     cleat_expected_value loss = {.value = 0};
     double sums[MASK_SUMS];
-    if (output == 1) {
+    if (values->output == 1) {
         define_sums(node, values, element / MASK_SUMS, sums);
         return (cleat_expected_value){.value = sums[element % MASK_SUMS], .size = sums[element % MASK_SUMS]};
     }
@@ -160,13 +156,12 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return loss;
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t b = element / pixels_of(node);
     const double gamma = (double)spec_of(node)->focal_gamma, dice_weight = (double)spec_of(node)->dice_weight,
                  factor = cleat_host_value(values, DLOSS, 0) * cleat_host_value(values, SAMPLE_WEIGHT, b);
     const float *sums = values->in[SAVED].f + b * MASK_SUMS;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     pixel at;
     if (!pixel_of(node, values, element, &at)) return dx;
     const double sign = at.target > 0 ? 1 : -1, either = (double)sums[EITHER] + 1, both = 2 * (double)sums[BOTH] + 1;

@@ -74,19 +74,18 @@ static double define_gradient(const cleat_node *node, const cleat_host_values *v
 }
 
 /* If the norm is not finite, only the gradient changes. */
-static bool define_unchanged(const cleat_host_values *values, int output, int64_t element, cleat_expected_value *same) {
+static bool define_unchanged(const cleat_host_values *values, int64_t element, cleat_expected_value *same) {
     *same = (cleat_expected_value){.value = 0};
-    if (output == GRADIENTS) return true;
+    if (values->output == GRADIENTS) return true;
     if (isfinite(cleat_host_value(values, NORM, 0))) return false;
-    *same = cleat_define_begin(values, output > MOMENT2 ? HALF_WEIGHTS : output, element);
+    *same = cleat_define_begin(values, values->output > MOMENT2 ? HALF_WEIGHTS : values->output, element);
     return true;
 }
 
-static cleat_expected_value define_adamw(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
+static cleat_expected_value define_adamw(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const step_attr *attr = (const void *)node->attr;
     cleat_expected_value same;
-    if (define_unchanged(values, output, element, &same)) return same;
+    if (define_unchanged(values, element, &same)) return same;
     const double g = define_gradient(node, values, element), b1 = cleat_host_value(values, HYPER, HYPER_BETA1),
                  b2 = cleat_host_value(values, HYPER, HYPER_BETA2),
                  rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
@@ -94,8 +93,8 @@ static cleat_expected_value define_adamw(const cleat_node *node, cleat_host_valu
     const double old_m = cleat_host_value(values, MOMENT1, element), old_v = cleat_host_value(values, MOMENT2, element);
     const double m = b1 * old_m + (1 - b1) * g, v = b2 * old_v + (1 - b2) * g * g;
     const double m_size = fabs(b1 * old_m) + fabs((1 - b1) * g);
-    if (output == MOMENT1) return (cleat_expected_value){.value = m, .size = m_size};
-    if (output == MOMENT2) return (cleat_expected_value){.value = v, .size = v};
+    if (values->output == MOMENT1) return (cleat_expected_value){.value = m, .size = m_size};
+    if (values->output == MOMENT2) return (cleat_expected_value){.value = v, .size = v};
     const double p = cleat_host_value(values, PARAMETERS, element),
                  step = rate / cleat_host_value(values, HYPER, HYPER_CORRECTION1),
                  root = sqrt(v / cleat_host_value(values, HYPER, HYPER_CORRECTION2)),
@@ -104,17 +103,17 @@ static cleat_expected_value define_adamw(const cleat_node *node, cleat_host_valu
                                   .size = fabs(p) + fabs(step) * m_size / below};
 }
 
-static cleat_expected_value define_sgd(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_sgd(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const step_attr *attr = (const void *)node->attr;
     cleat_expected_value same;
-    if (define_unchanged(values, output, element, &same)) return same;
+    if (define_unchanged(values, element, &same)) return same;
     const double p = cleat_host_value(values, PARAMETERS, element), m = cleat_host_value(values, MOMENT1, element),
                  g = define_gradient(node, values, element), momentum = cleat_host_value(values, HYPER, HYPER_MOMENTUM),
                  rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
                  decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
     const double step = g + decay * p, velocity = momentum * m + step;
     const double size = fabs(g) + fabs(decay * p) + fabs(momentum * m);
-    if (output == MOMENT1) return (cleat_expected_value){.value = velocity, .size = size};
+    if (values->output == MOMENT1) return (cleat_expected_value){.value = velocity, .size = size};
     const bool nesterov = cleat_host_value(values, HYPER, HYPER_NESTEROV) > 0;
     const double along = node->in[MOMENT1] && nesterov ? step + momentum * velocity
                          : node->in[MOMENT1]           ? velocity
@@ -123,18 +122,17 @@ static cleat_expected_value define_sgd(const cleat_node *node, cleat_host_values
 }
 
 /* Where the sum is nearly zero, a kernel may give it the other sign. */
-static cleat_expected_value define_lion(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_lion(const cleat_node *node, cleat_host_values *values, int64_t element) {
     static const double near = 0x1p-20, uncertain = 0x1p20;
     const step_attr *attr = (const void *)node->attr;
     cleat_expected_value same;
-    if (define_unchanged(values, output, element, &same)) return same;
+    if (define_unchanged(values, element, &same)) return same;
     const double g = define_gradient(node, values, element), m = cleat_host_value(values, MOMENT1, element),
-                 beta = cleat_host_value(values, HYPER, output == MOMENT1 ? HYPER_BETA2 : HYPER_BETA1),
+                 beta = cleat_host_value(values, HYPER, values->output == MOMENT1 ? HYPER_BETA2 : HYPER_BETA1),
                  rate = cleat_host_value(values, HYPER, HYPER_RATE) * (double)attr->rate,
                  decay = cleat_host_value(values, HYPER, HYPER_WEIGHT_DECAY) * (double)attr->decay;
     const double sum = beta * m + (1 - beta) * g, size = fabs(beta * m) + fabs((1 - beta) * g);
-    if (output == MOMENT1) return (cleat_expected_value){.value = sum, .size = size};
+    if (values->output == MOMENT1) return (cleat_expected_value){.value = sum, .size = size};
     const double p = cleat_host_value(values, PARAMETERS, element);
     return (cleat_expected_value){.value = p * (1 - rate * decay) - rate * ((sum > 0) - (sum < 0)),
                                   .size = fabs(p) + fabs(rate) * (fabs(sum) < near * size ? uncertain : 1)};

@@ -73,8 +73,7 @@ static void launch_rows(cleat_binder *binder, permutation p) {
     int64_t rows = 1;
     pad(&p, OUTER);
     for (int i = 0; i < OUTER; ++i) rows *= p.d[i].extent;
-    cleat_launch_i32(binder, "rows", (int32_t)rows);
-    cleat_launch_i32(binder, "width", (int32_t)width);
+    CLEAT_LAUNCH_I32(binder, {"rows", rows}, {"width", width});
     for (int i = 1; i < OUTER; ++i) cleat_launch_i32(binder, extent_names[i], (int32_t)p.d[i].extent);
     for (int i = 0; i < OUTER; ++i) cleat_launch_i64(binder, from_names[i], p.d[i].from);
     cleat_launch_runs(binder, rows, width);
@@ -88,8 +87,7 @@ static void launch_tiles(cleat_binder *binder, permutation p, int inner) {
     pad(&p, OUTER - 1);
     for (int i = 0; i < OUTER - 1; ++i) tiles *= p.d[i].extent;
     cleat_launch_i64(binder, "tiles", tiles);
-    cleat_launch_i32(binder, "height", (int32_t)down.extent);
-    cleat_launch_i32(binder, "width", (int32_t)across.extent);
+    CLEAT_LAUNCH_I32(binder, {"height", down.extent}, {"width", across.extent});
     for (int i = 1; i < OUTER - 1; ++i) cleat_launch_i32(binder, extent_names[i], (int32_t)p.d[i].extent);
     for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, from_names[i], p.d[i].from);
     for (int i = 0; i < OUTER - 1; ++i) cleat_launch_i64(binder, to_names[i], p.d[i].to);
@@ -139,10 +137,10 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
 }
 
 /* Dimension i of the output is dimension axes[i] of the first input; the same holds in the gradient. */
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *from = node->in[DY], *to = node->out[0];
     int64_t strides[CLEAT_MAX_RANK], stride = 1, at = 0, rest = element;
-    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + output, element)
+    cleat_expected_value sum = node->n_in > GRAD_IN ? cleat_define_begin(values, GRAD_IN + values->output, element)
                                                     : (cleat_expected_value){.value = 0};
     for (int i = from->rank - 1; i >= 0; stride *= from->shape[i--]) strides[i] = stride;
     for (int i = to->rank - 1; i >= 0; rest /= to->shape[i--])

@@ -113,15 +113,13 @@ static double size_of(int32_t number, double x, double y) {
     return number == POINTWISE_GELU ? fabs(x) : fabs(y) * (1 + fabs(x));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)output;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const double x = cleat_host_value(values, 0, element), y = function_of(node)->value(x);
     return (cleat_expected_value){.value = y, .size = size_of(number_of(node), x, y)};
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     const double dy = cleat_host_value(values, DY, element);
     const double slope = function_of(node)->slope_at(cleat_host_value(values, KEPT, element));
     if (slope != 0) dx.value += dy * slope; /* dy may be infinite */
@@ -205,8 +203,7 @@ static void launch_gated(cleat_binder *binder, const cleat_node *node, const cha
     cleat_launch_vector_kernel(binder, node, "pointwise.cl", kernel, y->dtype, cleat_width(y));
     cleat_launch_define(binder, "FUNCTION", number_of(node));
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
-    cleat_launch_i32(binder, "width", (int32_t)cleat_width(y));
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(y)}, {"width", cleat_width(y)});
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 
@@ -219,23 +216,20 @@ static void bind_gated_grad(const cleat_node *node, cleat_binder *binder) {
     launch_gated(binder, node, "gated_backward", tensors, 4, node->in[DY]);
 }
 
-static cleat_expected_value define_gated(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
+static cleat_expected_value define_gated(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), at = element / width * 2 * width + element % width;
     const double gate = cleat_host_value(values, 0, at), up = cleat_host_value(values, 0, at + width);
     const double f = function_of(node)->value(gate);
-    (void)output;
     return (cleat_expected_value){.value = f * up, .size = size_of(number_of(node), gate, f) * fabs(up)};
 }
 
-static cleat_expected_value define_gated_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                              int64_t element) {
+static cleat_expected_value define_gated_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->in[DY]), row = element / (2 * width), column = element % width;
     const bool is_up = element % (2 * width) >= width;
     const double gate = cleat_host_value(values, KEPT, row * 2 * width + column);
     const double up = cleat_host_value(values, KEPT, row * 2 * width + width + column);
     const double dy = cleat_host_value(values, DY, row * width + column), f = function_of(node)->value(gate);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     dx.value += dy * (is_up ? f : up * function_of(node)->slope_at(gate));
     dx.size += fabs(dy) * (is_up ? size_of(number_of(node), gate, f) : 2 * fabs(up));
     return dx;

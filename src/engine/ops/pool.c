@@ -43,8 +43,7 @@ static void launch(const cleat_node *node, cleat_binder *binder, const cleat_ten
     cleat_launch_define(binder, "MODE", ((const pool_attr *)node->attr)->mode);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
+    CLEAT_LAUNCH_I32(binder, {"batch", x->shape[0]}, {"length", x->shape[1]});
 }
 
 /* The rows [begin, end) of sample b that the mode selects, and their weight. */
@@ -57,24 +56,22 @@ static double define_rows(const cleat_node *node, cleat_host_values *values, int
     return mode == MEAN && n > 0 ? 1 / (double)n : 1;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = node->in[X]->shape[2], length = node->in[X]->shape[1], b = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, b, length, &begin, &end);
     cleat_expected_value sum = {.value = 0};
-    (void)output;
     for (int64_t l = begin; l < end; ++l)
         cleat_define_add(&sum, weight * cleat_host_value(values, X, (b * length + l) * width + element % width));
     values->work += (double)length;
     return sum;
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = node->out[0]->shape[2], length = node->out[0]->shape[1], row = element / width;
     int64_t begin, end;
     const double weight = define_rows(node, values, row / length, length, &begin, &end);
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     if (row % length >= begin && row % length < end)
         cleat_define_add(&dx, weight * cleat_host_value(values, DY, row / length * width + element % width));
     return dx;
@@ -84,8 +81,7 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[X];
     const int64_t width = x->shape[2], items = min(cleat_row_items(width, binder->facts), COLUMN_ITEMS);
     cleat_launch_vector_kernel(binder, node, "pool.cl", "pool_forward", x->dtype, width);
-    cleat_launch_define(binder, "WIDTH", width);
-    cleat_launch_define(binder, "ROW_ITEMS", items);
+    CLEAT_LAUNCH_DEFINES(binder, {"WIDTH", width}, {"ROW_ITEMS", items});
     launch(node, binder, x);
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, x->shape[0] * ceil_div(width, items * binder->facts->vector_width));

@@ -62,20 +62,18 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_tensor(binder, x);
     cleat_launch_tensor_at(binder, node->in[TABLE], first_of(node) * cleat_width(x));
     cleat_launch_tensor(binder, node->out[0]);
-    cleat_launch_i32(binder, "batch", (int32_t)(cleat_tensor_elements(x) / sample_of(x)));
-    cleat_launch_i32(binder, "sample", (int32_t)sample_of(x));
-    cleat_launch_i32(binder, "used", (int32_t)used_of(x, node->in[TABLE], first_of(node)));
+    CLEAT_LAUNCH_I32(binder, {"batch", cleat_tensor_elements(x) / sample_of(x)}, {"sample", sample_of(x)},
+                     {"used", used_of(x, node->in[TABLE], first_of(node))});
     if (binder->facts->work_group > 1)
         cleat_launch_runs(binder, cleat_tensor_elements(x) / sample_of(x), sample_of(x));
     else /* a work-item adds its part of the table to all samples */
         cleat_launch_items(binder, vectors_of(sample_of(x), binder->facts));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[X];
     const int64_t at = element % sample_of(x);
     cleat_expected_value sum = cleat_define_begin(values, X, element);
-    (void)output;
     if (at < used_of(x, node->in[TABLE], first_of(node)))
         cleat_define_add(&sum, cleat_host_value(values, TABLE, first_of(node) * cleat_width(x) + at));
     return sum;
@@ -145,8 +143,7 @@ static void bind_total(const cleat_node *node, cleat_binder *binder, grad_sizes 
     cleat_launch_workspace(binder, 0, sizeof(float));
     launch_accum(node, binder);
     launch_table(node, binder);
-    cleat_launch_i32(binder, "used", (int32_t)s.used);
-    cleat_launch_i32(binder, "parts", (int32_t)s.parts);
+    CLEAT_LAUNCH_I32(binder, {"used", s.used}, {"parts", s.parts});
     if (binder->facts->work_group > 1)
         cleat_launch_groups(binder, ceil_div(s.used, min(binder->facts->work_group, TOTAL_COLUMNS)));
     else
@@ -166,20 +163,16 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
         launch_accum(node, binder);
         launch_table(node, binder);
     }
-    cleat_launch_i32(binder, "batch", (int32_t)s.batch);
-    cleat_launch_i32(binder, "sample", (int32_t)s.sample);
-    cleat_launch_i32(binder, "used", (int32_t)s.used);
-    cleat_launch_i32(binder, "parts", (int32_t)s.parts);
-    cleat_launch_i32(binder, "each", (int32_t)ceil_div(s.batch, s.parts));
+    CLEAT_LAUNCH_I32(binder, {"batch", s.batch}, {"sample", s.sample}, {"used", s.used}, {"parts", s.parts},
+                     {"each", ceil_div(s.batch, s.parts)});
     cleat_launch_items(binder, s.parts * vectors_of(s.used, binder->facts));
     if (s.parts > 1) bind_total(node, binder, s);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *dy = node->in[G_DY];
     const int64_t sample = sample_of(dy), at = element - first_of(node) * cleat_width(dy);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t i = at; at >= 0 && at < sample && i < cleat_tensor_elements(dy); i += sample)
         cleat_define_add(&sum, cleat_host_value(values, G_DY, i));
     values->work += (double)(cleat_tensor_elements(dy) / sample);

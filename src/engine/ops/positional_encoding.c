@@ -50,10 +50,7 @@ static void finish(cleat_binder *binder, const cleat_tensor *lengths, const clea
     double ratio = pow(10000.0, -2.0 / (double)half_width);
     float ratio_hi = (float)ratio;
     CLEAT_LAUNCH_TENSORS(binder, lengths, y);
-    cleat_launch_i32(binder, "batch", (int32_t)batch);
-    cleat_launch_i32(binder, "length", (int32_t)length);
-    cleat_launch_i32(binder, "width", (int32_t)width);
-    cleat_launch_i32(binder, "half_width", (int32_t)half_width);
+    CLEAT_LAUNCH_I32(binder, {"batch", batch}, {"length", length}, {"width", width}, {"half_width", half_width});
     cleat_launch_f32(binder, "ratio_hi", ratio_hi);
     cleat_launch_f32(binder, "ratio_lo", (float)(ratio - (double)ratio_hi));
     if (binder->facts->work_group == 1)
@@ -91,9 +88,8 @@ double cleat_positional_value(const cleat_tensor *y, const int32_t *lengths, int
     return column % 2 ? cos(angle) : sin(angle);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const double x = cleat_host_value(values, X, element);
-    (void)output;
     return (cleat_expected_value){.value = x + cleat_positional_value(node->out[0], values->in[LENGTHS].i, element),
                                   .size = fabs(x) + 1};
 }

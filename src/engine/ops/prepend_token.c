@@ -34,9 +34,8 @@ static cleat_columns all_of(const cleat_tensor *x) {
 
 /* Sizes of a kernel that handles the first row of each sample of `whole` [B, L + 1, D]. */
 static void launch_sizes(cleat_binder *binder, const cleat_tensor *whole) {
-    cleat_launch_i32(binder, "batch", (int32_t)whole->shape[0]);
-    cleat_launch_i32(binder, "width", (int32_t)whole->shape[2]);
-    cleat_launch_i32(binder, "sample", (int32_t)(whole->shape[1] * whole->shape[2]));
+    CLEAT_LAUNCH_I32(binder, {"batch", whole->shape[0]}, {"width", whole->shape[2]},
+                     {"sample", whole->shape[1] * whole->shape[2]});
 }
 
 static void bind(const cleat_node *node, cleat_binder *binder) {
@@ -48,10 +47,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, y->shape[0], y->shape[2]);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *y = node->out[0];
     const int64_t width = y->shape[2], sample = y->shape[1] * width, column = element % sample;
-    (void)output;
     if (column < width) return (cleat_expected_value){.value = cleat_host_value(values, TOKEN, column)};
     return (cleat_expected_value){
         .value = cleat_host_value(values, X, element / sample * (sample - width) + column - width)};
@@ -79,12 +77,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_runs(binder, 1, dy->shape[2]);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *dy = node->in[DY];
     const int64_t width = dy->shape[2], sample = dy->shape[1] * width, rest = sample - width;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
-    if (output == DX) {
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
+    if (values->output == DX) {
         cleat_define_add(&sum, cleat_host_value(values, DY, element / rest * sample + width + element % rest));
         return sum;
     }

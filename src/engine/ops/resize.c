@@ -35,12 +35,8 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     const cleat_tensor *x = node->in[0], *y = node->out[0];
     cleat_launch_vector_kernel(binder, node, "resize.cl", "resize_forward", x->dtype, cleat_width(x));
     CLEAT_LAUNCH_TENSORS(binder, x, y);
-    cleat_launch_i32(binder, "rows", (int32_t)cleat_rows(y));
-    cleat_launch_i32(binder, "H", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "W", (int32_t)x->shape[2]);
-    cleat_launch_i32(binder, "P", (int32_t)y->shape[1]);
-    cleat_launch_i32(binder, "Q", (int32_t)y->shape[2]);
-    cleat_launch_i32(binder, "C", (int32_t)y->shape[3]);
+    CLEAT_LAUNCH_I32(binder, {"rows", cleat_rows(y)}, {"H", x->shape[1]}, {"W", x->shape[2]}, {"P", y->shape[1]},
+                     {"Q", y->shape[2]}, {"C", y->shape[3]});
     cleat_launch_runs(binder, cleat_rows(y), cleat_width(y));
 }
 
@@ -58,13 +54,12 @@ static void sources_of(int64_t p, int64_t out, int64_t in, int64_t *begin, int64
     *end = *begin + 2 < in ? *begin + 2 : in;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t *x = node->in[0]->shape, *y = node->out[0]->shape;
     const int64_t c = element % y[3], q = element / y[3] % y[2], p = element / y[3] / y[2] % y[1],
                   b = element / y[3] / y[2] / y[1];
     int64_t top, bottom, left, right;
     cleat_expected_value sum = {.value = 0};
-    (void)output;
     sources_of(p, y[1], x[1], &top, &bottom);
     sources_of(q, y[2], x[2], &left, &right);
     for (int64_t h = top; h < bottom; ++h)
@@ -96,10 +91,7 @@ static cleat_cost cost_grad(const cleat_node *node) {
 /* Ends a launch that gathers, for each of `in` input rows of `width`, the `out` output rows that depend on
  * it. */
 static void end_gather(cleat_binder *binder, int64_t outer, int64_t in, int64_t out, int64_t width) {
-    cleat_launch_i32(binder, "rows", (int32_t)(outer * in));
-    cleat_launch_i32(binder, "in", (int32_t)in);
-    cleat_launch_i32(binder, "out", (int32_t)out);
-    cleat_launch_i32(binder, "width", (int32_t)width);
+    CLEAT_LAUNCH_I32(binder, {"rows", outer * in}, {"in", in}, {"out", out}, {"width", width});
     cleat_launch_runs(binder, outer * in, width);
 }
 
@@ -117,12 +109,11 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     end_gather(binder, batch * height, dx->shape[2], dy->shape[2], channels);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t *x = node->out[0]->shape, *y = node->in[DY]->shape;
     const int64_t c = element % x[3], w = element / x[3] % x[2], h = element / x[3] / x[2] % x[1],
                   b = element / x[3] / x[2] / x[1];
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t p = 0; p < y[1]; ++p) {
         const double weight = weight_of(p, y[1], h, x[1]);
         for (int64_t q = 0; weight > 0 && q < y[2]; ++q) {

@@ -75,8 +75,8 @@ static void define_read(const cleat_host_values *values, int64_t residue, double
 }
 
 /* Every step's rounding stays in all later residues. */
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const int width = output == COORDINATES ? 3 : 9, part = (int)(element % width);
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const int width = values->output == COORDINATES ? 3 : 9, part = (int)(element % width);
     const int64_t length = node->in[STEPS]->shape[1], b = element / width / length, i = element / width % length;
     rigid at = define_start();
     if (i >= cleat_define_length(values, LENGTHS, b, length)) return (cleat_expected_value){.value = 0};
@@ -86,8 +86,9 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
         define_step(&at, o);
     }
     values->work += 100.0 * (double)i;
-    const double far = sqrt((double)i + 1) * (output == COORDINATES ? 2 * (double)i + 1 : 1);
-    return (cleat_expected_value){.value = output == COORDINATES ? at.x[part] : at.r[part / 3][part % 3], .size = far};
+    const double far = sqrt((double)i + 1) * (values->output == COORDINATES ? 2 * (double)i + 1 : 1);
+    return (cleat_expected_value){.value = values->output == COORDINATES ? at.x[part] : at.r[part / 3][part % 3],
+                                  .size = far};
 }
 
 static const cleat_variant variants[] = {{.name = "scan", .bind = bind}, {0}};
@@ -132,12 +133,11 @@ static double define_effect(const cleat_node *node, cleat_host_values *values, i
 }
 
 /* The derivative of that, by central differences. */
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t all = node->in[STEPS]->shape[1], b = element / STEP_WIDTH / all, i = element / STEP_WIDTH % all;
     const int part = (int)(element % STEP_WIDTH);
     const double move = 1e-4;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     double size = 0;
     if (i == 0 || i >= cleat_define_length(values, LENGTHS, b, all)) return sum;
     const double after = define_effect(node, values, b, i, part, move, &size);

@@ -38,8 +38,7 @@ static void bind_table(const cleat_node *node, cleat_binder *binder) {
     const float ratio_hi = (float)ratio;
     cleat_launch_vector_kernel(binder, node, "positional_encoding.cl", "rotary_table", CLEAT_F32, a->width);
     cleat_launch_tensor(binder, table);
-    cleat_launch_i32(binder, "length", (int32_t)table->shape[0]);
-    cleat_launch_i32(binder, "width", (int32_t)a->width);
+    CLEAT_LAUNCH_I32(binder, {"length", table->shape[0]}, {"width", a->width});
     cleat_launch_f32(binder, "ratio_hi", ratio_hi);
     cleat_launch_f32(binder, "ratio_lo", (float)(ratio - (double)ratio_hi));
     cleat_launch_f32(binder, "slow", (float)(1 / a->factor));
@@ -57,11 +56,10 @@ double cleat_rotary_frequency(const cleat_rotary_angles *angles, int64_t pair) {
     return frequency * (slow + (1 - slow) * kept);
 }
 
-static cleat_expected_value define_table(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
+static cleat_expected_value define_table(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_rotary_angles *a = &table_of(node)->angles;
     const double angle = (double)(element / a->width) * cleat_rotary_frequency(a, element % a->width / 2);
-    (void)values, (void)output;
+    (void)values, (void)values->output;
     return (cleat_expected_value){.value = element % 2 ? cos(angle) : sin(angle), .size = 1 + 0.2 * fabs(angle)};
 }
 
@@ -131,13 +129,8 @@ static void launch(cleat_binder *binder, const cleat_node *node, bool backward, 
     cleat_launch_define(binder, "BACKWARD", backward);
     if (a->interleaved) cleat_launch_define(binder, "INTERLEAVED", 1);
     CLEAT_LAUNCH_TENSORS(binder, x, table, node->in[POSITIONS], accum, node->out[0]);
-    cleat_launch_i32(binder, "rows", (int32_t)rows);
-    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "heads", a->heads);
-    cleat_launch_i32(binder, "turning", a->turning);
-    cleat_launch_i32(binder, "head", (int32_t)head);
-    cleat_launch_i32(binder, "width", (int32_t)table->shape[1]);
-    cleat_launch_i32(binder, "places", (int32_t)table->shape[0]);
+    CLEAT_LAUNCH_I32(binder, {"rows", rows}, {"length", x->shape[1]}, {"heads", a->heads}, {"turning", a->turning},
+                     {"head", head}, {"width", table->shape[1]}, {"places", table->shape[0]});
     cleat_launch_runs(binder, rows * a->heads, head / 2);
 }
 
@@ -172,14 +165,11 @@ static cleat_expected_value define_turn(const cleat_node *node, cleat_host_value
     return sum;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    (void)output;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     return define_turn(node, values, 1, element);
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
-    (void)output;
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     return define_turn(node, values, -1, element);
 }
 

@@ -43,9 +43,7 @@ static void launch(const cleat_node *node, cleat_binder *binder, const char *ker
     cleat_launch_row_kernel(binder, node, "select_marked.cl", kernel, x->dtype, x->shape[2]);
     for (int i = 0; i < node->n_in; ++i) cleat_launch_tensor(binder, node->in[i]);
     for (int i = 0; i < node->n_out; ++i) cleat_launch_tensor(binder, node->out[i]);
-    cleat_launch_i32(binder, "batch", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "length", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "count", (int32_t)count_of(node));
+    CLEAT_LAUNCH_I32(binder, {"batch", x->shape[0]}, {"length", x->shape[1]}, {"count", count_of(node)});
     cleat_launch_rows(binder, rows, x->shape[2]);
 }
 
@@ -57,25 +55,25 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     launch(node, binder, "select_marked_backward", node->out[0], cleat_rows(node->out[0]));
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
-    const int64_t length = node->in[X]->shape[1], width = output == 0 ? cleat_width(node->in[X]) : 1;
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    const int64_t length = node->in[X]->shape[1], width = values->output == 0 ? cleat_width(node->in[X]) : 1;
     const int64_t row = element / width, b = row / count_of(node);
     int64_t left = row % count_of(node);
     values->work += (double)length;
     for (int64_t l = b * length; l < (b + 1) * length; ++l) {
         if (values->in[MARKS].i[l] < 0 || left-- > 0) continue;
-        return (cleat_expected_value){.value = output == 0 ? cleat_host_value(values, X, l * width + element % width)
-                                                           : (double)values->in[MARKS].i[l]};
+        return (cleat_expected_value){.value = values->output == 0
+                                                   ? cleat_host_value(values, X, l * width + element % width)
+                                                   : (double)values->in[MARKS].i[l]};
     }
-    return (cleat_expected_value){.value = output == 0 ? 0 : -1};
+    return (cleat_expected_value){.value = values->output == 0 ? 0 : -1};
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t length = node->out[0]->shape[1], width = node->out[0]->shape[2], row = element / width;
     const int64_t b = row / length;
     int64_t before = 0;
-    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value dx = cleat_define_begin(values, GRAD_IN + values->output, element);
     for (int64_t l = b * length; l < row; ++l) before += values->in[MARKS].i[l] >= 0;
     if (values->in[MARKS].i[row] >= 0 && before < count_of(node))
         cleat_define_add(&dx, cleat_host_value(values, DY, (b * count_of(node) + before) * width + element % width));

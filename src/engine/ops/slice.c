@@ -66,11 +66,10 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_columns(binder, node, from, NULL, to, l.rows, width);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const slice_attr *attr = attr_of(node);
     const layout l = layout_of(node->in[0], attr->axis);
     const int64_t width = (attr->stop - attr->start) * l.inner;
-    (void)output;
     return (cleat_expected_value){
         .value = cleat_host_value(values, 0, element / width * l.columns + attr->start * l.inner + element % width)};
 }
@@ -90,13 +89,12 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     }
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const slice_attr *attr = attr_of(node);
     const layout l = layout_of(node->out[0], attr->axis);
     const int64_t width = (attr->stop - attr->start) * l.inner;
     const int64_t column = element % l.columns - attr->start * l.inner;
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     if (column >= 0 && column < width)
         cleat_define_add(&sum, cleat_host_value(values, DY, element / l.columns * width + column));
     return sum;

@@ -30,10 +30,9 @@ static void bind(const cleat_node *node, cleat_binder *binder) {
 }
 
 /* The exponent is rounded in proportion to its size. */
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     double largest = -INFINITY, sum = 0;
-    (void)output;
     for (int64_t i = 0; i < width; ++i) largest = fmax(largest, cleat_host_value(values, 0, first + i));
     for (int64_t i = 0; i < width; ++i) sum += exp(cleat_host_value(values, 0, first + i) - largest);
     const double below = cleat_host_value(values, 0, element) - largest, value = exp(below) / sum;
@@ -41,11 +40,10 @@ static cleat_expected_value define(const cleat_node *node, cleat_host_values *va
     return (cleat_expected_value){.value = value, .size = value * (1 - below)};
 }
 
-static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                        int64_t element) {
+static cleat_expected_value define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t width = cleat_width(node->out[0]), first = element / width * width;
     const double y = cleat_host_value(values, Y, element);
-    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, GRAD_IN + values->output, element);
     cleat_define_add(&sum, y * cleat_host_value(values, DY, element));
     for (int64_t i = first; i < first + width; ++i)
         cleat_define_add(&sum, -y * cleat_host_value(values, DY, i) * cleat_host_value(values, Y, i));

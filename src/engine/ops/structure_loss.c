@@ -110,9 +110,7 @@ static void launch_pack(cleat_binder *binder, const cleat_node *node) {
     start(binder, node, "structure_pack");
     for (int i = STRUCTURE_X; i <= STRUCTURE_LENGTHS; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_workspace(binder, 0, 4);
-    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)stride);
-    cleat_launch_i32(binder, "n", (int32_t)items);
+    CLEAT_LAUNCH_I32(binder, {"L", x->shape[1]}, {"stride", stride}, {"n", items});
     cleat_launch_items(binder, items);
 }
 
@@ -125,10 +123,7 @@ static void launch_pair_rows(cleat_binder *binder, const cleat_node *node) {
     cleat_launch_workspace(binder, 0, 4);
     cleat_launch_tensor(binder, node->in[STRUCTURE_LENGTHS]);
     cleat_launch_workspace(binder, planes_bytes(node), 4);
-    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(x));
-    cleat_launch_i32(binder, "n", (int32_t)rows);
-    cleat_launch_i32(binder, "kind", term.kind);
+    CLEAT_LAUNCH_I32(binder, {"L", x->shape[1]}, {"stride", cleat_trace_stride(x)}, {"n", rows}, {"kind", term.kind});
     cleat_launch_f32(binder, "p0", term.p0);
     cleat_launch_groups(binder, rows);
 }
@@ -144,14 +139,12 @@ static void begin_chain(cleat_binder *binder, const cleat_node *node, const char
     for (int i = STRUCTURE_X; i <= STRUCTURE_PARTNER; ++i) cleat_launch_tensor(binder, node->in[i]);
     cleat_launch_i32(binder, "terms", count_of(node));
     for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) {
-        cleat_launch_i32(binder, names[i][0], terms.of[i].row);
-        cleat_launch_i32(binder, names[i][1], terms.of[i].kind);
+        CLEAT_LAUNCH_I32(binder, {names[i][0], terms.of[i].row}, {names[i][1], terms.of[i].kind});
         cleat_launch_f32(binder, names[i][2], terms.of[i].p0);
         cleat_launch_f32(binder, names[i][3], terms.of[i].p1);
         cleat_launch_f32(binder, names[i][4], terms.of[i].eps);
     }
-    cleat_launch_i32(binder, "B", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
+    CLEAT_LAUNCH_I32(binder, {"B", x->shape[0]}, {"L", x->shape[1]});
 }
 
 /* Also computes the terms if the last group of a launch can. */
@@ -205,9 +198,7 @@ static void bind_grad(const cleat_node *node, cleat_binder *binder) {
     cleat_trace_launch_sample_weight(binder, x, node->in[STRUCTURE_SAMPLE_WEIGHT], term.row);
     CLEAT_LAUNCH_TENSORS(binder, node->in[STRUCTURE_INVERSE], node->in[STRUCTURE_DTERM],
                          cleat_accum(node, STRUCTURE_GRAD_IN, 0), node->out[0]);
-    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "stride", (int32_t)cleat_trace_stride(x));
-    cleat_launch_i32(binder, "kind", term.kind);
+    CLEAT_LAUNCH_I32(binder, {"L", x->shape[1]}, {"stride", cleat_trace_stride(x)}, {"kind", term.kind});
     cleat_launch_f32(binder, "p0", term.p0);
     cleat_launch_groups(binder, x->shape[0] * x->shape[1]);
 }

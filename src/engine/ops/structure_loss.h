@@ -48,9 +48,7 @@ enum {
     STRUCTURE_GRAD_IN = STRUCTURE_DTERM + CLEAT_TRACE_TERMS
 };
 
-cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element);
-cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                 int64_t element);
+cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_values *values, int64_t element);
+cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 #endif

@@ -201,13 +201,12 @@ static cleat_expected_value define_inverse(const cleat_node *node, cleat_host_va
                          : (cleat_expected_value){.value = 0};
 }
 
-cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element) {
+cleat_expected_value cleat_structure_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0];
     cleat_expected_value loss = {.value = 0};
-    if (output == node->n_out - 1) return define_inverse(node, values, (int)(element / batch), element % batch);
+    if (values->output == node->n_out - 1) return define_inverse(node, values, (int)(element / batch), element % batch);
     for (int64_t b = 0; b < batch; ++b) {
-        const host_chain chain = chain_of(node, values, output, b);
+        const host_chain chain = chain_of(node, values, values->output, b);
         const double weight = weight_of(values, &chain, batch, b);
         const items all = add_all(&chain, values);
         if (all.count == 0) continue;
@@ -228,11 +227,10 @@ static void add_gradient(host_chain *chain, double factor, cleat_host_values *va
     gradient->size += fabs(factor) * after.size * (1 + extent(chain));
 }
 
-cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                 int64_t element) {
+cleat_expected_value cleat_structure_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const int64_t batch = node->in[STRUCTURE_X]->shape[0], all = node->in[STRUCTURE_X]->shape[1], b = element / 3 / all;
     const cleat_structure_terms terms = cleat_structure_terms_of(node);
-    cleat_expected_value gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN + output, element);
+    cleat_expected_value gradient = cleat_define_begin(values, STRUCTURE_GRAD_IN + values->output, element);
     for (int t = 0; t < cleat_structure_term_count(&terms); ++t) {
         host_chain chain = chain_of(node, values, t, b);
         chain.residue = element / 3 % all;

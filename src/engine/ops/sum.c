@@ -29,9 +29,9 @@ static void backward(cleat_graph *graph, cleat_node *node, cleat_tensor *const *
     for (int i = 0; i < node->n_in; ++i) cleat_pass_grad(graph, node->in[i], dout[0]);
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     cleat_expected_value total = {.value = 0};
-    (void)output, (void)element;
+    (void)values->output, (void)element;
     for (int i = 0; i < node->n_in; ++i) cleat_define_add(&total, cleat_host_value(values, i, 0));
     return total;
 }

@@ -81,7 +81,7 @@ void cleat_log_step(cleat_graph *graph, cleat_tensor *terms, cleat_tensor *norm,
 
 /* Definitions (cleat_op.define) that two nodes share. Of {unscaled norm, corrected hyper} for a node whose
  * inputs are {..., loss_scale, hyper, updates}; norm: of the scaled gradient. */
-cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int output, int64_t element);
+cleat_expected_value cleat_define_unscaled(double norm, const cleat_host_values *values, int64_t element);
 
 typedef struct cleat_scale_inputs {
     bool is_finite; /* the norm */

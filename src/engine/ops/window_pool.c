@@ -59,17 +59,11 @@ static void launch(cleat_binder *binder, const cleat_node *node, const char *ker
     cleat_channels cut = cleat_channels_of(over, binder->facts);
     const window_attr *attr = attr_of(node);
     cleat_launch_channel_kernel(binder, node, "window_pool.cl", kernel, over->dtype, &cut);
-    cleat_launch_define(binder, "SIZE", attr->size);
-    cleat_launch_define(binder, "STRIDE", attr->stride);
-    cleat_launch_define(binder, "PADDING", attr->padding);
+    CLEAT_LAUNCH_DEFINES(binder, {"SIZE", attr->size}, {"STRIDE", attr->stride}, {"PADDING", attr->padding});
     for (int i = 0; i < count; ++i) cleat_launch_tensor(binder, tensors[i]);
-    cleat_launch_i32(binder, "rows", (int32_t)cut.rows);
-    cleat_launch_i32(binder, "height", (int32_t)x->shape[1]);
-    cleat_launch_i32(binder, "width", (int32_t)x->shape[2]);
-    cleat_launch_i32(binder, "out_height", (int32_t)y->shape[1]);
-    cleat_launch_i32(binder, "out_width", (int32_t)y->shape[2]);
-    cleat_launch_i32(binder, "channels", (int32_t)cut.channels);
-    cleat_launch_i32(binder, "chunks", (int32_t)cut.chunks);
+    CLEAT_LAUNCH_I32(binder, {"rows", cut.rows}, {"height", x->shape[1]}, {"width", x->shape[2]},
+                     {"out_height", y->shape[1]}, {"out_width", y->shape[2]}, {"channels", cut.channels},
+                     {"chunks", cut.chunks});
     cleat_launch_channel_groups(binder, &cut, cleat_channels_free_parts(&cut, binder->facts));
 }
 
@@ -119,7 +113,7 @@ static bool window_of(const cleat_node *node, const cleat_tensor *y, place x, in
 }
 
 /* The first of the largest values, and its position within the sample. */
-static cleat_expected_value define_max(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define_max(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[0];
     const int64_t size = attr_of(node)->size;
     const place y = place_of(node->out[0], element);
@@ -133,17 +127,15 @@ static cleat_expected_value define_max(const cleat_node *node, cleat_host_values
         most = value;
         winner = at.row * x->shape[2] + at.column;
     }
-    return (cleat_expected_value){.value = output == 0 ? most : (double)winner};
+    return (cleat_expected_value){.value = values->output == 0 ? most : (double)winner};
 }
 
-static cleat_expected_value define_average(const cleat_node *node, cleat_host_values *values, int output,
-                                           int64_t element) {
+static cleat_expected_value define_average(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *x = node->in[0];
     const int64_t size = attr_of(node)->size;
     const place y = place_of(node->out[0], element);
     cleat_expected_value sum = {.value = 0};
     place at;
-    (void)output;
     for (int64_t i = 0; i < size * size; ++i)
         if (source_of(node, x, y, i / size, i % size, &at))
             cleat_define_add(&sum, cleat_host_value(values, 0, element_of(x, at)) / (double)(size * size));
@@ -168,12 +160,11 @@ static void bind_max_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "max_pool_backward", tensors, 4, dx, dx, dy);
 }
 
-static cleat_expected_value define_max_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element) {
+static cleat_expected_value define_max_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *dy = node->in[DY], *dx = node->out[0];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(dx, element);
-    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, MAX_GRAD_IN + values->output, element);
     place at;
     for (int64_t i = 0; i < size * size; ++i) {
         if (!window_of(node, dy, x, i / size, i % size, &at)) continue;
@@ -237,12 +228,11 @@ static void bind_average_grad(const cleat_node *node, cleat_binder *binder) {
     launch(binder, node, "average_pool_backward", tensors, 3, dx, dx, dy);
 }
 
-static cleat_expected_value define_average_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                int64_t element) {
+static cleat_expected_value define_average_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_tensor *dy = node->in[DY];
     const int64_t size = attr_of(node)->size;
     const place x = place_of(node->out[0], element);
-    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN + output, element);
+    cleat_expected_value sum = cleat_define_begin(values, AVERAGE_GRAD_IN + values->output, element);
     place at;
     for (int64_t i = 0; i < size * size; ++i)
         if (window_of(node, dy, x, i / size, i % size, &at))

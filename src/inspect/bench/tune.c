@@ -74,7 +74,7 @@ static cleat_status add_kind(cleat_tuner *t, cleat_tune_kinds *k, const cleat_no
     size_t count = find_candidates(node, cleat_device_get_facts(t->device), found);
     cleat_status status = cleat_tuning_set(t->seen, key, "", error);
     if (!status && count < 2) ++t->report->single;
-    if (!status && count >= 2) status = cleat_grow(&k->items, k->count, &k->capacity, sizeof *k->items, error);
+    if (!status && count >= 2) status = cleat_grow(&k->items, k->count, &k->capacity, error);
     if (status || count < 2) return status;
     cleat_tune_kind made = {.node = node, .bytes = bytes_of(node)};
     made.about = (cleat_tune_node){.key = cleat_strdup(key),
@@ -237,7 +237,7 @@ static void log_kind(const cleat_tune_node *about) {
 /* Appends the kind to the report. */
 static cleat_status report_kind(cleat_tuner *t, cleat_tune_kind *k, cleat_error *error) {
     cleat_tune_report *report = t->report;
-    cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, sizeof *report->nodes, error);
+    cleat_status status = cleat_grow(&report->nodes, report->count, &t->capacity, error);
     if (status) return status;
     report->nodes[report->count++] = k->about;
     k->about.key = NULL;

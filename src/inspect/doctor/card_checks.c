@@ -83,24 +83,21 @@ static bool check_kernel_driver(cleat_doctor *doctor, const cleat_card_slot *car
 }
 
 /* Reads name and members of a group from /etc/group: "render:x:105:anna,ben". */
-static bool read_group(const char *root, gid_t gid, char *name, size_t size, char *members, size_t members_size) {
+static void read_group(const char *root, gid_t gid, char *name, size_t size, char *members, size_t members_size) {
     char path[DOCTOR_PATH], line[1024];
-    bool found = false;
     cleat_root_path(root, "/etc/group", path);
     FILE *file = fopen(path, "r");
     snprintf(name, size, "%u", (unsigned)gid);
     members[0] = 0;
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *rest = line, *fields[4] = {NULL, NULL, NULL, NULL};
-        line[strcspn(line, "\n")] = 0;
-        for (int i = 0; i < 4; ++i) fields[i] = strsep(&rest, ":");
-        if (!fields[3] || strtoul(fields[2], NULL, 10) != gid) continue;
-        snprintf(name, size, "%s", fields[0]);
-        snprintf(members, members_size, "%s", fields[3]);
-        found = true;
+    while (file && fgets(line, sizeof line, file)) {
+        const char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+        const char *third = second ? strchr(second + 1, ':') : NULL;
+        if (!third || strtoul(second + 1, NULL, 10) != gid) continue;
+        snprintf(name, size, "%.*s", (int)(first - line), line);
+        snprintf(members, members_size, "%.*s", (int)strcspn(third + 1, "\n"), third + 1);
+        break;
     }
     if (file) fclose(file);
-    return found;
 }
 
 static bool has_group(gid_t gid) {

@@ -18,8 +18,7 @@ static void raise_result(cleat_doctor_result *result, cleat_doctor_result by) {
 
 static cleat_status add_section(cleat_doctor_report *report, const char *name, cleat_doctor_subject **section,
                                 cleat_error *error) {
-    cleat_status status =
-        cleat_grow(&report->sections, report->count, &report->capacity, sizeof *report->sections, error);
+    cleat_status status = cleat_grow(&report->sections, report->count, &report->capacity, error);
     if (status) return status;
     *section = &report->sections[report->count++];
     snprintf((*section)->name, sizeof(*section)->name, "%s", name);
@@ -27,7 +26,7 @@ static cleat_status add_section(cleat_doctor_report *report, const char *name, c
 }
 
 static cleat_status add_check(cleat_doctor_subject *section, const cleat_doctor_check *check, cleat_error *error) {
-    cleat_status status = cleat_grow(&section->checks, section->count, &section->capacity, sizeof *check, error);
+    cleat_status status = cleat_grow(&section->checks, section->count, &section->capacity, error);
     if (status) return status;
     section->checks[section->count++] = *check;
     return CLEAT_OK;

@@ -57,7 +57,7 @@ typedef struct collector {
 static int add_setting(void *user, const char *section, const char *key, const char *value) {
     collector *in = user;
     cleat_history *history = in->history;
-    if (cleat_grow(&history->settings, history->n_settings, &in->capacity, sizeof *history->settings, NULL)) {
+    if (cleat_grow(&history->settings, history->n_settings, &in->capacity, NULL)) {
         in->failed = true;
         return 0;
     }

@@ -47,7 +47,7 @@ static growing_table *find_table(log_reader *reader, const char *kind, bool *non
     for (size_t i = 0; i < reader->count; ++i)
         if (strcmp(reader->tables[i].table.kind, kind) == 0) return &reader->tables[i];
     if ((*none = reader->count == MAX_KINDS)) return NULL;
-    if (cleat_grow(&reader->tables, reader->count, &reader->capacity, sizeof *reader->tables, NULL)) return NULL;
+    if (cleat_grow(&reader->tables, reader->count, &reader->capacity, NULL)) return NULL;
     growing_table *made = &reader->tables[reader->count++];
     snprintf(made->table.kind, sizeof made->table.kind, "%s", kind);
     return made;
@@ -68,7 +68,7 @@ static long find_column(growing_table *growing, size_t guess, const char *name) 
         if (strcmp(table->items[k].name, name) == 0) return (long)k;
     }
     const size_t n = table->columns;
-    if (cleat_grow(&table->items, n, &growing->room, sizeof *table->items, NULL)) return -1;
+    if (cleat_grow(&table->items, n, &growing->room, NULL)) return -1;
     table->items[n].name = cleat_strdup(name);
     table->items[n].values = new_column(growing->row_capacity, table->rows);
     table->columns = n + 1; /* table_free also frees an incomplete column */
@@ -131,7 +131,7 @@ static cleat_history_records *text_records(log_reader *reader, const char *kind)
 
 static cleat_status add_text(cleat_history_records *records, const char *line, size_t length, cleat_error *error) {
     char *copy = cleat_alloc(length + 1, 1);
-    if (!copy || cleat_grow(&records->items, records->count, &records->capacity, sizeof *records->items, NULL)) {
+    if (!copy || cleat_grow(&records->items, records->count, &records->capacity, NULL)) {
         cleat_free(copy);
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a run's log");
     }

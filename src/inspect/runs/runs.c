@@ -112,7 +112,7 @@ typedef struct search {
 static cleat_status add_run(const search *in, const char *folder, cleat_error *error) {
     cleat_run_list *list = in->list;
     cleat_error why = {0};
-    if (cleat_grow(&list->items, list->count, &list->capacity, sizeof *list->items, error)) return CLEAT_ERR_MEMORY;
+    if (cleat_grow(&list->items, list->count, &list->capacity, error)) return CLEAT_ERR_MEMORY;
     if (cleat_run_summary_read(folder, in->metric, 0, &list->items[list->count], &why)) {
         if (list->damaged++ == 0) snprintf(list->failure, sizeof list->failure, "%.500s", why.text);
         return CLEAT_OK;

@@ -82,7 +82,7 @@ static cleat_status read_moments(history *past, const char *path, cleat_error *e
             continue;
         }
         if (starts) drop_later(past, next.step);
-        status = cleat_grow(&past->moments, past->count, &past->capacity, sizeof *past->moments, error);
+        status = cleat_grow(&past->moments, past->count, &past->capacity, error);
         if (!status) past->moments[past->count++] = next;
     }
     set_reached(past);

@@ -150,7 +150,7 @@ static cleat_status add_row(cleat_profile_rows *table, const char *name, const c
     for (size_t i = 0; i < table->count && !row; ++i)
         if (strcmp(table->rows[i].name, name) == 0) row = &table->rows[i];
     if (!row) {
-        cleat_status status = cleat_grow(&table->rows, table->count, &table->capacity, sizeof *table->rows, error);
+        cleat_status status = cleat_grow(&table->rows, table->count, &table->capacity, error);
         if (status) return status;
         row = &table->rows[table->count++];
         *row = (cleat_profile_row){0};

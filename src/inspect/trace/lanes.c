@@ -34,7 +34,7 @@ static int64_t fitting_start(lane_stack *lane, const cleat_interval *interval) {
 static cleat_status try_lane(lane_stack *lane, cleat_interval *interval, int64_t resolution, bool *fits, bool *clamped,
                              cleat_error *error) {
     const size_t depth = lane->depth;
-    cleat_status status = cleat_grow(&lane->open, depth, &lane->capacity, sizeof *lane->open, error);
+    cleat_status status = cleat_grow(&lane->open, depth, &lane->capacity, error);
     if (status) return status;
     int64_t start = fitting_start(lane, interval);
     *fits = start - interval->start <= resolution && start <= interval->end;
@@ -59,7 +59,7 @@ cleat_status cleat_lanes_assign(cleat_interval *intervals, size_t count, int64_t
         bool fits = false, clamped = false;
         for (size_t l = 0; !fits && !status; ++l) {
             if (l == n) {
-                status = cleat_grow(&made, n, &capacity, sizeof *made, error);
+                status = cleat_grow(&made, n, &capacity, error);
                 if (status) break;
                 made[n++] = (lane_stack){0};
             }

@@ -22,8 +22,7 @@ static cleat_status add_point(cleat_analysis *analysis, const cleat_trace_slice 
     const cleat_node *node = slice->launch->node;
     if (before && before->launch->node == node && before->step == slice->step && before->launch < slice->launch)
         return CLEAT_OK;
-    cleat_status status =
-        cleat_grow(&analysis->points, analysis->n_points, &analysis->points_capacity, sizeof *analysis->points, error);
+    cleat_status status = cleat_grow(&analysis->points, analysis->n_points, &analysis->points_capacity, error);
     if (status) return status;
     cleat_memory_point *point = &analysis->points[analysis->n_points++];
     *point = (cleat_memory_point){.start = slice->start, .step = slice->step};

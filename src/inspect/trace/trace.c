@@ -39,7 +39,7 @@ static int thread_of(int process, int track, int lane) {
 }
 
 static cleat_status add_item(trace *t, const trace_item *item, cleat_error *error) {
-    cleat_status status = cleat_grow(&t->items, t->count, &t->capacity, sizeof *t->items, error);
+    cleat_status status = cleat_grow(&t->items, t->count, &t->capacity, error);
     if (status) return status;
     t->items[t->count++] = *item;
     return CLEAT_OK;

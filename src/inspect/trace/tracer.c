@@ -212,7 +212,7 @@ static cleat_status end_cycle(cleat_tracer *p, cleat_error *error) {
 }
 
 static cleat_status add_step(cleat_tracer *p, size_t bucket, size_t micro_batches, cleat_error *error) {
-    cleat_status status = cleat_grow(&p->steps, p->n_steps, &p->steps_capacity, sizeof *p->steps, error);
+    cleat_status status = cleat_grow(&p->steps, p->n_steps, &p->steps_capacity, error);
     if (status) return status;
     cleat_traced_step *step = &p->steps[p->n_steps++];
     *step = (cleat_traced_step){.step = p->before + p->step,

@@ -140,7 +140,8 @@ static bool inputs_are_finite(const node_check *check) {
 
 static cleat_status compare(node_check *check, int output, int64_t element, cleat_error *error) {
     const host_tensor *host = &check->out[output];
-    const cleat_expected_value want = check->node->op->define(check->node, &check->values, output, element);
+    check->values.output = output;
+    const cleat_expected_value want = check->node->op->define(check->node, &check->values, element);
     const double got = got_at(host, element), limit = allowed(check, host->tensor, &want);
     char must[160];
     if (overflows(host->tensor, &want)) return CLEAT_OK;

@@ -47,9 +47,8 @@ struct cleat_program_check {
 static cleat_status passed_path(const cleat_device *device, const char *what, char path[PASSED_PATH],
                                 cleat_error *error) {
     const cleat_device_facts *facts = cleat_device_get_facts(device);
-    char kernels[HASH], key[HASH], folder[PASSED_PATH], text[1024];
+    char kernels[HASH], key[HASH], text[1024];
     cleat_status status = cleat_kernels_hash(kernels, error);
-    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
     if (status) return status;
     int length = snprintf(text, sizeof text, "self-check %d\n%s\n%s\n%s\n%d %d %d\n%s\n%s\n", FORMAT, facts->platform,
                           facts->name, facts->driver, (int)facts->work_group, (int)facts->vector_width,
@@ -57,9 +56,7 @@ static cleat_status passed_path(const cleat_device *device, const char *what, ch
     for (int i = 0; device->clblast_tuned && i < CLEAT_CLBLAST_COUNT; ++i)
         length += snprintf(text + length, sizeof text - (size_t)length, "%d ", (int)device->clblast.values[i]);
     cleat_hash_text(text, (size_t)length, key);
-    if (snprintf(path, PASSED_PATH, "%s/checked/%s", folder, key) >= PASSED_PATH)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
+    return cleat_cache_path("checked/", key, "", path, PASSED_PATH, error);
 }
 
 /* Last line of the file. */
@@ -249,7 +246,7 @@ static cleat_status take(cleat_program_check *check, size_t graph, size_t index,
         name_unchecked(check, node->op);
         return CLEAT_OK;
     }
-    status = cleat_grow(&check->covered, check->count, &check->capacity, sizeof *check->covered, error);
+    status = cleat_grow(&check->covered, check->count, &check->capacity, error);
     if (status) return status;
     check->covered[check->count++] = key;
     *compared = true;

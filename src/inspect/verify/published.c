@@ -42,7 +42,7 @@ static cleat_status add_array(converter *c, const char *prefix, const char *name
     cleat_st_tensor made = {.dtype = dtype, .rank = rank};
     memcpy(made.shape, shape, (size_t)rank * sizeof *shape);
     snprintf(full, sizeof full, "%s%s", prefix, name);
-    cleat_status status = cleat_grow(&c->tensors, c->count, &c->capacity, sizeof *c->tensors, error);
+    cleat_status status = cleat_grow(&c->tensors, c->count, &c->capacity, error);
     if (status) return status;
     char *copy = cleat_strdup(full);
     void *elements = cleat_alloc((size_t)cleat_st_elements(&made) + 1, cleat_st_dtype_size(dtype));

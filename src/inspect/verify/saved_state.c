@@ -16,7 +16,7 @@ enum { LARGE = 1 << 22, NOISE = 4099 };
 static cleat_status save(cleat_session *session, const cleat_tensor *tensor, cleat_saved_state *saved,
                          cleat_error *error) {
     if (cleat_tensor_bytes(tensor) == 0) return CLEAT_OK;
-    cleat_status status = cleat_grow(&saved->items, saved->count, &saved->capacity, sizeof *saved->items, error);
+    cleat_status status = cleat_grow(&saved->items, saved->count, &saved->capacity, error);
     if (status) return status;
     void *values = cleat_alloc((size_t)cleat_tensor_bytes(tensor), 1);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a copy of '%s'", tensor->name);

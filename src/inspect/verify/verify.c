@@ -45,7 +45,7 @@ typedef struct verifier {
 
 static cleat_status append(verifier *v, const cleat_verification *item, cleat_error *error) {
     cleat_verify_report *report = v->report;
-    cleat_status status = cleat_grow(&report->items, report->count, &v->capacity, sizeof *report->items, error);
+    cleat_status status = cleat_grow(&report->items, report->count, &v->capacity, error);
     if (status) return status;
     report->items[report->count++] = *item;
     report->failed += !item->ok;

@@ -82,7 +82,7 @@ char *cleat_onnx_text(cleat_onnx_builder *b, const char *format, ...) {
 static void append(cleat_onnx_builder *b, cleat_onnx_list *list, void *item) {
     if (cleat_onnx_failed(b)) return;
     cleat_error error;
-    cleat_status status = cleat_grow(&list->items, list->count, &list->capacity, sizeof *list->items, &error);
+    cleat_status status = cleat_grow(&list->items, list->count, &list->capacity, &error);
     if (status)
         cleat_onnx_fail(b, status, "%s", error.text);
     else

@@ -109,17 +109,16 @@ static const cleat_config_row bert_masked_config[] = {BERT_ROWS("2", "1e-12"), T
 static const cleat_config_row electra_masked_config[] = {ELECTRA_ROWS, TIED, {.key = NULL}};
 static const cleat_config_row distilbert_masked_config[] = {DISTILBERT_ROWS, TIED, {.key = NULL}};
 
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
-    return cleat_published_set_texts(weights, sink, 0, head, error);
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
+    return cleat_published_set_texts(weights, sink, 0, error);
 }
 
 /* RoBERTa counts positions from the one after that of padding. */
-static cleat_status configure_roberta(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_roberta(const cleat_weights *weights, const cleat_setting_sink *sink,
                                       cleat_error *error) {
     int64_t padding;
     cleat_status status = cleat_published_padding(weights, 1, &padding, error);
-    return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, head, error);
+    return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, error);
 }
 
 #define ARCHITECTURE(HEAD, NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                       \

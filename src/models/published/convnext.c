@@ -107,9 +107,7 @@ static cleat_status configure(const cleat_weights *weights, const convnext_names
     return status ? status : cleat_published_set_images(weights, sink, names->stem, true, error);
 }
 
-static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                                   cleat_error *error) {
-    (void)head;
+static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const convnext_names names = {"stem.0.weight", "stages.%lld.blocks.%lld.conv_dw.weight", 0, 1,
                                          "model.norm_eps"};
     const char *pooling;
@@ -117,18 +115,16 @@ static cleat_status configure_timm(const cleat_weights *weights, int head, const
     return status ? status : configure(weights, &names, sink, error);
 }
 
-static cleat_status configure_torchvision(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
                                           cleat_error *error) {
-    (void)head;
     static const convnext_names names = {"features.0.0.weight", "features.%lld.%lld.block.0.weight", 1, 2,
                                          "model.norm_eps"};
     return configure(weights, &names, sink, error);
 }
 
 /* layer_norm_eps applies to the last norm; the others have 1e-6, regardless of config.json. */
-static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
                                            cleat_error *error) {
-    (void)head;
     static const convnext_names headed = {"convnext.embeddings.patch_embeddings.weight",
                                           "convnext.encoder.stages.%lld.layers.%lld.dwconv.weight", 0, 1,
                                           "model.last_norm_eps"};

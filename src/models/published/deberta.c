@@ -117,11 +117,10 @@ static cleat_status check_widths(const cleat_weights *weights, cleat_error *erro
     return status;
 }
 
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     cleat_status status = check_widths(weights, error);
     if (!status) status = set_positions(weights, sink, error);
-    return status ? status : cleat_published_set_texts(weights, sink, 0, head, error);
+    return status ? status : cleat_published_set_texts(weights, sink, 0, error);
 }
 /* Members that are lists, or that are omitted if they have no value. */
 static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {

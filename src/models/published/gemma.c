@@ -87,11 +87,9 @@ static cleat_status set_global(const cleat_weights *weights, const cleat_setting
 }
 
 /* Layers with a window have a base of their own, and no scaling. */
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const char local[] = "rope_parameters.sliding_attention", local_base[] = "model.local_rope_base";
     const cJSON *rope, *type;
-    (void)head;
     cleat_status status = cleat_weights_member(weights, "rope_parameters.full_attention",
                                                CLEAT_JSON_OBJECT | CLEAT_JSON_NULL, &rope, error);
     if (!status)

@@ -41,11 +41,9 @@ static const cleat_config_row config[] = {
     {.key = "add_cross_attention", .fallback = "false", .only = "false"},
     {.key = NULL}};
 
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     int64_t width = 0;
     const cJSON *inner;
-    (void)head;
     cleat_status status = cleat_weights_integer(weights, "n_embd", 0, &width, error);
     if (!status) status = cleat_weights_member(weights, "n_inner", CLEAT_JSON_INTEGER | CLEAT_JSON_NULL, &inner, error);
     if (!status)

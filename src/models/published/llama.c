@@ -107,16 +107,14 @@ cleat_status cleat_causal_configure(const cleat_weights *weights, const char *ro
     return status;
 }
 
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     const cJSON *rope = cJSON_GetObjectItemCaseSensitive(cleat_weights_config(weights), "rope_parameters");
-    (void)head;
     return cleat_causal_configure(weights, cJSON_IsObject(rope) ? "rope_parameters" : "rope_scaling", sink, error);
 }
 
-static cleat_status configure_mistral(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_mistral(const cleat_weights *weights, const cleat_setting_sink *sink,
                                       cleat_error *error) {
-    const cleat_status status = configure(weights, head, sink, error);
+    const cleat_status status = configure(weights, sink, error);
     return status ? status : set_size(weights, "sliding_window", "model.window", sink, error);
 }
 

@@ -118,8 +118,7 @@ static cleat_status set_pooling(const cleat_weights *weights, const cleat_settin
                      cleat_text_pooling_names[mean ? CLEAT_POOLING_MEAN : CLEAT_POOLING_FIRST], key, error);
 }
 
-static cleat_status configure(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
+static cleat_status configure(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     int64_t padding = -1;
     const cJSON *scaling;
     cleat_status status =
@@ -132,10 +131,10 @@ static cleat_status configure(const cleat_weights *weights, int head, const clea
     if (!status)
         status = set_base(weights, "sliding_attention", "local_rope_theta", 10000, "model.local_base", sink, error);
     if (!status) status = set_global_blocks(weights, sink, error);
-    if (!status && head == CLEAT_HEAD_CLASSES) status = set_pooling(weights, sink, error);
+    if (!status && sink->head == CLEAT_HEAD_CLASSES) status = set_pooling(weights, sink, error);
     if (!status) status = cleat_published_padding(weights, 50283, &padding, error);
     if (!status && padding >= 0) status = cleat_set_integer(sink, "model.padding_row", padding, "pad_token_id", error);
-    return status ? status : cleat_published_set_texts(weights, sink, 0, head, error);
+    return status ? status : cleat_published_set_texts(weights, sink, 0, error);
 }
 
 /* Members that transformers 4 and 5 both read. */

@@ -159,18 +159,15 @@ static cleat_status configure(const cleat_weights *weights, const resnet_names *
     return status ? status : cleat_published_set_images(weights, sink, names->stem, true, error);
 }
 
-static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                                   cleat_error *error) {
-    (void)head;
+static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const resnet_names names = {"conv1.weight", "layer%lld.%lld.conv2.weight", "layer%lld.%lld.conv3.weight", 1};
     const char *pooling;
     cleat_status status = cleat_published_pooling(weights, "fc.weight", "avg", &pooling, error);
     return status ? status : configure(weights, &names, sink, error);
 }
 
-static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
                                            cleat_error *error) {
-    (void)head;
     static const resnet_names headed = {"resnet.embedder.embedder.convolution.weight",
                                         "resnet.encoder.stages.%lld.layers.%lld.layer.1.convolution.weight",
                                         "resnet.encoder.stages.%lld.layers.%lld.layer.2.convolution.weight", 0};

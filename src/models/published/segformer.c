@@ -163,9 +163,7 @@ static cleat_status set_sizes(cleat_segformer *shape, const cleat_setting_sink *
     return status;
 }
 
-static cleat_status set_shape(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error) {
-    (void)head;
+static cleat_status set_shape(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     cleat_segformer shape = {.decoder = 0};
     cleat_status status = cleat_weights_integer(weights, "decoder_hidden_size", 256, &shape.decoder, error);
     for (int i = 0; i < LISTS && !status; ++i) status = read_list(weights, &lists[i], &shape, error);
@@ -176,7 +174,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     static const char *const stems[] = {
         "segformer.encoder.patch_embeddings.0.proj.weight", "encoder.patch_embeddings.0.proj.weight",
         "segformer.stages.0.patch_embeddings.proj.weight", "stages.0.patch_embeddings.proj.weight"};
-    cleat_status status = set_shape(weights, 0, sink, error);
+    cleat_status status = set_shape(weights, sink, error);
     for (size_t i = 0; i < sizeof stems / sizeof *stems && !status; ++i)
         if (cleat_weights_find(weights, stems[i]))
             return cleat_published_set_images(weights, sink, stems[i], false, error);
@@ -186,9 +184,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
 }
 
 /* The file names the classes if the data do not. */
-static cleat_status configure_masks(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                                    cleat_error *error) {
-    (void)head;
+static cleat_status configure_masks(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     const cJSON *labels;
     cleat_status status = configure(weights, sink, error);
     if (!status)

@@ -27,14 +27,13 @@ static cleat_status find_number(const cleat_weights *weights, const char *const 
 }
 
 /* A null or missing member: as the other layers. */
-static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, int head,
-                                     cleat_error *error) {
+static cleat_status set_head_dropout(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const char *const keys[] = {"classifier_dropout", "seq_classif_dropout", "cls_dropout"};
     const char *key;
     const cJSON *rate;
     char text[32];
-    if (head == CLEAT_HEAD_MASKED) return CLEAT_OK;
-    cleat_status status = find_number(weights, keys, head == CLEAT_HEAD_TAGS ? 1 : 3, &key, &rate, error);
+    if (sink->head == CLEAT_HEAD_MASKED) return CLEAT_OK;
+    cleat_status status = find_number(weights, keys, sink->head == CLEAT_HEAD_TAGS ? 1 : 3, &key, &rate, error);
     if (status || !rate) return status;
     cleat_number_print(rate->valuedouble, text);
     return sink->set(sink->user, "model.head_dropout", text, key, error);
@@ -193,14 +192,14 @@ bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *w
 }
 
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, int head, cleat_error *error) {
+                                       int64_t positions_start, cleat_error *error) {
     cleat_status status = set_positions(weights, sink, positions_start, error);
-    if (!status) status = set_head_dropout(weights, sink, head, error);
+    if (!status) status = set_head_dropout(weights, sink, error);
     if (!status) status = set_vocabulary(weights, sink, error);
     cleat_problem problem = CLEAT_SINGLE_LABEL;
-    if (!status && head == CLEAT_HEAD_CLASSES) status = set_problem(weights, sink, &problem, error);
-    if (!status && head != CLEAT_HEAD_MASKED && problem != CLEAT_REGRESSION)
-        status = set_labels(weights, sink, head == CLEAT_HEAD_TAGS, error);
+    if (!status && sink->head == CLEAT_HEAD_CLASSES) status = set_problem(weights, sink, &problem, error);
+    if (!status && sink->head != CLEAT_HEAD_MASKED && problem != CLEAT_REGRESSION)
+        status = set_labels(weights, sink, sink->head == CLEAT_HEAD_TAGS, error);
     return status ? status : log_attention_dropout(weights, error);
 }
 

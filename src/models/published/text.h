@@ -52,7 +52,7 @@ extern const cleat_architecture cleat_published_deberta[CLEAT_TOKENIZER_HEADS],
 /* Sets what follows from config.json besides its rows: positions, dropout of the head, the order of labels, and the
  * tokenizer of the folder. `positions_start` is the row of the first position. */
 cleat_status cleat_published_set_texts(const cleat_weights *weights, const cleat_setting_sink *sink,
-                                       int64_t positions_start, int head, cleat_error *error);
+                                       int64_t positions_start, cleat_error *error);
 
 /* pad_token_id of config.json; `usual` if it is null or missing. */
 cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual, int64_t *padding, cleat_error *error);

@@ -213,9 +213,7 @@ static cleat_status configure(const cleat_weights *weights, const vit_names *nam
                   : cleat_set_integer(sink, "data.image_size", grid_of(&sizes) * sizes.patch, names->positions, error);
 }
 
-static cleat_status configure_timm(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                                   cleat_error *error) {
-    (void)head;
+static cleat_status configure_timm(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error) {
     static const vit_names names = {.base = "",
                                     .stem = "patch_embed.proj.weight",
                                     .block = "blocks.%lld.norm1.weight",
@@ -236,9 +234,8 @@ static cleat_status configure_timm(const cleat_weights *weights, int head, const
     return configure(weights, &names, "num_heads", mean, sink, error);
 }
 
-static cleat_status configure_torchvision(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_torchvision(const cleat_weights *weights, const cleat_setting_sink *sink,
                                           cleat_error *error) {
-    (void)head;
     vit_names names = {.base = "",
                        .stem = "conv_proj.weight",
                        .block = "encoder.layers.encoder_layer_%lld.ln_1.weight",
@@ -249,9 +246,8 @@ static cleat_status configure_torchvision(const cleat_weights *weights, int head
     return configure(weights, &names, "num_heads", false, sink, error);
 }
 
-static cleat_status configure_transformers(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
+static cleat_status configure_transformers(const cleat_weights *weights, const cleat_setting_sink *sink,
                                            cleat_error *error) {
-    (void)head;
     const bool bare = cleat_weights_find(weights, "embeddings.cls_token") != NULL;
     vit_names names = {.base = bare ? "" : "vit.",
                        .stem = "embeddings.patch_embeddings.projection.weight",

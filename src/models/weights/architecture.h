@@ -51,6 +51,7 @@ typedef struct cleat_config_row {
 typedef struct cleat_setting_sink {
     cleat_status (*set)(void *user, const char *setting, const char *value, const char *key, cleat_error *error);
     void *user;
+    int head; /* of the architecture */
 } cleat_setting_sink;
 /* Passes a whole number to the sink. */
 cleat_status cleat_set_integer(const cleat_setting_sink *sink, const char *setting, int64_t value, const char *key,
@@ -73,8 +74,7 @@ typedef struct cleat_architecture {
     const char
         *members; /* of config.json that `configure` reads, between blanks (weights/config.c); NULL: usual ones */
     /* Sets what `config` cannot express, such as lists and sizes found in the tensors; NULL: nothing. */
-    cleat_status (*configure)(const cleat_weights *weights, int head, const cleat_setting_sink *sink,
-                              cleat_error *error);
+    cleat_status (*configure)(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error);
     /* Adds members to the config.json of an export, such as lists; NULL: nothing. */
     cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */

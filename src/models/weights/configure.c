@@ -96,10 +96,11 @@ static cleat_status apply_row(const cleat_weights *weights, const cleat_config_r
 
 cleat_status cleat_architecture_configure(const cleat_architecture *architecture, const cleat_weights *weights,
                                           const cleat_setting_sink *sink, cleat_error *error) {
+    const cleat_setting_sink own = {.set = sink->set, .user = sink->user, .head = architecture->head};
     cleat_status status = CLEAT_OK;
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
-        status = apply_row(weights, row, sink, error);
-    if (!status && architecture->configure) status = architecture->configure(weights, architecture->head, sink, error);
+        status = apply_row(weights, row, &own, error);
+    if (!status && architecture->configure) status = architecture->configure(weights, &own, error);
     if (!status) cleat_weights_name_unread(weights, architecture->members);
     return status;
 }

@@ -106,7 +106,7 @@ static cleat_status append(writer *w, place one) {
     one.bytes =
         (uint64_t)(one.rows * one.columns / cleat_gguf_block_values(one.type)) * cleat_gguf_block_bytes(one.type);
     w->bytes += (one.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    cleat_status status = cleat_grow(&w->items, w->count, &w->capacity, sizeof *w->items, w->error);
+    cleat_status status = cleat_grow(&w->items, w->count, &w->capacity, w->error);
     if (!status) w->items[w->count++] = one;
     return status;
 }

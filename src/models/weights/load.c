@@ -67,7 +67,7 @@ static cleat_status add_line(cleat_weight_report *report, cleat_weight_fate fate
         ++known->count;
         return CLEAT_OK;
     }
-    cleat_status status = cleat_grow(&report->lines, report->count, &report->capacity, sizeof *report->lines, error);
+    cleat_status status = cleat_grow(&report->lines, report->count, &report->capacity, error);
     if (!status) report->lines[report->count++] = line;
     return status;
 }

@@ -69,16 +69,14 @@ static int compare_entries(const void *a, const void *b) {
 static cleat_status open_shard(cleat_weights *weights, const char *name, cleat_error *error) {
     char path[LONGEST_PATH];
     cleat_status status = cleat_path_join(weights->folder, name, path, sizeof path, error);
-    if (!status)
-        status = cleat_grow(&weights->shards, weights->shard_count, &weights->shard_capacity, sizeof *weights->shards,
-                            error);
+    if (!status) status = cleat_grow(&weights->shards, weights->shard_count, &weights->shard_capacity, error);
     cleat_safetensors *shard = NULL;
     if (!status) status = cleat_safetensors_open_headers(path, &shard, error);
     if (status) return status;
     const size_t number = weights->shard_count++;
     weights->shards[number] = shard;
     for (size_t i = 0; i < cleat_safetensors_count(shard) && !status; ++i) {
-        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, sizeof *weights->entries, error);
+        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, error);
         if (!status)
             weights->entries[weights->count++] = (entry){.tensor = cleat_safetensors_at(shard, i), .shard = number};
     }
@@ -230,7 +228,7 @@ static cleat_status open_gguf(cleat_weights *weights, cleat_error *error) {
     cleat_status status = cleat_gguf_network_open(weights->path, &weights->gguf, error);
     for (size_t i = 0; !status && i < cleat_gguf_count(weights->gguf.file); ++i) {
         if (strcmp(weights->gguf.tensors[i].name, "rope_freqs.weight") == 0) continue; /* rope_scaling of the config */
-        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, sizeof *weights->entries, error);
+        status = cleat_grow(&weights->entries, weights->count, &weights->capacity, error);
         if (!status) weights->entries[weights->count++] = (entry){.tensor = &weights->gguf.tensors[i], .shard = i};
     }
     return status ? status : sort_entries(weights, error);

@@ -36,8 +36,8 @@ static cleat_status append(writer *w, const char *name, cleat_st_dtype dtype, in
                            origin from, cleat_error *error) {
     cleat_st_tensor made = {.name = cleat_strdup(name), .dtype = dtype, .rank = rank};
     if (rank > 0) memcpy(made.shape, shape, (size_t)rank * sizeof *shape);
-    cleat_status status = cleat_grow(&w->tensors, w->count, &w->capacity, sizeof *w->tensors, error);
-    if (!status) status = cleat_grow(&w->origins, w->count, &w->origin_capacity, sizeof *w->origins, error);
+    cleat_status status = cleat_grow(&w->tensors, w->count, &w->capacity, error);
+    if (!status) status = cleat_grow(&w->origins, w->count, &w->origin_capacity, error);
     if (!status && !made.name) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %s", name);
     if (status) {
         cleat_free((void *)made.name);

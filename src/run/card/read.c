@@ -10,15 +10,14 @@
 /* --- consistency checks ---------------------------------------------------------------------------------------- */
 
 static cleat_status check_memory(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
-    cleat_key_name memory = {"card", "memory"};
     if (file->card.max_allocation > file->card.memory)
-        return cleat_record_contradict(record, error, (cleat_key_name){"card", "max_allocation"}, memory,
+        return cleat_record_contradict(record, error, "card.max_allocation", "card.memory",
                                        "a buffer cannot be larger than the memory: most drivers allow a quarter of it");
     if (file->card.reserved >= file->card.memory)
-        return cleat_record_contradict(record, error, (cleat_key_name){"card", "reserved"}, memory,
+        return cleat_record_contradict(record, error, "card.reserved", "card.memory",
                                        "no memory would be left for training: reserved is usually some 100 MiB");
     if (file->card.alignment & (file->card.alignment - 1))
-        return cleat_record_refuse(record, error, "card", "alignment", "must be a power of two, e.g. 256");
+        return cleat_record_refuse(record, error, "card.alignment", "must be a power of two, e.g. 256");
     return CLEAT_OK;
 }
 
@@ -28,7 +27,7 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
     while (*file->card.match) {
         size_t length = strcspn(part, "|");
         if (strspn(part, " ") >= length)
-            return cleat_record_refuse(record, error, "card", "match",
+            return cleat_record_refuse(record, error, "card.match",
                                        "a part between | is empty; give part of the device name, e.g. Tesla T4");
         if (!part[length]) break;
         part += length + 1;
@@ -38,17 +37,18 @@ static cleat_status check_match(const cleat_card_file *file, const cleat_record 
 
 static cleat_status check_power(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
     if (file->speed.board_watts == 0 || file->source.board_watts[0]) return CLEAT_OK;
-    return cleat_record_refuse(record, error, "speed", "board_watts",
+    return cleat_record_refuse(record, error, "speed.board_watts",
                                "has no source: give board_watts in [source] too, such as: data sheet");
 }
 
 static cleat_status check_measured(const cleat_card_file *file, const cleat_record *record, cleat_error *error) {
     const double values[] = {file->speed.matrix_efficiency, file->speed.lstm_efficiency, file->speed.product_us,
                              file->speed.matrix_product_us};
-    static const char *const names[] = {"matrix_efficiency", "lstm_efficiency", "product_us", "matrix_product_us"};
+    static const char *const names[] = {"speed.matrix_efficiency", "speed.lstm_efficiency", "speed.product_us",
+                                        "speed.matrix_product_us"};
     for (size_t i = 0; i < sizeof values / sizeof *values; ++i)
         if (values[i] > 0 && !file->source.measured[0])
-            return cleat_record_refuse(record, error, "speed", names[i],
+            return cleat_record_refuse(record, error, names[i],
                                        "has no source: give measured in [source], the card on which it was measured");
     return CLEAT_OK;
 }

@@ -41,7 +41,7 @@ cleat_status cleat_checkpoint_list(const char *run, cleat_checkpoint_name **name
         return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot list the folder: %s", run, strerror(errno));
     while (folder && !status && (entry = readdir(folder))) {
         if (!cleat_checkpoint_name_parse(entry->d_name, &name)) continue;
-        status = cleat_grow(&found, n, &capacity, sizeof *found, error);
+        status = cleat_grow(&found, n, &capacity, error);
         if (!status) found[n++] = name;
     }
     if (folder) closedir(folder);

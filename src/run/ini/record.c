@@ -90,44 +90,46 @@ void cleat_record_dump(const cleat_record *record, cleat_string *text) {
 
 /* --- error messages ------------------------------------------------------------------------------------------- */
 
-static void add_place(const cleat_record *record, cleat_key_name named, cleat_string *text) {
-    const cleat_key *key = cleat_schema_find(record->schema, named.section, named.name);
+static void add_place(const cleat_record *record, const char *setting, cleat_string *text) {
+    const cleat_key *key = cleat_schema_find_setting(record->schema, setting);
     const char *place = record->places ? record->places[key - record->schema->keys] : NULL;
     if (place) {
         cleat_string_add(text, "%.400s", place);
         return;
     }
-    cleat_string_add(text, "%s.%s = ", named.section, named.name);
+    cleat_string_add(text, "%s = ", setting);
     cleat_value_print(key, record->parts[key->part], text);
     cleat_string_add(text, " (default)");
 }
 
-cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *section, const char *name,
-                                 const char *format, ...) {
+/* other: NULL for a value that is wrong by itself. */
+static cleat_status refuse(const cleat_record *record, cleat_error *error, const char *one, const char *other,
+                           const char *format, va_list arguments) {
     char sentence[512];
-    va_list arguments;
-    cleat_string place = {0};
-    va_start(arguments, format);
+    cleat_string places = {0};
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    add_place(record, (cleat_key_name){section, name}, &place);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s: %s", place.data ? place.data : name, sentence);
-    cleat_string_free(&place);
+    add_place(record, one, &places);
+    if (other) cleat_string_add(&places, "\n  contradicts ");
+    if (other) add_place(record, other, &places);
+    cleat_fail(error, CLEAT_ERR_PROFILE, "%s%s%s", places.data ? places.data : one, other ? "\n  " : ": ", sentence);
+    cleat_string_free(&places);
     return CLEAT_ERR_PROFILE;
 }
 
-cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *error, cleat_key_name one,
-                                     cleat_key_name other, const char *format, ...) {
-    char sentence[512];
+cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *setting,
+                                 const char *format, ...) {
     va_list arguments;
-    cleat_string places = {0};
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    const cleat_status status = refuse(record, error, setting, NULL, format, arguments);
     va_end(arguments);
-    add_place(record, one, &places);
-    cleat_string_add(&places, "\n  contradicts ");
-    add_place(record, other, &places);
-    cleat_fail(error, CLEAT_ERR_PROFILE, "%s\n  %s", places.data ? places.data : one.name, sentence);
-    cleat_string_free(&places);
-    return CLEAT_ERR_PROFILE;
+    return status;
+}
+
+cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *error, const char *one, const char *other,
+                                     const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const cleat_status status = refuse(record, error, one, other, format, arguments);
+    va_end(arguments);
+    return status;
 }

@@ -34,16 +34,12 @@ void cleat_record_dump(const cleat_record *record, cleat_string *text);
 
 /* --- invalid combinations of values --------------------------------------------------------------------------- */
 
-typedef struct cleat_key_name {
-    const char *section, *name;
-} cleat_key_name;
-
-/* Returns CLEAT_ERR_PROFILE with the message "PLACE: sentence", where PLACE is "rna.ini:3: heads = 8", "--set
+/* Return CLEAT_ERR_PROFILE; settings are named "model.heads". The message is "PLACE: sentence", where PLACE is "rna.ini:3: heads = 8", "--set
  * model.heads=8" or "model.heads = 8 (default)". */
-cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *section, const char *name,
-                                 const char *format, ...) CLEAT_PRINTF(5, 6);
-/* Returns CLEAT_ERR_PROFILE with the message "PLACE contradicts PLACE: sentence". */
-cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *error, cleat_key_name one,
-                                     cleat_key_name other, const char *format, ...) CLEAT_PRINTF(5, 6);
+cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *setting,
+                                 const char *format, ...) CLEAT_PRINTF(4, 5);
+/* The message is "PLACE contradicts PLACE: sentence". */
+cleat_status cleat_record_contradict(const cleat_record *record, cleat_error *error, const char *one, const char *other,
+                                     const char *format, ...) CLEAT_PRINTF(5, 6);
 
 #endif

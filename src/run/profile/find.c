@@ -94,7 +94,7 @@ static cleat_status add_entry(entries *all, const char *folder, const char *file
         if (strcmp(all->items[i].name, entry.name) == 0) return CLEAT_OK;
     if (cleat_path_join(folder, file, entry.path, sizeof entry.path, NULL)) return CLEAT_OK;
     if (!cleat_file_exists(entry.path)) return CLEAT_OK;
-    cleat_status status = cleat_grow(&all->items, all->count, &all->capacity, sizeof *all->items, error);
+    cleat_status status = cleat_grow(&all->items, all->count, &all->capacity, error);
     if (status) return status;
     read_about(entry.path, entry.about, sizeof entry.about);
     all->items[all->count++] = entry;

@@ -26,13 +26,7 @@ int cleat_cpu_set_count(const cleat_cpu_set *set) {
 
 void cleat_cpu_set_allowed(cleat_cpu_set *set) {
     *set = (cleat_cpu_set){{0}};
-    cpu_set_t *mask = CPU_ALLOC(CPUS);
-    const size_t size = CPU_ALLOC_SIZE(CPUS);
-    if (!mask) return;
-    if (sched_getaffinity(0, size, mask) == 0)
-        for (int cpu = 0; cpu < CPUS; ++cpu)
-            if (CPU_ISSET_S((size_t)cpu, size, mask)) add(set, cpu);
-    CPU_FREE(mask);
+    (void)sched_getaffinity(0, sizeof set->words, (cpu_set_t *)set->words);
 }
 
 /* Orders the CPUs of `whole` so that those of a core, a cache and a package are neighbours. */
@@ -72,14 +66,7 @@ bool cleat_cpu_set_part(const cleat_cpu_set *whole, int part, int parts, cleat_c
 bool cleat_cpu_set_bind(const cleat_cpu_set *set) {
     static const char *const limits[] = {"POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"};
     char count[16];
-    cpu_set_t *mask = CPU_ALLOC(CPUS);
-    const size_t size = CPU_ALLOC_SIZE(CPUS);
-    if (!mask) return false;
-    CPU_ZERO_S(size, mask);
-    for (int cpu = 0; cpu < CPUS; ++cpu)
-        if (has(set, cpu)) CPU_SET_S((size_t)cpu, size, mask);
-    const bool good = sched_setaffinity(0, size, mask) == 0;
-    CPU_FREE(mask);
+    const bool good = sched_setaffinity(0, sizeof set->words, (const cpu_set_t *)set->words) == 0;
     snprintf(count, sizeof count, "%d", cleat_cpu_set_count(set));
     for (size_t i = 0; good && i < sizeof limits / sizeof *limits; ++i) setenv(limits[i], count, 0);
     return good;

@@ -6,7 +6,7 @@
 
 enum { CLEAT_CPU_WORDS = 32 };
 
-/* A set of CPUs: bit c % 64 of word c / 64 is CPU c. */
+/* A set of CPUs: bit c % 64 of word c / 64 is CPU c, as in the masks of the system. */
 typedef struct cleat_cpu_set {
     uint64_t words[CLEAT_CPU_WORDS];
 } cleat_cpu_set;

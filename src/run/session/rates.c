@@ -434,7 +434,7 @@ typedef struct measurement {
     const char *ending; /* of the file */
     cleat_status (*measure)(cleat_device *device, cleat_rates *rates, cleat_error *error);
 } measurement;
-static const measurement sustained = {"rates", measure_sustained}, peak = {"peaks", measure_peaks};
+static const measurement sustained = {".rates", measure_sustained}, peak = {".peaks", measure_peaks};
 
 /* Hashes everything that the rates depend on, except the permitted memory. */
 static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_error *error) {
@@ -462,13 +462,9 @@ static cleat_status make_key(const cleat_device *device, char key[HASH], cleat_e
 
 static cleat_status make_path(const cleat_device *device, const measurement *what, char *path, size_t size,
                               cleat_error *error) {
-    char key[HASH], folder[PATH];
+    char key[HASH];
     cleat_status status = make_key(device, key, error);
-    if (!status) status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status) return status;
-    if ((size_t)snprintf(path, size, "%s/%s.%s", folder, key, what->ending) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
+    return status ? status : cleat_cache_path("", key, what->ending, path, size, error);
 }
 
 cleat_status cleat_rates_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
@@ -551,7 +547,7 @@ static cleat_status measure_and_save(cleat_device *device, const measurement *wh
     cleat_log(
         CLEAT_LOG_DEBUG,
         "%s: %.4g operations (matrix unit: %.4g) and %.4g bytes per second, %.3g s per launch; measured in %.2f s",
-        what->ending, made.flops, made.matrix_flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
+        what->ending + 1, made.flops, made.matrix_flops, made.bytes, made.launch_seconds, cleat_seconds() - start);
     if (*path && cleat_rates_read(path, &kept)) keep_better(&made, &kept);
     if (*path) cleat_rates_write(path, &made);
     *rates = made;

@@ -53,14 +53,10 @@ cleat_status cleat_kernels_hash(char hash[HASH], cleat_error *error) {
 }
 
 cleat_status cleat_tuned_path(const cleat_device *device, char *path, size_t size, cleat_error *error) {
-    char text[640], hash[HASH], folder[PATH];
-    cleat_status status = cleat_cache_folder(folder, sizeof folder, error);
-    if (status) return status;
+    char text[640], hash[HASH];
     describe_device(cleat_device_get_facts(device), text, sizeof text);
     cleat_hash_text(text, strlen(text), hash);
-    if ((size_t)snprintf(path, size, "%s/tuned/%s.ini", folder, hash) >= size)
-        return cleat_fail(error, CLEAT_ERR_IO, "the cache folder path is too long: %s", folder);
-    return CLEAT_OK;
+    return cleat_cache_path("tuned/", hash, ".ini", path, size, error);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------- */

@@ -113,7 +113,7 @@ static cleat_status compare(void *user, cleat_tensor *param, int64_t first, int6
         return CLEAT_OK;
     }
     cleat_frozen_weights *frozen = c->frozen;
-    status = cleat_grow(&frozen->items, frozen->count, &frozen->capacity, sizeof *frozen->items, error);
+    status = cleat_grow(&frozen->items, frozen->count, &frozen->capacity, error);
     if (!status) frozen->items[frozen->count++] = param;
     return status;
 }

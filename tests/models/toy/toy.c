@@ -45,8 +45,7 @@ static const cleat_key keys[] = {
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const toy_settings *s = settings;
     if (s->dropout == 0 || s->hidden > 1) return CLEAT_OK;
-    return cleat_record_contradict(record, error, (cleat_key_name){"model", "dropout"},
-                                   (cleat_key_name){"model", "hidden"}, "a single unit cannot be dropped");
+    return cleat_record_contradict(record, error, "model.dropout", "model.hidden", "a single unit cannot be dropped");
 }
 
 static const toy_settings *settings_of(const cleat_model *model) {
@@ -115,7 +114,7 @@ static cleat_status read_lines(const char *path, char *text, double scale, toy_d
         if (!*next) continue;
         if (sscanf(next, "%f %f", &x, &y) != 2)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%.60s' is not two numbers", path, line + 1, next);
-        cleat_status status = cleat_grow(&toy->values, toy->common.count, &capacity, sizeof *toy->values, error);
+        cleat_status status = cleat_grow(&toy->values, toy->common.count, &capacity, error);
         if (status) return status;
         toy->values[toy->common.count][X] = x;
         toy->values[toy->common.count++][TARGET] = (float)(y / scale);

@@ -55,13 +55,9 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
     problem p = cleat_attention_problem_of(node);
     cleat_launch_kernel(binder, node, file, kernel, p.in.q->dtype);
     cleat_launch_define(binder, "DH", p.head);
-    if (p.reach > 0) {
-        cleat_launch_define(binder, "AHEAD", p.reach);
-        cleat_launch_define(binder, "WINDOW", p.reach + 1);
-    }
+    if (p.reach > 0) CLEAT_LAUNCH_DEFINES(binder, {"AHEAD", p.reach}, {"WINDOW", p.reach + 1});
     if (!p.causal) return;
-    cleat_launch_define(binder, "CAUSAL", 1);
-    cleat_launch_define(binder, "SHARING", p.heads / p.kv_heads);
+    CLEAT_LAUNCH_DEFINES(binder, {"CAUSAL", 1}, {"SHARING", p.heads / p.kv_heads});
     if (p.window < p.keys) cleat_launch_define(binder, "WINDOW", p.window);
 }
 
@@ -87,8 +83,7 @@ static void add_lengths(cleat_binder *binder, const problem *p) {
 static void add_operands(cleat_binder *binder, const problem *p) {
     cleat_launch_tensor(binder, p->in.q);
     add_keys(binder, p, p->in);
-    cleat_launch_i32(binder, "q_row", (int32_t)(p->width + (p->self ? 2 * p->kv_width : 0)));
-    cleat_launch_i32(binder, "kv_row", key_row(p));
+    CLEAT_LAUNCH_I32(binder, {"q_row", p->width + (p->self ? 2 * p->kv_width : 0)}, {"kv_row", key_row(p)});
     add_lengths(binder, p);
 }
 
@@ -100,9 +95,7 @@ void cleat_attention_begin_forward(cleat_binder *binder, const cleat_node *node,
 }
 
 void cleat_attention_sizes(cleat_binder *binder, const problem *p) {
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->queries);
-    cleat_launch_i32(binder, "lk", (int32_t)p->keys);
+    CLEAT_LAUNCH_I32(binder, {"heads", p->heads}, {"lq", p->queries}, {"lk", p->keys});
     cleat_launch_f32(binder, "softmax_scale", (float)p->scale);
 }
 
@@ -144,10 +137,8 @@ static cpu_build build_for(const problem *p, const cleat_device_facts *facts) {
 /* All kernels of the file get the same options and so form one program. */
 static void define_cpu(cleat_binder *binder, const problem *p) {
     cpu_build build = build_for(p, binder->facts);
-    cleat_launch_define(binder, "TILE", build.tile);
-    cleat_launch_define(binder, "PITCH", build.pitch);
-    cleat_launch_define(binder, "FORWARD_GROUPS", build.forward_groups);
-    cleat_launch_define(binder, "BACKWARD_GROUPS", build.backward_groups);
+    CLEAT_LAUNCH_DEFINES(binder, {"TILE", build.tile}, {"PITCH", build.pitch}, {"FORWARD_GROUPS", build.forward_groups},
+                         {"BACKWARD_GROUPS", build.backward_groups});
 }
 
 /* Number of work-items to aim for: several per compute unit, which limits the time spent waiting for the last
@@ -235,9 +226,7 @@ static gpu_tile gpu_tile_for(const problem *p, const cleat_device_facts *facts, 
 
 /* Adds the options of the tiles to the most recent launch. */
 static void define_tile(cleat_binder *binder, gpu_tile tile) {
-    cleat_launch_define(binder, "THREADS", tile.threads);
-    cleat_launch_define(binder, "ROWS", tile.rows);
-    cleat_launch_define(binder, "UNROLL", tile.unroll);
+    CLEAT_LAUNCH_DEFINES(binder, {"THREADS", tile.threads}, {"ROWS", tile.rows}, {"UNROLL", tile.unroll});
 }
 
 /* Adds the options of the tiles, and `groups` work-groups. */
@@ -306,10 +295,8 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     CLEAT_LAUNCH_TENSORS(binder, node->in[ACCUM_Q], node->out[0]);
     cleat_launch_workspace(binder, 0, sizeof(float));
     cleat_attention_sizes(binder, &p);
-    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
-    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
-    cleat_launch_i32(binder, "groups", (int32_t)split_backward(&p, binder->facts).groups);
-    cleat_launch_i32(binder, "rows", (int32_t)parts.rows);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts.count}, {"part_queries", parts.queries},
+                     {"groups", split_backward(&p, binder->facts).groups}, {"rows", parts.rows});
     cleat_launch_groups(binder, p.batch * p.heads * parts.count);
     if (!cleat_attention_needs_dkv(node)) return;
 
@@ -319,14 +306,8 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     add_lengths(binder, &p);
     add_keys(binder, &p, accums_of(node));
     add_keys(binder, &p, gradients_of(node));
-    cleat_launch_i32(binder, "kv_row", key_row(&p));
-    cleat_launch_i32(binder, "batch", (int32_t)p.batch);
-    cleat_launch_i32(binder, "heads", (int32_t)p.heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p.queries);
-    cleat_launch_i32(binder, "lk", (int32_t)p.keys);
-    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
-    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
-    cleat_launch_i32(binder, "rows", (int32_t)parts.rows);
+    CLEAT_LAUNCH_I32(binder, {"kv_row", key_row(&p)}, {"batch", p.batch}, {"heads", p.heads}, {"lq", p.queries},
+                     {"lk", p.keys}, {"parts", parts.count}, {"part_queries", parts.queries}, {"rows", parts.rows});
     cleat_launch_items(binder, p.batch * p.keys);
 }
 
@@ -363,9 +344,7 @@ void cleat_attention_prepare_delta(cleat_binder *binder, const cleat_node *node,
     begin(binder, node, "attention/attention.cl", "attention_delta");
     CLEAT_LAUNCH_TENSORS(binder, node->in[Y], node->in[DY], p->lengths);
     cleat_launch_workspace(binder, 0, sizeof(float));
-    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->queries);
+    CLEAT_LAUNCH_I32(binder, {"batch", p->batch}, {"heads", p->heads}, {"lq", p->queries});
     cleat_launch_items(binder, p->batch * p->queries * p->heads);
 }
 
@@ -399,11 +378,8 @@ void cleat_attention_launch_sum(cleat_binder *binder, const cleat_node *node, co
     cleat_attention_shares(binder, node, parts);
     add_keys(binder, p, accums_of(node));
     add_keys(binder, p, gradients_of(node));
-    cleat_launch_i32(binder, "kv_row", key_row(p));
-    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lk", (int32_t)p->keys);
-    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
+    CLEAT_LAUNCH_I32(binder, {"kv_row", key_row(p)}, {"batch", p->batch}, {"heads", p->heads}, {"lk", p->keys},
+                     {"parts", parts->count});
     cleat_launch_items(binder, p->batch * p->keys * p->kv_width);
 }
 
@@ -431,9 +407,7 @@ static void launch_gradients(cleat_binder *binder, const cleat_node *node, const
     add_keys(binder, p, gradients_of(node));
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
-    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
-    cleat_launch_i32(binder, "part_queries", (int32_t)parts->queries);
-    cleat_launch_i32(binder, "dq_groups", (int32_t)dq_groups);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts->count}, {"part_queries", parts->queries}, {"dq_groups", dq_groups});
     launch_tiles(binder, tile, dq_groups + parts->tiles * parts->count);
 }
 
@@ -451,8 +425,7 @@ static void launch_each_gradient(cleat_binder *binder, const cleat_node *node, c
     cleat_attention_begin_keys(binder, node, p, gpu_backward, "attention_gpu_keys");
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, parts);
-    cleat_launch_i32(binder, "parts", (int32_t)parts->count);
-    cleat_launch_i32(binder, "part_queries", (int32_t)parts->queries);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts->count}, {"part_queries", parts->queries});
     launch_tiles(binder, tile, parts->tiles * parts->count);
 }
 
@@ -627,48 +600,28 @@ static cleat_status infer(cleat_node *node, cleat_error *error) {
     return status;
 }
 
+#define ATTENTION(op_name, op_attributes)                                                                              \
+    {                                                                                                                  \
+        .name = op_name, .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS), .infer = infer, .backward = backward,    \
+        .cost = cost, .variants = variants, .define = cleat_attention_define,                                          \
+        .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV), .attributes = op_attributes                                     \
+    }
+
 static const cleat_attribute attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                              {.name = NULL}};
-
-static const cleat_op attention = {.name = "attention",
-                                   .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                   .infer = infer,
-                                   .backward = backward,
-                                   .cost = cost,
-                                   .variants = variants,
-                                   .define = cleat_attention_define,
-                                   .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                   .attributes = attributes};
+static const cleat_op attention = ATTENTION("attention", attributes);
 
 static const cleat_attribute causal_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, kv_heads, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, window, CLEAT_ATTRIBUTE_I32),
                                                     CLEAT_ATTRIBUTE(attention_attr, scale, CLEAT_ATTRIBUTE_F32),
                                                     {.name = NULL}};
-
-static const cleat_op causal_attention = {.name = "causal_attention",
-                                          .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                          .infer = infer,
-                                          .backward = backward,
-                                          .cost = cost,
-                                          .variants = variants,
-                                          .define = cleat_attention_define,
-                                          .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                          .attributes = causal_attributes};
+static const cleat_op causal_attention = ATTENTION("causal_attention", causal_attributes);
 
 static const cleat_attribute local_attributes[] = {CLEAT_ATTRIBUTE(attention_attr, heads, CLEAT_ATTRIBUTE_I32),
                                                    CLEAT_ATTRIBUTE(attention_attr, reach, CLEAT_ATTRIBUTE_I32),
                                                    {.name = NULL}};
-
-static const cleat_op local_attention = {.name = "local_attention",
-                                         .optional_inputs = CLEAT_IN(KV) | CLEAT_IN(LENGTHS),
-                                         .infer = infer,
-                                         .backward = backward,
-                                         .cost = cost,
-                                         .variants = variants,
-                                         .define = cleat_attention_define,
-                                         .autocast_inputs = CLEAT_IN(Q) | CLEAT_IN(KV),
-                                         .attributes = local_attributes};
+static const cleat_op local_attention = ATTENTION("local_attention", local_attributes);
 
 static cleat_tensor *emit(cleat_graph *graph, cleat_tensor *q, cleat_tensor *kv, cleat_tensor *lengths,
                           attention_attr attr) {

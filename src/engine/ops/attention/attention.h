@@ -28,10 +28,8 @@ typedef struct cleat_attention_problem {
 cleat_attention_problem cleat_attention_problem_of(const cleat_node *node);
 
 /* Definitions of attention and of its gradient (attention_define.c). */
-cleat_expected_value cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element);
-cleat_expected_value cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                 int64_t element);
+cleat_expected_value cleat_attention_define(const cleat_node *node, cleat_host_values *values, int64_t element);
+cleat_expected_value cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 /* Split of dK and dV in the GPU kernels: one work-group per tile of keys, or several with a part of the
  * queries each if the tiles alone would leave half of the GPU idle. */

@@ -171,16 +171,14 @@ static cleat_expected_value define(const host_attention *a, int output, int64_t 
     return define_row(&head, at % a->queries, column % a->size);
 }
 
-cleat_expected_value cleat_attention_define(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element) {
+cleat_expected_value cleat_attention_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const host_attention a = attention_of(node, values);
-    return define(&a, output, element);
+    return define(&a, values->output, element);
 }
 
-cleat_expected_value cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int output,
-                                               int64_t element) {
+cleat_expected_value cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const host_attention a = disentangled_of(node, values);
-    return define(&a, output, element);
+    return define(&a, values->output, element);
 }
 
 /* --- gradient ------------------------------------------------------------------------------------------------- */
@@ -257,10 +255,9 @@ static cleat_expected_value define_grad(const host_attention *a, int output, int
     return sum;
 }
 
-cleat_expected_value cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                 int64_t element) {
+cleat_expected_value cleat_attention_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const host_attention a = attention_of(node, values);
-    return define_grad(&a, output, element);
+    return define_grad(&a, values->output, element);
 }
 
 /* Adds the pairs of one distance: of position keys (output 1) or of position queries. */
@@ -272,17 +269,17 @@ static void add_distance(const host_head *head, int64_t distance, int output, in
     }
 }
 
-cleat_expected_value cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int output,
+cleat_expected_value cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values,
                                                     int64_t element) {
     const host_attention a = disentangled_of(node, values);
-    if (output == 0) return define_grad(&a, 0, element);
-    cleat_expected_value sum = cleat_define_begin(values, a.accums + output, element);
+    if (values->output == 0) return define_grad(&a, 0, element);
+    cleat_expected_value sum = cleat_define_begin(values, a.accums + values->output, element);
     const int64_t at = element / a.width, column = element % a.width; /* of [2 span, D] */
     for (int64_t distance = 1 - a.queries; distance < a.queries; ++distance) {
         if (cleat_disentangled_row(a.relative, distance) != at) continue;
         for (int64_t b = 0; b < a.batch; ++b) {
             const host_head head = head_of(&a, b, column / a.size);
-            add_distance(&head, distance, output, column % a.size, &sum);
+            add_distance(&head, distance, values->output, column % a.size, &sum);
         }
     }
     return sum;

@@ -160,22 +160,17 @@ static void launch_tiles(cleat_binder *binder, const cleat_attention_problem *p,
     cleat_launch_matrix_unit(binder);
     if (form == OWN_COLUMNS) {
         int64_t rows = column_rows(kind, p, binder->facts);
-        cleat_launch_define(binder, "ROWS", rows);
-        cleat_launch_define(binder, "COLS", STREAMED);
+        CLEAT_LAUNCH_DEFINES(binder, {"ROWS", rows}, {"COLS", STREAMED});
         if (kind != FORWARD) cleat_launch_define(binder, "KEYS_KERNEL", kind == DKV);
         local = (size_t)rows;
     } else if (form == OWN_ROWS) {
         row_tiles t = choose_row_tiles(kind, p, binder->facts);
-        cleat_launch_define(binder, "ROWS", t.rows);
-        cleat_launch_define(binder, "COLS", t.columns);
-        cleat_launch_define(binder, "ROW_BLOCKS", t.blocks);
+        CLEAT_LAUNCH_DEFINES(binder, {"ROWS", t.rows}, {"COLS", t.columns}, {"ROW_BLOCKS", t.blocks});
         if (kind != FORWARD) cleat_launch_define(binder, "KEYS_KERNEL", kind == DKV);
         local *= (size_t)(t.rows / (FRAGMENT * t.blocks));
     } else {
         tiles t = tiles_of(kind, p, binder->facts);
-        cleat_launch_define(binder, "ROWS", t.rows);
-        cleat_launch_define(binder, "COLS", t.columns);
-        cleat_launch_define(binder, "COLUMN_SUBGROUPS", t.column_subgroups);
+        CLEAT_LAUNCH_DEFINES(binder, {"ROWS", t.rows}, {"COLS", t.columns}, {"COLUMN_SUBGROUPS", t.column_subgroups});
         if (kind != FORWARD) cleat_launch_define(binder, "SUM_KINDS", kind == DQ ? 1 : 2);
         local *= (size_t)(t.rows / FRAGMENT * t.column_subgroups);
     }
@@ -212,8 +207,7 @@ static void launch_keys(cleat_binder *binder, const cleat_node *node, const clea
     cleat_attention_begin_keys(binder, node, p, from.file, from.kernel);
     cleat_attention_sizes(binder, p);
     cleat_attention_shares(binder, node, &parts);
-    cleat_launch_i32(binder, "parts", (int32_t)parts.count);
-    cleat_launch_i32(binder, "part_queries", (int32_t)parts.queries);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts.count}, {"part_queries", parts.queries});
     launch_tiles(binder, p, DKV, parts.tiles * parts.count);
     if (parts.count == 1) return;
     cleat_attention_launch_sum(binder, node, p, "attention/attention_mma_sum.cl", "attention_mma_sum_keys", &parts);

@@ -73,8 +73,7 @@ static cleat_cost cost(const cleat_node *node) {
 static void begin(const cleat_node *node, cleat_binder *binder, const char *kernel) {
     const cached_problem p = problem_of(node);
     cleat_launch_kernel(binder, node, "attention/attention_cached.cl", kernel, node->in[Q]->dtype);
-    cleat_launch_define(binder, "DH", p.head);
-    cleat_launch_define(binder, "SHARING", p.sharing);
+    CLEAT_LAUNCH_DEFINES(binder, {"DH", p.head}, {"SHARING", p.sharing});
     if (p.window) cleat_launch_define(binder, "WINDOW", p.window);
 }
 
@@ -82,18 +81,14 @@ static void append(const cleat_node *node, cleat_binder *binder) {
     const cached_problem p = problem_of(node);
     begin(node, binder, "attention_cache_append");
     CLEAT_LAUNCH_TENSORS(binder, node->in[KV], node->in[POSITIONS], node->out[CACHE_OUT]);
-    cleat_launch_i32(binder, "batch", (int32_t)p.batch);
-    cleat_launch_i32(binder, "length", (int32_t)p.length);
-    cleat_launch_i32(binder, "capacity", (int32_t)p.capacity);
-    cleat_launch_i32(binder, "width", (int32_t)(2 * p.values));
+    CLEAT_LAUNCH_I32(binder, {"batch", p.batch}, {"length", p.length}, {"capacity", p.capacity},
+                     {"width", 2 * p.values});
     cleat_launch_items(binder, p.batch * p.length * 2 * p.values);
 }
 
 static void operands(cleat_binder *binder, const cached_problem *p) {
-    cleat_launch_i32(binder, "length", (int32_t)p->length);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "capacity", (int32_t)p->capacity);
-    cleat_launch_i32(binder, "values", (int32_t)p->values);
+    CLEAT_LAUNCH_I32(binder, {"length", p->length}, {"heads", p->heads}, {"capacity", p->capacity},
+                     {"values", p->values});
     cleat_launch_f32(binder, "softmax_scale", (float)p->scale);
 }
 
@@ -145,9 +140,9 @@ static cleat_expected_value score_of(const cleat_node *node, cleat_host_values *
     return sum;
 }
 
-static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+static cleat_expected_value define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cached_problem p = problem_of(node);
-    if (output == CACHE_OUT) return (cleat_expected_value){.value = cached_value(node, values, element)};
+    if (values->output == CACHE_OUT) return (cleat_expected_value){.value = cached_value(node, values, element)};
     const int64_t query = element / p.head * p.head, h = query / p.head % p.heads, row = element / (p.heads * p.head);
     const int64_t position = values->in[POSITIONS].i[row], end = position < p.capacity ? position + 1 : 0;
     double top = -INFINITY, steepest = 0, weights = 0, sum = 0, size = 0;

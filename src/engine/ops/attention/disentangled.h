@@ -45,10 +45,8 @@ cleat_disentangled_buckets cleat_disentangled_buckets_for(const cleat_disentangl
 int64_t cleat_disentangled_row(const cleat_disentangled_attr *attr, int64_t distance);
 
 /* Definitions of both ops (attention_define.c). */
-cleat_expected_value cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int output,
-                                               int64_t element);
-cleat_expected_value cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                    int64_t element);
+cleat_expected_value cleat_disentangled_define(const cleat_node *node, cleat_host_values *values, int64_t element);
+cleat_expected_value cleat_disentangled_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 /* The variants of both ops. */
 extern const cleat_variant cleat_disentangled_variants[], cleat_disentangled_grad_variants[];

@@ -57,17 +57,14 @@ static void add_operands(cleat_binder *binder, const cleat_node *node, const pro
 
 /* Adds front, rows, pitch. */
 static void add_tables(cleat_binder *binder, tables t) {
-    cleat_launch_i32(binder, "front", (int32_t)t.front);
-    cleat_launch_i32(binder, "rows", (int32_t)t.rows);
-    cleat_launch_i32(binder, "pitch", (int32_t)t.pitch);
+    CLEAT_LAUNCH_I32(binder, {"front", t.front}, {"rows", t.rows}, {"pitch", t.pitch});
 }
 
 /* Adds span, mid, slope, shift. */
 static void add_buckets(cleat_binder *binder, const cleat_node *node, const problem *p) {
     const cleat_disentangled_buckets buckets =
         cleat_disentangled_buckets_for((const cleat_disentangled_attr *)node->attr, p->length);
-    cleat_launch_i32(binder, "span", (int32_t)p->span);
-    cleat_launch_i32(binder, "mid", buckets.mid);
+    CLEAT_LAUNCH_I32(binder, {"span", p->span}, {"mid", buckets.mid});
     cleat_launch_f32(binder, "slope", buckets.slope);
     cleat_launch_f32(binder, "shift", buckets.shift);
 }
@@ -78,8 +75,7 @@ static void launch_expand(cleat_binder *binder, const cleat_node *node, const pr
     begin(binder, node, "attention/disentangled.cl", "disentangled_expand");
     CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, l->by_distance, sizeof(float));
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    CLEAT_LAUNCH_I32(binder, {"heads", p->heads}, {"lq", p->length});
     add_tables(binder, l->tables);
     add_buckets(binder, node, p);
     cleat_launch_f32(binder, "query_scale", (float)query_scale);
@@ -103,12 +99,10 @@ static void launch_reduce(cleat_binder *binder, const cleat_node *node, const pr
     cleat_launch_workspace(binder, l->dtables, sizeof(float));
     CLEAT_LAUNCH_TENSORS(binder, cleat_accum(node, CLEAT_DIS_ACCUMS, 1), cleat_accum(node, CLEAT_DIS_ACCUMS, 2),
                          node->out[1], node->out[2]);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    CLEAT_LAUNCH_I32(binder, {"heads", p->heads}, {"lq", p->length});
     add_tables(binder, l->tables);
     add_buckets(binder, node, p);
-    cleat_launch_i32(binder, "parts", (int32_t)parts);
-    cleat_launch_i32(binder, "pieces", (int32_t)pieces);
+    CLEAT_LAUNCH_I32(binder, {"parts", parts}, {"pieces", pieces});
     cleat_launch_f32(binder, "key_scale", (float)key_scale);
     cleat_launch_f32(binder, "query_scale", (float)p->softmax_scale);
     cleat_launch_items(binder, 2 * p->span * p->heads * pieces);
@@ -119,9 +113,7 @@ static void launch_delta(cleat_binder *binder, const cleat_node *node, const pro
     begin(binder, node, "attention/attention.cl", "attention_delta");
     CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_Y], node->in[CLEAT_DIS_DY], node->in[CLEAT_DIS_LENGTHS]);
     cleat_launch_workspace(binder, l->delta, sizeof(float));
-    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    CLEAT_LAUNCH_I32(binder, {"batch", p->batch}, {"heads", p->heads}, {"lq", p->length});
     cleat_launch_items(binder, p->batch * p->length * p->heads);
 }
 
@@ -139,9 +131,7 @@ static void begin_form(cleat_binder *binder, const cleat_node *node, const probl
 
 /* Adds batch, heads, lq, softmax_scale, front, rows, pitch. */
 static void add_sizes(cleat_binder *binder, const problem *p, const layout *l) {
-    cleat_launch_i32(binder, "batch", (int32_t)p->batch);
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->length);
+    CLEAT_LAUNCH_I32(binder, {"batch", p->batch}, {"heads", p->heads}, {"lq", p->length});
     cleat_launch_f32(binder, "softmax_scale", (float)p->softmax_scale);
     add_tables(binder, l->tables);
 }
@@ -242,8 +232,7 @@ static cpu_layout cpu_layout_for(const cleat_node *node, const problem *p, const
 /* All kernels of the file get the same options and so form one program. */
 static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_layout *c, const char *kernel) {
     begin(binder, node, "attention/disentangled_cpu.cl", kernel);
-    cleat_launch_define(binder, "TILE", c->build.tile);
-    cleat_launch_define(binder, "PITCH", c->build.pitch);
+    CLEAT_LAUNCH_DEFINES(binder, {"TILE", c->build.tile}, {"PITCH", c->build.pitch});
 }
 
 /* Fills the columns, in which position queries are in base 2. */
@@ -252,10 +241,8 @@ static void launch_columns(cleat_binder *binder, const cleat_node *node, const p
     begin_cpu(binder, node, c, "disentangled_cpu_columns");
     CLEAT_LAUNCH_TENSORS(binder, node->in[CLEAT_DIS_POS_KEYS], node->in[CLEAT_DIS_POS_QUERIES]);
     cleat_launch_workspace(binder, c->l.columns, sizeof(float));
-    cleat_launch_i32(binder, "heads", (int32_t)p->heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p->length);
-    cleat_launch_i32(binder, "front", (int32_t)c->l.tables.front);
-    cleat_launch_i32(binder, "column_pitch", (int32_t)c->column_pitch);
+    CLEAT_LAUNCH_I32(binder, {"heads", p->heads}, {"lq", p->length}, {"front", c->l.tables.front},
+                     {"column_pitch", c->column_pitch});
     add_buckets(binder, node, p);
     cleat_launch_f32(binder, "query_scale", (float)(p->softmax_scale * log2_e));
     cleat_launch_items(binder, 2 * ceil_div(c->column_pitch, 2 * (int64_t)binder->facts->vector_width));
@@ -274,11 +261,9 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     add_operands(binder, node, &p);
     cleat_launch_workspace(binder, c.l.columns, sizeof(float));
     CLEAT_LAUNCH_TENSORS(binder, node->out[0], node->out[1]);
-    cleat_launch_i32(binder, "heads", (int32_t)p.heads);
-    cleat_launch_i32(binder, "lq", (int32_t)p.length);
+    CLEAT_LAUNCH_I32(binder, {"heads", p.heads}, {"lq", p.length});
     cleat_launch_f32(binder, "softmax_scale", (float)p.softmax_scale);
-    cleat_launch_i32(binder, "front", (int32_t)c.l.tables.front);
-    cleat_launch_i32(binder, "column_pitch", (int32_t)c.column_pitch);
+    CLEAT_LAUNCH_I32(binder, {"front", c.l.tables.front}, {"column_pitch", c.column_pitch});
     cleat_launch_groups(binder, p.batch * p.heads * ceil_div(p.length, 2 * (int64_t)binder->facts->vector_width));
 }
 
@@ -297,9 +282,8 @@ static void bind_grad_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_launch_workspace(binder, c.l.dtables, sizeof(float));
     cleat_launch_workspace(binder, c.l.keys, sizeof(float));
     add_sizes(binder, &p, &c.l);
-    cleat_launch_i32(binder, "column_pitch", (int32_t)c.column_pitch);
-    cleat_launch_i32(binder, "key_rows", (int32_t)c.key_rows);
-    cleat_launch_i32(binder, "part_samples", (int32_t)c.part_samples);
+    CLEAT_LAUNCH_I32(binder, {"column_pitch", c.column_pitch}, {"key_rows", c.key_rows},
+                     {"part_samples", c.part_samples});
     cleat_launch_groups(binder, c.parts * p.heads);
     /* The kernel has multiplied the queries by softmax_scale. */
     if (needs_positions(node)) launch_reduce(binder, node, &p, &c.l, c.parts, 1);
@@ -334,8 +318,7 @@ static layout gpu_layout(const cleat_node *node, const problem *p, const cleat_d
 }
 
 static void define_gpu(cleat_binder *binder, const problem *p) {
-    cleat_launch_define(binder, "THREADS", GPU_GROUP);
-    cleat_launch_define(binder, "ROWS", gpu_rows(p));
+    CLEAT_LAUNCH_DEFINES(binder, {"THREADS", GPU_GROUP}, {"ROWS", gpu_rows(p)});
 }
 
 static void launch_tiles(cleat_binder *binder, int64_t groups) {

@@ -31,7 +31,7 @@ cleat_conv cleat_conv_of(const cleat_node *node);
 extern const cleat_variant cleat_conv_variants[]; /* conv_launch.c */
 
 /* The definition of the three ops (cleat_op.define); conv_define.c. */
-cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
+cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 /* Appends the seven integers of the convolution's tensors: B, H, W, C, P, Q, N. */
 void cleat_conv_launch_extents(cleat_binder *binder, const cleat_conv *conv);

@@ -84,9 +84,9 @@ static cleat_expected_value define_sum(const cleat_conv *c, cleat_host_values *v
     return sum;
 }
 
-cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_conv_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_conv c = cleat_conv_of(node);
     if (c.kind == CLEAT_CONV_FORWARD) return define_forward(&c, values, element);
     if (c.kind == CLEAT_CONV_DX) return define_dx(&c, values, element);
-    return node->out[output] == c.sums ? define_sum(&c, values, element) : define_dw(&c, values, element);
+    return node->out[values->output] == c.sums ? define_sum(&c, values, element) : define_dw(&c, values, element);
 }

@@ -11,21 +11,14 @@ enum {
 };
 
 void cleat_conv_launch_extents(cleat_binder *binder, const cleat_conv *c) {
-    cleat_launch_i32(binder, "B", (int32_t)c->batch);
-    cleat_launch_i32(binder, "H", (int32_t)c->height);
-    cleat_launch_i32(binder, "W", (int32_t)c->width);
-    cleat_launch_i32(binder, "C", (int32_t)c->channels);
-    cleat_launch_i32(binder, "P", (int32_t)c->rows);
-    cleat_launch_i32(binder, "Q", (int32_t)c->columns);
-    cleat_launch_i32(binder, "N", (int32_t)c->features);
+    CLEAT_LAUNCH_I32(binder, {"B", c->batch}, {"H", c->height}, {"W", c->width}, {"C", c->channels}, {"P", c->rows},
+                     {"Q", c->columns}, {"N", c->features});
 }
 
 void cleat_conv_launch_geometry(cleat_binder *binder, const cleat_conv *c) {
     cleat_conv_launch_extents(binder, c);
-    cleat_launch_i32(binder, "R", (int32_t)c->kernel_rows);
-    cleat_launch_i32(binder, "S", (int32_t)c->kernel_columns);
-    cleat_launch_i32(binder, "stride", (int32_t)c->stride);
-    cleat_launch_i32(binder, "padding", (int32_t)c->padding);
+    CLEAT_LAUNCH_I32(binder, {"R", c->kernel_rows}, {"S", c->kernel_columns}, {"stride", c->stride},
+                     {"padding", c->padding});
 }
 
 void cleat_conv_launch_result(cleat_binder *binder, const cleat_conv *c) {
@@ -137,8 +130,7 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     launch_cpu(binder, node, c, "conv_cpu_pixels", &s);
     CLEAT_LAUNCH_TENSORS(binder, forward ? c->x : c->y, c->weight, c->bias, c->accum, forward ? c->y : c->x);
     cleat_conv_launch_geometry(binder, c);
-    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
-    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
+    CLEAT_LAUNCH_I32(binder, {"block_rows", s.rows}, {"block_panels", s.panels});
     cleat_launch_groups(binder, s.items);
 }
 
@@ -200,9 +192,7 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     launch_cpu(binder, node, c, "conv_cpu_filters", &s);
     cleat_conv_launch_filters(binder, c, s.splits);
     cleat_conv_launch_geometry(binder, c);
-    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
-    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
-    cleat_launch_i32(binder, "split_depth", (int32_t)s.split_depth);
+    CLEAT_LAUNCH_I32(binder, {"block_rows", s.rows}, {"block_panels", s.panels}, {"split_depth", s.split_depth});
     cleat_launch_groups(binder, s.items);
     cleat_conv_launch_reduces(binder, node, c, s.splits);
 }

@@ -113,9 +113,8 @@ static pixel_shape shape_pixels(const cleat_conv *c, const cleat_device_facts *f
 }
 
 static void launch_transforms(cleat_binder *binder, const cleat_conv *c) {
-    cleat_launch_define(binder, "WINOGRAD_TAPS", taps_of(c));
-    cleat_launch_define(binder, "WINOGRAD_SIDE", side_of(c));
-    cleat_launch_define(binder, "WINOGRAD_STRIDE", c->stride);
+    CLEAT_LAUNCH_DEFINES(binder, {"WINOGRAD_TAPS", taps_of(c)}, {"WINOGRAD_SIDE", side_of(c)},
+                         {"WINOGRAD_STRIDE", c->stride});
 }
 
 static void begin_pixels(cleat_binder *binder, const cleat_node *node, const cleat_conv *c, const char *kernel,
@@ -131,8 +130,7 @@ static void bind_weights(cleat_binder *binder, const cleat_node *node, const cle
     begin_pixels(binder, node, c, "conv_winograd_weights", s);
     cleat_launch_tensor(binder, c->weight);
     cleat_launch_workspace(binder, 0, FLOAT_BYTES);
-    cleat_launch_i32(binder, "N", (int32_t)c->features);
-    cleat_launch_i32(binder, "C", (int32_t)c->channels);
+    CLEAT_LAUNCH_I32(binder, {"N", c->features}, {"C", c->channels});
     cleat_launch_i64(binder, "pitch", s->pitch);
     const int64_t of_phase = work_of(c).channels;
     cleat_launch_groups(binder,
@@ -148,17 +146,9 @@ static void bind_pixels(cleat_binder *binder, const cleat_node *node, const clea
     CLEAT_LAUNCH_TENSORS(binder, forward ? c->x : c->y, c->weight);
     cleat_launch_floats_or(binder, s.stored, 0, NULL);
     CLEAT_LAUNCH_TENSORS(binder, c->bias, c->accum, forward ? c->y : c->x);
-    cleat_launch_i32(binder, "images", (int32_t)c->batch);
-    cleat_launch_i32(binder, "height", (int32_t)w.height);
-    cleat_launch_i32(binder, "width", (int32_t)w.width);
-    cleat_launch_i32(binder, "channels", (int32_t)w.channels);
-    cleat_launch_i32(binder, "rows", (int32_t)w.rows);
-    cleat_launch_i32(binder, "columns", (int32_t)w.columns);
-    cleat_launch_i32(binder, "features", (int32_t)w.features);
-    cleat_launch_i32(binder, "to", (int32_t)w.to);
-    cleat_launch_i32(binder, "origin", (int32_t)w.origin);
-    cleat_launch_i32(binder, "block_tiles", (int32_t)s.tiles);
-    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
+    CLEAT_LAUNCH_I32(binder, {"images", c->batch}, {"height", w.height}, {"width", w.width}, {"channels", w.channels},
+                     {"rows", w.rows}, {"columns", w.columns}, {"features", w.features}, {"to", w.to},
+                     {"origin", w.origin}, {"block_tiles", s.tiles}, {"block_panels", s.panels});
     cleat_launch_i64(binder, "points_pitch", s.pitch);
     cleat_launch_groups(binder, s.items);
 }
@@ -198,10 +188,8 @@ static void bind_filters(cleat_binder *binder, const cleat_node *node, const cle
     cleat_conv_launch_filters(binder, c, s.splits);
     const tile_work w = work_of(c);
     cleat_conv_launch_extents(binder, c);
-    cleat_launch_i32(binder, "to", (int32_t)w.to);
-    cleat_launch_i32(binder, "origin", (int32_t)w.origin);
-    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
-    cleat_launch_i32(binder, "split_tiles", (int32_t)s.split_tiles);
+    CLEAT_LAUNCH_I32(binder, {"to", w.to}, {"origin", w.origin}, {"block_rows", s.rows},
+                     {"split_tiles", s.split_tiles});
     cleat_launch_groups(binder, s.items);
     cleat_conv_launch_reduces(binder, node, c, s.splits);
 }

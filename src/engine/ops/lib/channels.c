@@ -61,15 +61,12 @@ void cleat_launch_channel_kernel(cleat_binder *binder, const cleat_node *node, c
                                  cleat_dtype storage, const cleat_channels *cut) {
     int64_t vector_width = binder->facts->vector_width;
     cleat_launch_vector_kernel(binder, node, file, kernel, storage, cut->channels);
-    cleat_launch_define(binder, "COLUMN_ITEMS", cut->items);
-    cleat_launch_define(binder, "VECTORS", cut->vectors);
+    CLEAT_LAUNCH_DEFINES(binder, {"COLUMN_ITEMS", cut->items}, {"VECTORS", cut->vectors});
     if (cut->spans > 1) cleat_launch_define(binder, "SPANS", cut->spans);
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) {
-        cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
-        cleat_launch_define(binder, "STREAMS", 1);
-    }
-    cleat_launch_define(binder, "TAIL", cut->channels % vector_width);
-    cleat_launch_define(binder, "WHOLE", cut->channels % (vector_width * cut->items * cut->vectors) == 0);
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL)
+        CLEAT_LAUNCH_DEFINES(binder, {"BUILTIN_PREFETCH", 1}, {"STREAMS", 1});
+    CLEAT_LAUNCH_DEFINES(binder, {"TAIL", cut->channels % vector_width},
+                         {"WHOLE", cut->channels % (vector_width * cut->items * cut->vectors) == 0});
 }
 
 void cleat_launch_channel_groups(cleat_binder *binder, const cleat_channels *cut, int64_t parts) {

@@ -14,9 +14,6 @@ void cleat_launch_columns(cleat_binder *binder, const cleat_node *node, cleat_co
     cleat_launch_tensor_at(binder, from.tensor, from.at);
     cleat_launch_tensor_at(binder, accum, to.at);
     cleat_launch_tensor_at(binder, to.tensor, to.at);
-    cleat_launch_i32(binder, "rows", (int32_t)rows);
-    cleat_launch_i32(binder, "width", (int32_t)width);
-    cleat_launch_i32(binder, "from_width", (int32_t)from.stride);
-    cleat_launch_i32(binder, "to_width", (int32_t)to.stride);
+    CLEAT_LAUNCH_I32(binder, {"rows", rows}, {"width", width}, {"from_width", from.stride}, {"to_width", to.stride});
     cleat_launch_runs(binder, rows, width);
 }

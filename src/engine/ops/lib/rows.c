@@ -33,8 +33,7 @@ const char *cleat_rows_refuse_grad(const cleat_node *node, const cleat_device_fa
 void cleat_launch_row_kernel(cleat_binder *binder, const cleat_node *node, const char *file, const char *kernel,
                              cleat_dtype storage, int64_t width) {
     cleat_launch_vector_kernel(binder, node, file, kernel, storage, width);
-    cleat_launch_define(binder, "WIDTH", width);
-    cleat_launch_define(binder, "ROW_ITEMS", cleat_row_items(width, binder->facts));
+    CLEAT_LAUNCH_DEFINES(binder, {"WIDTH", width}, {"ROW_ITEMS", cleat_row_items(width, binder->facts)});
 }
 
 void cleat_launch_rows(cleat_binder *binder, int64_t rows, int64_t width) {

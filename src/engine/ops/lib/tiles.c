@@ -326,14 +326,10 @@ void cleat_launch_tile(cleat_binder *binder, cleat_tile_kind kind, cleat_dtype d
     cleat_launch_define(binder, "TILE_K", cleat_tile_step(kind, dtype, binder->facts));
     if (kind >= CLEAT_TILE_KINDS) {
         cleat_launch_matrix_unit(binder);
-        cleat_launch_define(binder, "BLOCK_M", t.item_m);
-        cleat_launch_define(binder, "BLOCK_N", t.item_n);
-        cleat_launch_define(binder, "SUBGROUPS_N", t.items_n);
+        CLEAT_LAUNCH_DEFINES(binder, {"BLOCK_M", t.item_m}, {"BLOCK_N", t.item_n}, {"SUBGROUPS_N", t.items_n});
         return;
     }
-    cleat_launch_define(binder, "ITEM_M", t.item_m);
-    cleat_launch_define(binder, "ITEM_N", t.item_n);
-    cleat_launch_define(binder, "ITEMS_N", t.items_n);
+    CLEAT_LAUNCH_DEFINES(binder, {"ITEM_M", t.item_m}, {"ITEM_N", t.item_n}, {"ITEMS_N", t.items_n});
 }
 
 const char *cleat_refuse_groups(const cleat_node *node, const cleat_device_facts *facts) {
@@ -342,10 +338,7 @@ const char *cleat_refuse_groups(const cleat_node *node, const cleat_device_facts
 }
 
 void cleat_launch_cpu_tile(cleat_binder *binder, const cleat_cpu_tile *tile) {
-    cleat_launch_define(binder, "TILE_ROWS", tile->tile_rows);
-    cleat_launch_define(binder, "TILE_VECS", tile->tile_vecs);
-    cleat_launch_define(binder, "CHUNK", tile->chunk);
-    cleat_launch_define(binder, "BLOCK_ROWS", tile->block_rows);
-    cleat_launch_define(binder, "BLOCK_PANELS", tile->block_panels);
+    CLEAT_LAUNCH_DEFINES(binder, {"TILE_ROWS", tile->tile_rows}, {"TILE_VECS", tile->tile_vecs}, {"CHUNK", tile->chunk},
+                         {"BLOCK_ROWS", tile->block_rows}, {"BLOCK_PANELS", tile->block_panels});
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
 }

@@ -56,7 +56,6 @@ void cleat_trace_launch_total(cleat_binder *binder, const cleat_node *node, cons
     cleat_trace_launch_tensors(binder, node->out, count);
     for (int i = 0; i < CLEAT_TRACE_TERMS; ++i) cleat_launch_i32(binder, weights[i], i < count ? terms[i] : 0);
     cleat_launch_tensor(binder, node->out[count]);
-    cleat_launch_i32(binder, "B", (int32_t)x->shape[0]);
-    cleat_launch_i32(binder, "L", (int32_t)x->shape[1]);
+    CLEAT_LAUNCH_I32(binder, {"B", x->shape[0]}, {"L", x->shape[1]});
     cleat_launch_groups(binder, count);
 }

@@ -36,8 +36,7 @@ static inline int32_t cleat_linear_blocks(const cleat_gemm *p) {
 cleat_gemm cleat_linear_gemm(const cleat_node *node);
 
 /* Definition of the linear ops (linear_define.c). */
-cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element);
+cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 /* Emits the gradient of `bias`, which was added to every row of the tensor whose gradient is dy [..., N]. */
 void cleat_emit_bias_grad(cleat_graph *graph, cleat_tensor *dy, cleat_tensor *bias);

@@ -80,13 +80,12 @@ static cleat_expected_value apply(cleat_epilogue epilogue, cleat_expected_value 
     return sum;
 }
 
-cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int output,
-                                         int64_t element) {
+cleat_expected_value cleat_linear_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_gemm p = cleat_linear_gemm(node);
     const operands of = operands_of(node, &p);
-    if (node->out[output] == p.sums) return define_sum(&p, &of, values, element);
+    if (node->out[values->output] == p.sums) return define_sum(&p, &of, values, element);
     cleat_expected_value sum = define_product(&p, &of, values, element / p.n, element % p.n);
     if (cleat_linear_blocks(&p)) sum.rounded += sum.size; /* for matrix units, to the storage type */
-    if (output == 1) return sum;                          /* input of an activation's gradient */
+    if (values->output == 1) return sum;                  /* input of an activation's gradient */
     return apply(p.epilogue, sum, of.saved < 0 ? 0 : cleat_host_value(values, of.saved, element));
 }

@@ -65,9 +65,7 @@ static void operands(cleat_binder *binder, const cleat_gemm *p, cleat_k_split s,
                          whole ? p->sums_accum : NULL);
     cleat_launch_floats_or(binder, !whole && p->sums, s.count * p->m * p->n * FLOAT_BYTES, p->sums);
     cleat_launch_floats_or(binder, s.count > 1, 0, NULL);
-    cleat_launch_i32(binder, "M", (int32_t)p->m);
-    cleat_launch_i32(binder, "N", (int32_t)p->n);
-    cleat_launch_i32(binder, "K", (int32_t)p->k);
+    CLEAT_LAUNCH_I32(binder, {"M", p->m}, {"N", p->n}, {"K", p->k});
 }
 
 /* Launches the kernels that add up the parts if k is split. */
@@ -94,9 +92,7 @@ static void launch_sums(cleat_binder *binder, const cleat_node *node, const clea
     cleat_launch_vector_kernel(binder, node, "linear/linear.cl", "linear_sums", p->a->dtype, p->m);
     CLEAT_LAUNCH_TENSORS(binder, p->a, s.count > 1 ? NULL : p->sums_accum);
     cleat_launch_floats_or(binder, s.count > 1, workspace_offset, p->sums);
-    cleat_launch_i32(binder, "rows", (int32_t)p->k);
-    cleat_launch_i32(binder, "N", (int32_t)p->m);
-    cleat_launch_i32(binder, "depth", (int32_t)s.depth);
+    CLEAT_LAUNCH_I32(binder, {"rows", p->k}, {"N", p->m}, {"depth", s.depth});
     cleat_launch_items(binder, s.count * ceil_div(p->m, binder->facts->vector_width));
     if (s.count > 1) cleat_launch_reduce(binder, node, workspace_offset, p->sums_accum, p->sums, s.count);
 }
@@ -252,8 +248,7 @@ static bool aligned4(const cleat_gemm *p) {
 void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const cleat_gemm *p, cleat_tiling s) {
     const bool reduced = s.k.count > 1 && cleat_has_counters(binder->facts, s.tiles - s.whole);
     operands(binder, p, s.k, reduced);
-    cleat_launch_i32(binder, "split_depth", (int32_t)s.k.depth);
-    cleat_launch_i32(binder, "whole", (int32_t)s.whole);
+    CLEAT_LAUNCH_I32(binder, {"split_depth", s.k.depth}, {"whole", s.whole});
     cleat_launch_counters(binder, reduced);
     cleat_launch_groups(binder, cleat_tiling_groups(s));
     if (!reduced) launch_reduces(binder, node, p, s.k);
@@ -262,8 +257,7 @@ void cleat_linear_tiles(cleat_binder *binder, const cleat_node *node, const clea
 static void launch_gpu(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_gpu");
-    cleat_launch_define(binder, "TRANS_A", p.trans_a);
-    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    CLEAT_LAUNCH_DEFINES(binder, {"TRANS_A", p.trans_a}, {"TRANS_B", p.trans_b});
     cleat_launch_tile(binder, s.kind, p.a->dtype);
     cleat_launch_define(binder, "ALIGNED4", aligned4(&p));
     if (aligned4(&p) && p.n % 4 == 0) cleat_launch_define(binder, "ALIGNED", 1);
@@ -360,13 +354,10 @@ static void bind_cpu(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cpu_shape s = shape_cpu(&p, binder->facts);
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_cpu");
-    cleat_launch_define(binder, "TRANS_A", p.trans_a);
-    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    CLEAT_LAUNCH_DEFINES(binder, {"TRANS_A", p.trans_a}, {"TRANS_B", p.trans_b});
     cleat_launch_cpu_tile(binder, &(cleat_cpu_tile){s.tile_rows, s.tile_vecs, s.chunk, s.rows_max, s.panels_max});
     operands(binder, &p, s.k, false);
-    cleat_launch_i32(binder, "block_rows", (int32_t)s.rows);
-    cleat_launch_i32(binder, "block_panels", (int32_t)s.panels);
-    cleat_launch_i32(binder, "split_depth", (int32_t)s.k.depth);
+    CLEAT_LAUNCH_I32(binder, {"block_rows", s.rows}, {"block_panels", s.panels}, {"split_depth", s.k.depth});
     cleat_launch_groups(binder, s.items * s.k.count);
     launch_reduces(binder, node, &p, s.k);
 }
@@ -386,10 +377,7 @@ static void bind_narrow(const cleat_node *node, cleat_binder *binder) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_launch_kernel(binder, node, "linear/linear.cl", "linear_narrow", p.c->dtype);
     CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.c);
-    cleat_launch_i32(binder, "M", (int32_t)p.m);
-    cleat_launch_i32(binder, "N", (int32_t)p.n);
-    cleat_launch_i32(binder, "K", (int32_t)p.k);
-    cleat_launch_i32(binder, "block_rows", NARROW_ROWS);
+    CLEAT_LAUNCH_I32(binder, {"M", p.m}, {"N", p.n}, {"K", p.k}, {"block_rows", NARROW_ROWS});
     cleat_launch_groups(binder, ceil_div(p.m, NARROW_ROWS));
 }
 
@@ -414,9 +402,7 @@ static void bind_row(const cleat_node *node, cleat_binder *binder) {
     if (!wide) cleat_launch_work_group(binder, ROW_GROUP);
     if (binder->facts->vendor == CLEAT_VENDOR_POCL) cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
     CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.c);
-    cleat_launch_i32(binder, "N", (int32_t)p.n);
-    cleat_launch_i32(binder, "K", (int32_t)p.k);
-    cleat_launch_i32(binder, "columns", (int32_t)columns);
+    CLEAT_LAUNCH_I32(binder, {"N", p.n}, {"K", p.k}, {"columns", columns});
     cleat_launch_groups(binder, ceil_div(p.n, columns));
 }
 
@@ -427,8 +413,7 @@ static void bind_plain(const cleat_node *node, cleat_binder *binder) {
     cleat_linear_begin(binder, node, &p, "linear/linear.cl", "linear_plain");
     CLEAT_LAUNCH_TENSORS(binder, p.a, p.b, p.bias, p.accum, p.saved, p.c);
     cleat_launch_i64(binder, "M", p.m);
-    cleat_launch_i32(binder, "N", (int32_t)p.n);
-    cleat_launch_i32(binder, "K", (int32_t)p.k);
+    CLEAT_LAUNCH_I32(binder, {"N", p.n}, {"K", p.k});
     cleat_launch_i64(binder, "a_m", p.trans_a ? 1 : p.k);
     cleat_launch_i64(binder, "a_k", p.trans_a ? p.m : 1);
     cleat_launch_i64(binder, "b_n", p.trans_b ? p.k : 1);

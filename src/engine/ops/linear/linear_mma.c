@@ -14,8 +14,7 @@ static bool aligned8(const cleat_gemm *p) {
 static void launch(cleat_binder *binder, const cleat_node *node, cleat_tiling s) {
     cleat_gemm p = cleat_linear_gemm(node);
     cleat_linear_begin(binder, node, &p, "linear/linear_mma.cl", "linear_mma");
-    cleat_launch_define(binder, "TRANS_A", p.trans_a);
-    cleat_launch_define(binder, "TRANS_B", p.trans_b);
+    CLEAT_LAUNCH_DEFINES(binder, {"TRANS_A", p.trans_a}, {"TRANS_B", p.trans_b});
     cleat_launch_tile(binder, s.kind, p.a->dtype);
     cleat_launch_define(binder, "ALIGNED8", aligned8(&p));
     if (node->tf32) cleat_launch_define(binder, "TF32_PRODUCTS", 1);

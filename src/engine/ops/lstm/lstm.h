@@ -47,11 +47,9 @@ typedef struct cleat_lstm_size {
 cleat_lstm_size cleat_lstm_size_of(const cleat_node *node);
 
 /* Definitions (cleat_op.define); lstm_define.c. */
-cleat_expected_value cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element);
-cleat_expected_value cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element);
-cleat_expected_value cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                  int64_t element);
+cleat_expected_value cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int64_t element);
+cleat_expected_value cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element);
+cleat_expected_value cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int64_t element);
 
 extern const cleat_variant cleat_lstm_variants[], cleat_lstm_layer_variants[], cleat_lstm_grad_variants[],
     cleat_lstm_layer_grad_variants[];

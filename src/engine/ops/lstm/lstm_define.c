@@ -56,11 +56,11 @@ static double state_of(const cleat_host_values *values, const cleat_lstm_size *s
     return (double)values->out[CLEAT_LSTM_CELLS].f[place_of(s, at) * s->hidden + unit];
 }
 
-cleat_expected_value cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int output, int64_t element) {
+cleat_expected_value cleat_lstm_define(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const int64_t place = element / s.hidden, unit = element % s.hidden;
-    if (output == CLEAT_LSTM_GATES) return define_gate(node, values, element);
-    if (output == CLEAT_LSTM_H) {
+    if (values->output == CLEAT_LSTM_GATES) return define_gate(node, values, element);
+    if (values->output == CLEAT_LSTM_H) {
         const double state = state_of(values, &s, place, unit), size = 1 + fabs(state);
         return (cleat_expected_value){
             .value = gate_of(values, &s, place, unit, OUTPUT) * tanh(state), .size = size, .rounded = size};
@@ -152,9 +152,8 @@ static cleat_expected_value define_dweight(const cleat_node *node, cleat_host_va
     return sum;
 }
 
-cleat_expected_value cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                            int64_t element) {
-    return output == DPRODUCTS ? define_dproduct(node, values, element) : define_dweight(node, values, element);
+cleat_expected_value cleat_lstm_define_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
+    return values->output == DPRODUCTS ? define_dproduct(node, values, element) : define_dweight(node, values, element);
 }
 
 /* --- gradient of a whole layer: out = {dx, dweight_hh, dweight_ih, dbias} --------------------------------------- */
@@ -218,20 +217,21 @@ static double factor_of(const cleat_lstm_size *s, const cleat_host_values *value
     return at % s->length ? cleat_host_value(values, CLEAT_LSTM_GRAD_H, (at - 1) * s->hidden + k) : 0;
 }
 
-cleat_expected_value cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int output,
-                                                  int64_t element) {
+cleat_expected_value cleat_lstm_define_layer_grad(const cleat_node *node, cleat_host_values *values, int64_t element) {
     const cleat_lstm_size s = cleat_lstm_size_of(node);
     const double *dproducts = dproducts_of(&s, values);
     if (!dproducts) return (cleat_expected_value){.value = NAN};
     cleat_expected_value sum;
-    if (output == CLEAT_LSTM_DX) {
+    if (values->output == CLEAT_LSTM_DX) {
         sum = define_dx(&s, values, dproducts, element);
     } else {
-        const int64_t width = output == CLEAT_LSTM_DBIAS ? 1 : output == CLEAT_LSTM_DWEIGHT_IH ? s.inputs : s.hidden;
+        const int64_t width = values->output == CLEAT_LSTM_DBIAS        ? 1
+                              : values->output == CLEAT_LSTM_DWEIGHT_IH ? s.inputs
+                                                                        : s.hidden;
         const int64_t row = element / width, k = element % width;
-        sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + output, element);
+        sum = cleat_define_begin(values, CLEAT_LSTM_LAYER_GRAD_IN + values->output, element);
         for (int64_t at = 0; at < s.batch * s.length; ++at)
-            cleat_define_add(&sum, dproducts[at * 4 * s.hidden + row] * factor_of(&s, values, output, at, k));
+            cleat_define_add(&sum, dproducts[at * 4 * s.hidden + row] * factor_of(&s, values, values->output, at, k));
         values->work += (double)(s.batch * s.length);
     }
     sum.rounded = sum.size;

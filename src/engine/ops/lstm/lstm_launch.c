@@ -14,8 +14,7 @@ static void begin(cleat_binder *binder, const cleat_node *node, const char *file
 }
 
 static void add_sizes(cleat_binder *binder, const cleat_lstm_size *s) {
-    cleat_launch_i32(binder, "batch", (int32_t)s->batch);
-    cleat_launch_i32(binder, "length", (int32_t)s->length);
+    CLEAT_LAUNCH_I32(binder, {"batch", s->batch}, {"length", s->length});
 }
 
 /* Adds gates, h, cells. */
@@ -37,12 +36,8 @@ static void launch_total(cleat_binder *binder, const cleat_node *node, const cle
                                p->part | p->pitch | p->width);
     cleat_launch_workspace(binder, p->offset, FLOAT_BYTES);
     CLEAT_LAUNCH_TENSORS(binder, accum, node->out[i]);
-    cleat_launch_i32(binder, "count", (int32_t)p->count);
-    cleat_launch_i32(binder, "part", (int32_t)p->part);
-    cleat_launch_i32(binder, "height", (int32_t)p->height);
-    cleat_launch_i32(binder, "rows", (int32_t)p->rows);
-    cleat_launch_i32(binder, "width", (int32_t)p->width);
-    cleat_launch_i32(binder, "pitch", (int32_t)p->pitch);
+    CLEAT_LAUNCH_I32(binder, {"count", p->count}, {"part", p->part}, {"height", p->height}, {"rows", p->rows},
+                     {"width", p->width}, {"pitch", p->pitch});
     cleat_launch_runs(binder, 4 * p->height, p->width);
 }
 
@@ -144,23 +139,15 @@ static int64_t cpu_grad_workspace(const cleat_node *node, const cleat_device_fac
 
 static void begin_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s, const char *kernel) {
     begin(binder, node, "lstm/lstm_cpu.cl", kernel);
-    cleat_launch_define(binder, "WIDTH", cleat_lstm_size_of(node).hidden);
-    cleat_launch_define(binder, "TILE", s->tile_rows);
-    cleat_launch_define(binder, "COLUMNS", s->back.tile);
-    cleat_launch_define(binder, "WEIGHT_COLUMNS", s->weight.tile);
-    cleat_launch_define(binder, "DX", has_dx(node));
-    cleat_launch_define(binder, "GATE_PITCH", s->gate_pitch);
-    cleat_launch_define(binder, "UNIT_PITCH", s->unit_pitch);
-    cleat_launch_define(binder, "CHUNK", s->chunk);
+    CLEAT_LAUNCH_DEFINES(binder, {"WIDTH", cleat_lstm_size_of(node).hidden}, {"TILE", s->tile_rows},
+                         {"COLUMNS", s->back.tile}, {"WEIGHT_COLUMNS", s->weight.tile}, {"DX", has_dx(node)},
+                         {"GATE_PITCH", s->gate_pitch}, {"UNIT_PITCH", s->unit_pitch}, {"CHUNK", s->chunk});
     if (s->inputs) {
-        cleat_launch_define(binder, "INPUTS", cleat_lstm_size_of(node).inputs);
-        cleat_launch_define(binder, "OPERAND_PITCH", s->operand_pitch);
-        cleat_launch_define(binder, "TIME_MAJOR", cleat_lstm_size_of(node).time_major);
+        CLEAT_LAUNCH_DEFINES(binder, {"INPUTS", cleat_lstm_size_of(node).inputs}, {"OPERAND_PITCH", s->operand_pitch},
+                             {"TIME_MAJOR", cleat_lstm_size_of(node).time_major});
     }
-    if (binder->facts->vendor == CLEAT_VENDOR_POCL) {
-        cleat_launch_define(binder, "BUILTIN_PREFETCH", 1);
-        cleat_launch_define(binder, "STREAMS", 1);
-    }
+    if (binder->facts->vendor == CLEAT_VENDOR_POCL)
+        CLEAT_LAUNCH_DEFINES(binder, {"BUILTIN_PREFETCH", 1}, {"STREAMS", 1});
 }
 
 static void end_cpu(cleat_binder *binder, const cleat_node *node, const cpu_shape *s) {
@@ -315,8 +302,7 @@ static int64_t gpu_grad_workspace(const cleat_node *node, const cleat_device_fac
 
 static void begin_gpu(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, const char *kernel) {
     begin(binder, node, "lstm/lstm_gpu.cl", kernel);
-    cleat_launch_define(binder, "HIDDEN", cleat_lstm_size_of(node).hidden);
-    cleat_launch_define(binder, "LANES", s->lanes);
+    CLEAT_LAUNCH_DEFINES(binder, {"HIDDEN", cleat_lstm_size_of(node).hidden}, {"LANES", s->lanes});
 }
 
 static void launch_gpu_pack(cleat_binder *binder, const cleat_node *node, const gpu_shape *s, bool forward) {
@@ -345,9 +331,7 @@ static void launch_weight(cleat_binder *binder, const cleat_node *node, const gp
     add_dproducts(binder, node);
     cleat_launch_tensor(binder, node->in[CLEAT_LSTM_GRAD_H]);
     cleat_launch_workspace(binder, spare_bytes(node), FLOAT_BYTES);
-    cleat_launch_i32(binder, "steps", (int32_t)(size.batch * size.length));
-    cleat_launch_i32(binder, "length", (int32_t)size.length);
-    cleat_launch_i32(binder, "split_steps", (int32_t)s->depth);
+    CLEAT_LAUNCH_I32(binder, {"steps", size.batch * size.length}, {"length", size.length}, {"split_steps", s->depth});
     cleat_launch_groups(binder, s->tiles * s->splits);
     launch_total(binder, node, cleat_accum(node, CLEAT_LSTM_GRAD_IN, CLEAT_LSTM_DWEIGHT_HH), CLEAT_LSTM_DWEIGHT_HH,
                  &(weight_parts){.offset = spare_bytes(node),
@@ -404,8 +388,7 @@ static int64_t mma_grad_workspace(const cleat_node *node, const cleat_device_fac
 static void begin_mma(cleat_binder *binder, const cleat_node *node, const char *kernel) {
     cleat_lstm_size size = cleat_lstm_size_of(node);
     begin(binder, node, "lstm/lstm_mma.cl", kernel);
-    cleat_launch_define(binder, "HIDDEN", size.hidden);
-    cleat_launch_define(binder, "SAMPLES", shape_mma(node, binder->facts).samples);
+    CLEAT_LAUNCH_DEFINES(binder, {"HIDDEN", size.hidden}, {"SAMPLES", shape_mma(node, binder->facts).samples});
     cleat_launch_matrix_unit(binder);
     cleat_launch_work_group(binder, 2 * size.hidden);
 }

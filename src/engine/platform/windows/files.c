@@ -253,13 +253,6 @@ FILE *cleat_windows_fopen(const char *path, const char *mode) {
     return stream;
 }
 
-FILE *cleat_windows_freopen(const char *path, const char *mode, FILE *file) {
-    wchar_t wide[CLEAT_WIDE], wide_mode[8];
-    if (!cleat_windows_wide(path, wide)) return NULL;
-    MultiByteToWideChar(CP_UTF8, 0, mode, -1, wide_mode, 8);
-    return _wfreopen(wide, wide_mode, file);
-}
-
 /* --- facts ---------------------------------------------------------------------------------------------------- */
 
 static int facts_of(HANDLE handle, struct cleat_windows_stat *about) {
@@ -315,25 +308,13 @@ int cleat_windows_access(const char *path, int mode) {
     return -1;
 }
 
-static int free_bytes(const char *path, struct statvfs *about) {
+int statvfs(const char *path, struct statvfs *about) {
     wchar_t wide[CLEAT_WIDE];
     ULARGE_INTEGER bytes;
     if (!cleat_windows_wide(path, wide)) return -1;
     if (!GetDiskFreeSpaceExW(wide, &bytes, NULL, NULL)) return cleat_windows_fail();
     *about = (struct statvfs){.f_bavail = bytes.QuadPart, .f_frsize = 1};
     return 0;
-}
-
-int statvfs(const char *path, struct statvfs *about) {
-    return free_bytes(path, about);
-}
-
-int fstatvfs(int file, struct statvfs *about) {
-    char path[CLEAT_WIDE];
-    if (!path_of((HANDLE)_get_osfhandle(file), path, sizeof path)) return cleat_windows_fail();
-    char *slash = strrchr(path, '/');
-    if (slash) slash[1] = 0;
-    return free_bytes(path, about);
 }
 
 char *cleat_windows_realpath(const char *path, char *real) {
@@ -346,12 +327,6 @@ char *cleat_windows_realpath(const char *path, char *real) {
     if (!real) return _strdup(found);
     if (strlen(found) >= PATH_MAX) return errno = ENAMETOOLONG, NULL;
     return strcpy(real, found);
-}
-
-ssize_t cleat_windows_readlink(const char *path, char *target, size_t size) {
-    (void)path, (void)target, (void)size;
-    errno = EINVAL;
-    return -1;
 }
 
 /* --- changes -------------------------------------------------------------------------------------------------- */
@@ -433,22 +408,13 @@ int cleat_windows_mkdir(const char *path, unsigned mode) {
 }
 
 char *cleat_windows_mkdtemp(char *path) {
-    char *end = path + strlen(path) - 6; /* XXXXXX */
-    for (int attempt = 0; attempt < 100; ++attempt) {
+    do {
         unsigned number = 0;
         cleat_windows_getrandom(&number, sizeof number, 0);
-        for (int i = 0; i < 6; ++i, number >>= 5) end[i] = "abcdefghijklmnopqrstuvwxyz234567"[number & 31];
+        snprintf(path + strlen(path) - 6, 7, "%06x", number >> 8); /* of XXXXXX */
         if (cleat_windows_mkdir(path, 0700) == 0) return path;
-        if (errno != EEXIST) return NULL;
-    }
+    } while (errno == EEXIST);
     return NULL;
-}
-
-/* The runtime's asks for a file at the root of the drive, where only administrators may write. */
-FILE *cleat_windows_tmpfile(void) {
-    wchar_t folder[MAX_PATH + 1], path[MAX_PATH];
-    if (!GetTempPathW(MAX_PATH + 1, folder) || !GetTempFileNameW(folder, L"cleat", 0, path)) return NULL;
-    return _wfopen(path, L"w+bTD");
 }
 
 ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags) {
@@ -536,8 +502,6 @@ int closedir(DIR *folder) {
     free(folder);
     return 0;
 }
-
-/* --- patterns ------------------------------------------------------------------------------------------------- */
 
 int fnmatch(const char *pattern, const char *name, int flags) {
     for (; *pattern; ++pattern, ++name) {

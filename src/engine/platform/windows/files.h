@@ -24,7 +24,6 @@
 int cleat_windows_open(const char *path, int flags, ...);
 int cleat_windows_openat(int folder, const char *name, int flags);
 FILE *cleat_windows_fopen(const char *path, const char *mode);
-FILE *cleat_windows_freopen(const char *path, const char *mode, FILE *file);
 int cleat_windows_access(const char *path, int mode);
 int cleat_windows_unlink(const char *path);
 int cleat_windows_unlinkat(int folder, const char *name, int flags);
@@ -35,14 +34,11 @@ int cleat_windows_ftruncate(int file, int64_t bytes);
 int cleat_windows_fsync(int file);
 ssize_t cleat_windows_pread(int file, void *bytes, size_t size, int64_t offset);
 char *cleat_windows_realpath(const char *path, char *real); /* with slashes; the caller frees it if real is NULL */
-ssize_t cleat_windows_readlink(const char *path, char *target, size_t size);
 char *cleat_windows_mkdtemp(char *path);
-FILE *cleat_windows_tmpfile(void);
 ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define open(...) cleat_windows_open(__VA_ARGS__)
 #define openat(folder, name, flags) cleat_windows_openat(folder, name, flags)
 #define fopen(path, mode) cleat_windows_fopen(path, mode)
-#define freopen(path, mode, file) cleat_windows_freopen(path, mode, file)
 #define access(path, mode) cleat_windows_access(path, mode)
 #define unlink(path) cleat_windows_unlink(path)
 #define remove(path) cleat_windows_unlink(path)
@@ -54,9 +50,8 @@ ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define fsync(file) cleat_windows_fsync(file)
 #define pread(file, bytes, size, offset) cleat_windows_pread(file, bytes, size, offset)
 #define realpath(path, real) cleat_windows_realpath(path, real)
-#define readlink(path, target, size) cleat_windows_readlink(path, target, size)
+#define readlink(path, target, size) ((void)(path), (void)(target), -1)
 #define mkdtemp(path) cleat_windows_mkdtemp(path)
-#define tmpfile() cleat_windows_tmpfile()
 #define getrandom(bytes, size, flags) cleat_windows_getrandom(bytes, size, flags)
 
 /* In UTF-8, with slashes where a variable is a path of POSIX: XDG_CACHE_HOME is LOCALAPPDATA, HOME is USERPROFILE,
@@ -102,7 +97,6 @@ struct statvfs {
     uint64_t f_bavail, f_frsize;
 };
 int statvfs(const char *path, struct statvfs *about);
-int fstatvfs(int file, struct statvfs *about);
 
 /* --- folders --- */
 
@@ -119,26 +113,20 @@ int closedir(DIR *folder);
 #define F_SETFD 0
 #define fcntl(...) 0 /* descriptors are not inherited */
 
-/* --- patterns --- */
-
 int fnmatch(const char *pattern, const char *name, int flags); /* `*` and `?` */
 
 /* --- locks; memory is not mapped --- */
 
 enum { PROT_READ, PROT_WRITE, MAP_SHARED, MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MADV_DONTNEED, MFD_CLOEXEC };
 #define MAP_FAILED ((void *)-1)
-static inline void *cleat_windows_no_map(size_t bytes) {
-    (void)bytes;
-    return MAP_FAILED;
-}
-static inline int cleat_windows_no_file(size_t bytes) {
-    (void)bytes;
+static inline int cleat_windows_no_map(const void *at, ...) {
+    (void)at;
     return -1;
 }
-#define mmap(at, bytes, protection, flags, file, offset) cleat_windows_no_map((bytes) + (size_t)(file))
-#define munmap(at, bytes) cleat_windows_no_file((uintptr_t)(at) + (bytes))
-#define madvise(at, bytes, advice) cleat_windows_no_file((uintptr_t)(at) + (bytes))
-#define memfd_create(name, flags) cleat_windows_no_file((uintptr_t)(name))
+#define mmap(...) ((void *)(intptr_t)cleat_windows_no_map(__VA_ARGS__))
+#define munmap cleat_windows_no_map
+#define madvise cleat_windows_no_map
+#define memfd_create cleat_windows_no_map
 enum { LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4 };
 int flock(int file, int operation);
 

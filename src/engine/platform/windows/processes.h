@@ -46,12 +46,7 @@ int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now);
 typedef struct cpu_set_t {
     uint64_t bits;
 } cpu_set_t;
-#define CPU_ALLOC(count) calloc(1, sizeof(cpu_set_t))
 #define CPU_ALLOC_SIZE(count) ((void)(count), sizeof(cpu_set_t))
-#define CPU_FREE(set) free(set)
-#define CPU_ZERO_S(size, set) ((void)(size), (void)((set)->bits = 0))
-#define CPU_SET_S(cpu, size, set) ((void)(size), (void)((set)->bits |= (cpu) < 64 ? UINT64_C(1) << (cpu) : 0))
-#define CPU_ISSET_S(cpu, size, set) ((void)(size), (cpu) < 64 && ((set)->bits >> (cpu)&1))
 #define CPU_COUNT_S(size, set) ((void)(size), __builtin_popcountll((set)->bits))
 #define CPU_COUNT(set) __builtin_popcountll((set)->bits)
 int sched_getaffinity(int process, size_t size, cpu_set_t *set);

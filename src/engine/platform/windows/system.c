@@ -156,15 +156,6 @@ int cleat_windows_strverscmp(const char *a, const char *b) {
     return x && y && *a != '0' && *b != '0' && x != y ? (x < y ? -1 : 1) : (unsigned char)*a - (unsigned char)*b;
 }
 
-char *cleat_windows_strsep(char **rest, const char *ends) {
-    char *begin = *rest;
-    if (!begin) return NULL;
-    char *end = begin + strcspn(begin, ends);
-    *rest = *end ? end + 1 : NULL;
-    *end = 0;
-    return begin;
-}
-
 long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
     size_t used = 0;
     for (int byte; (byte = getc(file)) != EOF;) {
@@ -189,22 +180,6 @@ char *cleat_windows_strcasestr(const char *text, const char *wanted) {
         if (strncasecmp(text, wanted, length) == 0) return (char *)text;
     while (*text++);
     return NULL;
-}
-
-static _Thread_local struct {
-    int (*compare)(const void *, const void *, void *);
-    void *user;
-} sorting;
-
-static int compare_sorted(const void *a, const void *b) {
-    return sorting.compare(a, b, sorting.user);
-}
-
-void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
-                           void *user) {
-    sorting.compare = compare;
-    sorting.user = user;
-    qsort(items, count, size, compare_sorted);
 }
 
 /* --- terminal ------------------------------------------------------------------------------------------------- */

@@ -25,15 +25,10 @@ static inline void freelocale(locale_t locale) {
 
 void *cleat_windows_memmem(const void *bytes, size_t size, const void *wanted, size_t length);
 char *cleat_windows_strcasestr(const char *text, const char *wanted);
-void cleat_windows_qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
-                           void *user);
-#define qsort_r cleat_windows_qsort_r
 #define strsignal(number) ((void)(number), "a signal") /* WIFSIGNALED is never true */
 void *cleat_windows_memrchr(const void *bytes, int byte, size_t size);
-char *cleat_windows_strsep(char **rest, const char *ends);
 long long cleat_windows_getline(char **line, size_t *room, FILE *file);
 #define memrchr cleat_windows_memrchr
-#define strsep cleat_windows_strsep
 #define getline cleat_windows_getline
 int cleat_windows_strverscmp(const char *a, const char *b);
 #define strverscmp cleat_windows_strverscmp
