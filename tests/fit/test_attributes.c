@@ -13,7 +13,6 @@
 
 #include "core/files.h"
 #include "fit/fit.h"
-#include "platform/files.h"
 #include "platform/processes.h"
 #include "platform/system.h"
 #include "source_path.h"
@@ -72,13 +71,21 @@ static bool print_profile(const char *path) {
     return built;
 }
 
+static bool is_ini(const char *name) {
+    return strcmp(cleat_name_ending(name), ".ini") == 0;
+}
+
 /* In another process, with different addresses. */
 static int print_all(void) {
-    glob_t paths;
+    cleat_listing names;
     int built = 0;
-    if (glob(source_path("profiles/*.ini"), 0, NULL, &paths) != 0) return EXIT_FAILURE;
-    for (size_t i = 0; i < paths.gl_pathc; ++i) built += print_profile(paths.gl_pathv[i]);
-    globfree(&paths);
+    if (cleat_listing_read(source_path("profiles"), is_ini, &names, NULL)) return EXIT_FAILURE;
+    for (size_t i = 0; i < names.count; ++i) {
+        char path[256];
+        snprintf(path, sizeof path, "profiles/%s", names.names[i]);
+        built += print_profile(source_path(path));
+    }
+    cleat_listing_free(&names);
     return built >= MIN_PROFILES ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -48,9 +48,9 @@ typedef unsigned uid_t;
 #define pause() usleep(1000000)
 #define SIGSTOP SIGKILL
 #define SIGCONT SIGKILL
-#define CPU_ISSET(cpu, set) CPU_ISSET_S(cpu, 8, set)
-#define CPU_SET(cpu, set) CPU_SET_S(cpu, 8, set)
-#define CPU_ZERO(set) CPU_ZERO_S(8, set)
+#define CPU_ISSET(cpu, set) ((set)->bits >> (cpu)&1)
+#define CPU_SET(cpu, set) ((void)((set)->bits |= UINT64_C(1) << (cpu)))
+#define CPU_ZERO(set) ((void)((set)->bits = 0))
 #define CPU_OR(to, a, b) ((to)->bits = (a)->bits | (b)->bits)
 #define CPU_EQUAL(a, b) ((a)->bits == (b)->bits)
 #define CPU_SETSIZE 64

@@ -12,10 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_icd(const char *name) {
+    return strcmp(cleat_name_ending(name), ".icd") == 0;
+}
+
 static bool driver_is_installed(void) {
-    glob_t found;
-    const bool any = glob("/etc/OpenCL/vendors/*.icd", 0, NULL, &found) == 0;
-    globfree(&found);
+    cleat_listing files = {0};
+    if (cleat_listing_read("/etc/OpenCL/vendors", is_icd, &files, NULL)) return false;
+    const bool any = files.count > 0;
+    cleat_listing_free(&files);
     return any;
 }
 

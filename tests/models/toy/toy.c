@@ -108,9 +108,9 @@ static const cleat_dataset_class dataset_class = {.name = "toy",
 
 static cleat_status read_lines(const char *path, char *text, double scale, toy_dataset *toy, cleat_error *error) {
     size_t capacity = 0, line = 0;
-    char *rest = text, *next;
-    for (; (next = strsep(&rest, "\n")); ++line) {
+    for (char *next = text, *end; next; next = end ? end + 1 : NULL, ++line) {
         float x, y;
+        if ((end = strchr(next, '\n'))) *end = 0;
         if (!*next) continue;
         if (sscanf(next, "%f %f", &x, &y) != 2)
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:%zu: '%.60s' is not two numbers", path, line + 1, next);
