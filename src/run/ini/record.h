@@ -34,8 +34,8 @@ void cleat_record_dump(const cleat_record *record, cleat_string *text);
 
 /* --- invalid combinations of values --------------------------------------------------------------------------- */
 
-/* Return CLEAT_ERR_PROFILE; settings are named "model.heads". The message is "PLACE: sentence", where PLACE is "rna.ini:3: heads = 8", "--set
- * model.heads=8" or "model.heads = 8 (default)". */
+/* Return CLEAT_ERR_PROFILE; settings are named "model.heads". The message is "PLACE: sentence", where PLACE is
+ * "rna.ini:3: heads = 8", "--set model.heads=8" or "model.heads = 8 (default)". */
 cleat_status cleat_record_refuse(const cleat_record *record, cleat_error *error, const char *setting,
                                  const char *format, ...) CLEAT_PRINTF(4, 5);
 /* The message is "PLACE contradicts PLACE: sentence". */
