@@ -11,8 +11,7 @@ void *cleat_alloc(size_t count, size_t size);
 void cleat_free(void *memory);
 char *cleat_strdup(const char *text);
 
-/* Reserves space for one more element in a growable array: *array [capacity], elements of `size` bytes. New
- * elements are zero. */
+/* Reserves space for one more element in a growable array: *array [capacity]. New elements are zero. */
 #define cleat_grow(array, count, capacity, error) cleat_grow_array(array, count, capacity, sizeof **(array), error)
 cleat_status cleat_grow_array(void *array, size_t count, size_t *capacity, size_t size, cleat_error *error);
 /* Appends a copy of `name` to a growable list of strings [count]; the list owns the copy. */

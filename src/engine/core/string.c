@@ -127,7 +127,6 @@ void cleat_number_print(double value, char text[32]) {
     cleat_number_print_digits(value, 17, text);
 }
 
-/* Overlong forms, surrogates and numbers above U+10FFFF are not characters. */
 bool cleat_has_word(const char *list, const char *word, char between) {
     const size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, between), at = at ? at + 1 : NULL)
@@ -135,6 +134,7 @@ bool cleat_has_word(const char *list, const char *word, char between) {
     return false;
 }
 
+/* Overlong forms, surrogates and numbers above U+10FFFF are not characters. */
 size_t cleat_utf8_size(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : at[0] >= 0xE0 && at[0] < 0xF0 ? 3 : 0;
