@@ -12,10 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_driver(const char *name) {
+    return strcmp(cleat_name_ending(name), ".icd") == 0;
+}
+
 static bool driver_is_installed(void) {
-    glob_t found;
-    const bool any = glob("/etc/OpenCL/vendors/*.icd", 0, NULL, &found) == 0;
-    globfree(&found);
+    cleat_listing found = {0};
+    cleat_error error;
+    const bool any =
+        cleat_listing_read("/etc/OpenCL/vendors", is_driver, &found, &error) == CLEAT_OK && found.count > 0;
+    cleat_listing_free(&found);
     return any;
 }
 
