@@ -41,6 +41,18 @@ typedef unsigned uid_t;
 #define __real_unlinkat __real_cleat_windows_unlinkat
 #define __wrap_unlinkat __wrap_cleat_windows_unlinkat
 
+/* --- texts --- */
+
+static inline char *host_strsep(char **rest, const char *ends) {
+    char *word = *rest;
+    if (!word) return NULL;
+    *rest = word[strcspn(word, ends)] ? word + strcspn(word, ends) + 1 : NULL;
+    word[strcspn(word, ends)] = 0;
+    return word;
+}
+#undef strsep
+#define strsep host_strsep
+
 /* --- processes: tests that need these are skipped, unless CLEAT_FORKS --- */
 
 #define fork() (-1)
@@ -48,9 +60,9 @@ typedef unsigned uid_t;
 #define pause() usleep(1000000)
 #define SIGSTOP SIGKILL
 #define SIGCONT SIGKILL
-#define CPU_ISSET(cpu, set) ((set)->bits >> (cpu)&1)
-#define CPU_SET(cpu, set) ((void)((set)->bits |= UINT64_C(1) << (cpu)))
-#define CPU_ZERO(set) ((void)((set)->bits = 0))
+#define CPU_ISSET(cpu, set) ((cpu) < 64 && ((set)->bits >> (cpu)&1))
+#define CPU_SET(cpu, set) ((set)->bits |= UINT64_C(1) << (cpu))
+#define CPU_ZERO(set) ((set)->bits = 0)
 #define CPU_OR(to, a, b) ((to)->bits = (a)->bits | (b)->bits)
 #define CPU_EQUAL(a, b) ((a)->bits == (b)->bits)
 #define CPU_SETSIZE 64
