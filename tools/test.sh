@@ -252,7 +252,7 @@ step_package() {
 
 # With the compiled kernels of the other builds: wine's OpenCL is that of this machine.
 step_windows() {
-    local tool cache wine=/usr/lib/wine
+    local tool caches wine=/usr/lib/wine
     export CLEAT_WINDOWS_LIBRARIES=${CLEAT_WINDOWS_LIBRARIES:-${XDG_CACHE_HOME:-$HOME/.cache}/cleat-windows-libraries}
     for tool in x86_64-w64-mingw32-g++-posix nasm dpkg-source $wine/wine64; do
         command -v "$tool" >/dev/null || { skip "the build for Windows: $tool is not installed" && return; }
@@ -262,10 +262,13 @@ step_windows() {
     if build windows all -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$CLEAT_WINDOWS_LIBRARIES/toolchain.cmake" -DCLEAT_VIRTUAL_CARDS=OFF; then
         run_tests windows -LE 'slow|long' -E '^ops\..*_(mma\.|[0-9]+_cores)' # these differ from others in kernels alone
         WINEPREFIX=$builds/windows/wine $wine/wineserver64 -k || true
+        build_default cleat || return 0
+        caches=$(realpath -m "$builds/cache")
+        check "archive for Windows" env CLEAT_CACHE_DIR="$caches/cleat" POCL_CACHE_DIR="$caches/pocl" CLEAT_WINDOWS_BUILD="$builds/windows" \
+            "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows-archive" || true
+        check_or_skip "Intel's driver for Windows" "$top/tests/package/check_windows_driver.sh" "$builds/default" "$builds/windows/cleat.exe" \
+            "$builds/windows-driver" || true
     fi
-    cache=$(realpath -m "$builds/cache")
-    ! build_default cleat || check "archive for Windows" env CLEAT_CACHE_DIR="$cache/cleat" POCL_CACHE_DIR="$cache/pocl" \
-        "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows-archive" || true
 }
 
 # Ops of the step `opencl`, one of each kind: OP:ROW[:STORAGE].

@@ -2,7 +2,8 @@
 # Makes the archive and the wheel for Windows, and uses them under wine, in a folder of drive C: the checkpoints must have the bits of the
 # build for Linux on the same PoCL.
 #   check_windows.sh BUILD WORK      BUILD: a built tree for Linux; WORK: a folder to be replaced
-# CLEAT_WINDOWS_LIBRARIES: the folder of tools/package/windows_libraries.sh (default: made in some minutes).
+# CLEAT_WINDOWS_LIBRARIES: the folder of tools/package/windows_libraries.sh (default: made in some minutes); CLEAT_WINDOWS_BUILD: a build with
+# them.
 # Exit code 77: the cross compiler or wine is not installed.
 set -euo pipefail
 
@@ -198,7 +199,7 @@ script() {
 }
 
 small=(--set model.d_model=32 --set model.heads=2 --set model.layers=1 --set model.d_ff=64 --set train.epochs=2 --set train.warmup_steps=1)
-part "archive and wheel" "$top/tools/package/windows.sh" "$work/out" ${CLEAT_WINDOWS_LIBRARIES:+"$CLEAT_WINDOWS_LIBRARIES"}
+part "archive and wheel" "$top/tools/package/windows.sh" "$work/out" ${CLEAT_WINDOWS_LIBRARIES:+"$CLEAT_WINDOWS_LIBRARIES"} ${CLEAT_WINDOWS_BUILD:+"$CLEAT_WINDOWS_BUILD"}
 part unpacked unpack
 part program test_program
 part library test_library
@@ -210,8 +211,7 @@ part "20 kills" test_kills
 part "50 paths" test_paths
 part quickstart test_quickstart
 part Python script check_windows_python.sh "$WINEPREFIX/../out"/cleat-*.whl "$work/Python"
-for name in doctor system; do
-    [[ ! -e $here/check_windows_$name.sh ]] || part "$name" script "check_windows_$name.sh" "$work/$unpacked/cleat.exe" "$work/$name"
-done
+part doctor script check_windows_doctor.sh "$work/$unpacked/cleat.exe" "$work/doctor" "$(dirname "$linux")"
+part system script check_windows_system.sh "$work/$unpacked/cleat.exe" "$work/system"
 echo "$faults faults"
 ((faults == 0))

@@ -41,18 +41,6 @@ typedef unsigned uid_t;
 #define __real_unlinkat __real_cleat_windows_unlinkat
 #define __wrap_unlinkat __wrap_cleat_windows_unlinkat
 
-/* --- texts --- */
-
-static inline char *host_strsep(char **rest, const char *ends) {
-    char *word = *rest;
-    if (!word) return NULL;
-    *rest = word[strcspn(word, ends)] ? word + strcspn(word, ends) + 1 : NULL;
-    word[strcspn(word, ends)] = 0;
-    return word;
-}
-#undef strsep
-#define strsep host_strsep
-
 /* --- processes: tests that need these are skipped, unless CLEAT_FORKS --- */
 
 #define fork() (-1)

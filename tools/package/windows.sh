@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Makes OUT/cleat-VERSION-windows-x86_64.zip, which runs where it is unpacked, beside any driver: the program with its profiles, the library
 # for C, licences; and of it the wheel for Windows.
-#   tools/package/windows.sh OUT [LIBRARIES]
-# LIBRARIES: the folder of windows_libraries.sh, which fills it (default: OUT/libraries). Needs what that script needs.
+#   tools/package/windows.sh OUT [LIBRARIES [BUILD]]
+# LIBRARIES: the folder of windows_libraries.sh, which fills it (default: OUT/libraries). BUILD: a build with them (default: OUT/build).
+# Needs what that script needs.
 set -euo pipefail
 
-[[ $# == 1 || $# == 2 ]] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+(($# >= 1 && $# <= 3)) || { sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../..
 mkdir -p "$1" && out=$(cd "$1" && pwd)
-libraries=${2:-$out/libraries}
+libraries=${2:-$out/libraries} build=${3:-$out/build}
 "$here/windows_libraries.sh" "$libraries"
 libraries=$(cd "$libraries" && pwd)
-cmake -S "$top" -B "$out/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$libraries/toolchain.cmake" -DCLEAT_TESTS=OFF >"$out/build.log"
-ninja -C "$out/build" cleat libcleat_shared >>"$out/build.log" || { tail -n 20 "$out/build.log" >&2 && exit 1; }
+[[ $# == 3 ]] ||
+    cmake -S "$top" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$libraries/toolchain.cmake" -DCLEAT_TESTS=OFF >"$out/build.log"
+ninja -C "$build" cleat libcleat_shared >>"$out/build.log" || { tail -n 20 "$out/build.log" >&2 && exit 1; }
 
 version=$(sed -n 's/^project(cleat VERSION \([0-9.]*\).*/\1/p' "$top/CMakeLists.txt")
 name=cleat-$version-windows-x86_64
 rm -rf "${out:?}/$name" "$out/$name.zip"
 mkdir -p "$out/$name"/{profiles,lib}
-for file in cleat.exe libcleat.dll; do x86_64-w64-mingw32-strip -o "$out/$name/$file" "$out/build/$file"; done
-x86_64-w64-mingw32-dlltool -d "$out/build/libcleat.def" -l "$out/$name/lib/cleat.lib" # also for MinGW's -lcleat
+for file in cleat.exe libcleat.dll; do x86_64-w64-mingw32-strip -o "$out/$name/$file" "$build/$file"; done
+x86_64-w64-mingw32-dlltool -d "$build/libcleat.def" -l "$out/$name/lib/cleat.lib" # also for MinGW's -lcleat
 cp "$top"/profiles/*.ini "$out/$name/profiles/"
 cp "$top/LICENSE" "$out/$name/LICENSE.txt"
 cp -r "$libraries/licences" "$top/include" "$out/$name/"

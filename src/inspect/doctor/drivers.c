@@ -36,7 +36,7 @@ void cleat_doctor_quiet_child(void) {
         dup2(null, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
     }
-    setrlimit(RLIMIT_CORE, &no_core);
+    (void)setrlimit(RLIMIT_CORE, &no_core);
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
 }
 
