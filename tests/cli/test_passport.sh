@@ -83,7 +83,7 @@ test_failures() {
     contains "$text" "CLEAT_KERNEL_DIR=FOLDER"
     contains "$text" "series_dense f32 = failed, 0"
     contains "$text" " = check:series_dense:f32"
-    contains "$text" "error: pointwise.cl:39:"
+    contains "$text" "error: pointwise.cl:55:"
     contains "$text" "unknown type name 'voyd'"
     contains "$text" "series_transformer f32 = failed, "
     sed -n 's/^[0-9]*\.[0-9]* = //p' "$text" | tr '\n' ' ' >"$scratch/told.txt" # without line breaks

@@ -42,8 +42,8 @@ cleat_status cleat_session_create(const cleat_session_spec *spec, cleat_session 
 void cleat_session_destroy(cleat_session *session);
 
 /* cleat_fit_search for an open device. `base_request->rates` is ignored. A GPU's launches are limited
- * (CLEAT_MAX_LAUNCH_SECONDS) by the rates of its card file, or else measured ones; where memory forces a global batch to
- * be cut, measured rates decide whether recomputation pays. The first measurement takes a moment. */
+ * (CLEAT_MAX_LAUNCH_SECONDS) by the rates of its card file, or else measured ones; where memory forces a global batch
+ * to be cut, measured rates decide whether recomputation pays. The first measurement takes a moment. */
 cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request *base_request, cleat_fit_result *fitted,
                                   char *why, size_t why_size, cleat_error *error);
 

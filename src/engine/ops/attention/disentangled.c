@@ -40,8 +40,8 @@ problem cleat_disentangled_problem_of(const cleat_node *node) {
 
 /* --- buckets -------------------------------------------------------------------------------------------------- */
 
-/* Of a distance above mid; PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32. Logarithms
- * rounded from double are the same in every C library. */
+/* Of a distance above mid; PyTorch computes ceil(log(distance / mid) / log((max - 1) / mid) * (mid - 1)) in f32.
+ * Logarithms rounded from double are the same in every C library. */
 static int64_t far_bucket(const disentangled_attr *attr, int64_t distance) {
     const int32_t mid = attr->buckets / 2;
     const double most = (double)(attr->max_relative_positions - 1) / mid;
