@@ -262,7 +262,7 @@ step_windows() {
     if build windows all -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$CLEAT_WINDOWS_LIBRARIES/toolchain.cmake" -DCLEAT_VIRTUAL_CARDS=OFF; then
         run_tests windows -LE 'slow|long' -E '^ops\..*_(mma\.|[0-9]+_cores)' # these differ from others in kernels alone
         WINEPREFIX=$builds/windows/wine $wine/wineserver64 -k || true
-        build_default cleat || return 0
+        build_default "cleat virtual_card" || return 0
         caches=$(realpath -m "$builds/cache")
         check "archive for Windows" env CLEAT_CACHE_DIR="$caches/cleat" POCL_CACHE_DIR="$caches/pocl" CLEAT_WINDOWS_BUILD="$builds/windows" \
             "$top/tests/package/check_windows.sh" "$builds/default" "$builds/windows-archive" || true

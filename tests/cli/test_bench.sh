@@ -66,6 +66,7 @@ test_results() {
 test_comparisons() {
     # shellcheck disable=SC2016 # the command's shell expands it
     local stub='echo warming up; echo "{\"ms\": 12, \"workload\": \"$WORKLOAD\", \"peak_rss_mb\": 100}"'
+    ! by_wine || stub='echo warming up& echo {"ms": 12, "workload": "%WORKLOAD%", "peak_rss_mb": 100}'
     exits 0 "$cleat" bench sgemm_256 "${short[@]}" --compare "$stub" --rounds 2
     says out "2 rounds on"
     says out "12 (12 - 12)"
@@ -73,11 +74,11 @@ test_comparisons() {
     json ratio median
     says out '"command_ms": {"median": 12, "min": 12, "max": 12}'
     says out '"command_wall_time": false'
-    exits 0 "$cleat" bench sgemm_256 "${short[@]}" --compare "true" --rounds 1
+    exits 0 "$cleat" bench sgemm_256 "${short[@]}" --compare "exit 0" --rounds 1
     says out "the command printed no time"
     exits 1 "$cleat" bench sgemm_256 "${short[@]}" --compare "exit 7"
     says err "exited with code 7"
-    exits 1 "$cleat" bench sgemm_256 "${short[@]}" --compare "echo '{}'"
+    exits 1 "$cleat" bench sgemm_256 "${short[@]}" --compare "echo {}"
     says err "not a JSON object with a number"
 }
 

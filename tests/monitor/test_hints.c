@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "monitor/hints.h"
+#include "platform/text.h"
 
 /* A run without hints. */
 static cleat_hint_facts healthy_facts(void) {
@@ -228,12 +229,13 @@ static void paths_are_words_of_a_shell(void **state) {
     cleat_hint_facts facts = healthy_facts();
     cleat_hint_stats stats = healthy();
     stats.dry_loader = 0.5;
-    facts.profile = "my profiles/it's.ini";
+    facts.profile = "my profiles/its.ini";
     expect(&facts, &stats, "loader_bound", (const char *[3]){0},
-           "cleat find-workers 'my profiles/it'\\''s.ini' --write");
+           "cleat find-workers " CLEAT_SHELL_QUOTE "my profiles/its.ini" CLEAT_SHELL_QUOTE " --write");
     facts.options = " --set train.seed=2 --device gpu"; /* need no quotes */
     expect(&facts, &stats, "loader_bound", (const char *[3]){0},
-           "cleat find-workers 'my profiles/it'\\''s.ini' --set train.seed=2 --device gpu --write");
+           "cleat find-workers " CLEAT_SHELL_QUOTE "my profiles/its.ini" CLEAT_SHELL_QUOTE
+           " --set train.seed=2 --device gpu --write");
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = 0;
     facts.options = path;

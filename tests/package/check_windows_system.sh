@@ -18,7 +18,7 @@ cd "$work"
 work=$PWD
 "$compiler" -O1 -Wall -Wextra -Werror "$here/console.c" -o console.exe -lshell32 -luser32
 export WINEPREFIX=$work/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' LC_ALL=C.UTF-8 TERM=xterm
-unset DISPLAY NO_COLOR
+unset DISPLAY NO_COLOR CLEAT_CACHE_DIR
 trap '/usr/lib/wine/wineserver64 -k || true' EXIT
 "$wine" reg add 'HKCU\Software\Wine\Drivers' /v Graphics /d null /f >/dev/null 2>&1 # windows without a screen, for log-off
 /usr/lib/wine/wineserver64 -k # its desktop began with the driver before
@@ -75,16 +75,16 @@ test_interruptions() {
         equal whole "$event"
     done
     # during a step of some seconds: the second one ends the run at once
-    cleat 0 data make rna --out viele --count 400
+    cleat 0 data make rna --out viele --count 1600
     console 130 "events 9c93c slow/metrics.jsonl" "${small[@]}" --set data.path=viele --set model.d_model=480 --set model.layers=6 \
-        --set train.effective_batch_size=300 --out slow
+        --set train.effective_batch_size=1200 --out slow
     checks=$((checks + 1))
     ! grep -q "continue from" log || fault "the second Ctrl-C did not end the run"
     # before the first step
     CLEAT_CACHE_DIR=$work/empty POCL_CACHE_DIR=$work/empty console 130 "events c early/resolved.ini" "${tiny[@]}" --set run.self_check=always --out early
     says "before the first step"
     # a command that handles no signals
-    console 143 "events 2b $exe" bench
+    console 143 "events 2b console.exe" bench
 }
 
 test_console() {
@@ -137,11 +137,12 @@ test_open_files() {
 }
 
 test_paths() {
-    local name long
+    local name long escaped
     mkdir -p über/daten wine/dosdevices/unc/rechner
     cp -r daten über/daten/rna
     ln -s "$work" wine/dosdevices/unc/rechner/teil
-    sed -e "s|^path = .*|path = Z:${work//\//\\\\}\\\\über\\\\daten\\\\rna|" -e 's/$/\r/' "$profiles/rna_small.ini" >own.ini
+    escaped=$(sed 's/&/\\&/g' <<<"$work")
+    sed -e "s|^path = .*|path = Z:${escaped//\//\\\\}\\\\über\\\\daten\\\\rna|" -e 's/$/\r/' "$profiles/rna_small.ini" >own.ini
     own=(--set train.epochs=1 --set run.self_check=never --set train.warmup_steps=1 --set model.d_model=32 --set model.heads=2)
     cleat 0 train ".\\own.ini" "${own[@]}" --out 'läufe\eins'
     cleat 0 train "Z:${work//\//\\}\\own.ini" "${own[@]}" --out "\\\\?\\Z:${work//\//\\}\\läufe\\zwei" --init 'läufe\eins\' --set 'data.path=.\über\daten\rna\'

@@ -336,7 +336,7 @@ static const message bad_assignments[] = {
     {"trian.epochs=3", {"[train]"}},
     {"data.path=a ;b", {"is not possible in a profile"}},
     {"data.path=a\nb", {"is not possible in a profile"}},
-    {"data.path=a\\", {"is not possible in a profile"}},
+    {"run.device=a\\", {"is not possible in a profile"}},
 };
 
 static void assignments_obey_the_same_rules(void **state) {

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ROUNDS = 1000 };
@@ -90,11 +91,10 @@ static cleat_status check_end(int code, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_IO, "exit status unknown: %s", strerror(errno));
 }
 
-/* `script` is the command with the workload's name prepended. */
-static cleat_status run_command(const char *script, cleat_bench_output *parsed, cleat_error *error) {
+static cleat_status run_command(const char *command, cleat_bench_output *parsed, cleat_error *error) {
     char *output = NULL;
     double start = cleat_seconds();
-    FILE *pipe = popen(script, "r");
+    FILE *pipe = popen(command, "r");
     if (!pipe) return cleat_fail(error, CLEAT_ERR_IO, "cannot start a process: %s", strerror(errno));
     cleat_status status = read_all(pipe, &output, error);
     int code = pclose(pipe);
@@ -105,28 +105,18 @@ static cleat_status run_command(const char *script, cleat_bench_output *parsed, 
     return status;
 }
 
-/* Needs no quoting: names of workloads consist of letters, digits and underscores. */
-static cleat_status format_script(const cleat_bench_entry *entry, const char *command, char **script,
-                                  cleat_error *error) {
-    cleat_string text = {0};
-    const char *name = entry->info.peer[0] ? entry->info.peer : entry->info.name;
-    if (name[0]) cleat_string_add(&text, "WORKLOAD=%s; export WORKLOAD\n", name);
-    cleat_string_add(&text, "%s\n", command);
-    return cleat_string_detach(&text, script, error);
-}
-
 /* Results of the rounds so far, [rounds] each. */
 typedef struct turns {
     double *ours_ms, *theirs_ms, *ours_rss, *theirs_rss;
     bool wall_time;
 } turns;
 
-static cleat_status run_round(const cleat_bench_request *request, const char *script, int64_t round, turns *t,
+static cleat_status run_round(const cleat_bench_request *request, const char *command, int64_t round, turns *t,
                               cleat_bench_result *ours, cleat_error *error) {
     cleat_bench_output theirs = {0};
     cleat_status status = cleat_bench(request, ours, error);
     if (status) return status;
-    status = run_command(script, &theirs, error);
+    status = run_command(command, &theirs, error);
     if (!status && round > 0 && theirs.wall_time != t->wall_time)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "reported a time only in some rounds");
     if (status) return cleat_fail_in(error, status, "the command, round %lld", (long long)round + 1);
@@ -157,7 +147,6 @@ cleat_status cleat_bench_compare(const cleat_bench_request *request, const char 
     cleat_bench_entry entry;
     cleat_bench_comparison made = {0};
     cleat_bench_request own_process = *request;
-    char *script = NULL;
     if (rounds < 1 || rounds > MAX_ROUNDS)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%lld rounds; the number must be 1 to %d", (long long)rounds,
                           MAX_ROUNDS);
@@ -167,12 +156,12 @@ cleat_status cleat_bench_compare(const cleat_bench_request *request, const char 
     double *values = cleat_alloc(4 * (size_t)rounds, sizeof *values);
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld rounds", (long long)rounds);
     turns t = {values, values + rounds, values + 2 * rounds, values + 3 * rounds, false};
-    status = format_script(&entry, command, &script, error);
+    const char *name = entry.info.peer[0] ? entry.info.peer : entry.info.name;
+    if (name[0]) setenv("WORKLOAD", name, true); /* for the shell of any system */
     for (int64_t round = 0; round < rounds && !status; ++round)
-        status = run_round(&own_process, script, round, &t, &made.ours, error);
+        status = run_round(&own_process, command, round, &t, &made.ours, error);
     if (!status) status = summarise(&t, rounds, &made, error);
     if (!status) *comparison = made;
-    cleat_free(script);
     cleat_free(values);
     return status;
 }
