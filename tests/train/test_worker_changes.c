@@ -209,7 +209,7 @@ static void auto_climbs_until_the_device_is_fed(void **state) {
     bench b;
     double first, dry = 1;
     if (!CLEAT_FORKS) skip(); /* wine delays threads that wait */
-    sleeping_samples(2); /* begins with one thread ... */
+    sleeping_samples(2);      /* begins with one thread ... */
     open_bench(&b, t, SET("loader.num_workers=auto"));
     assert_int_equal(cleat_feed_workers(b.feed), 1);
     hooks.cpus = 24; /* ... and may use many: sleeping needs no CPU */
