@@ -296,7 +296,7 @@ cleat_status cli_make_temporary(const char *name, char *folder, size_t size, cle
     const int length = snprintf(folder, size, "%s/cleat-%s-XXXXXX", base && *base ? base : "/tmp", name);
     errno = ENAMETOOLONG;
     if ((size_t)length < size && mkdtemp(folder)) return CLEAT_OK;
-    cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s; set TMPDIR", folder, strerror(errno));
+    cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s; set " CLEAT_TEMPORARY, folder, strerror(errno));
     folder[0] = 0;
     return CLEAT_ERR_IO;
 }

@@ -3,6 +3,7 @@
 #include "core/files.h"
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/system.h"
 #include "platform/text.h"
 
 #include <cleat/generate.h>
@@ -125,7 +126,7 @@ static cleat_status answer_stream(request *r, cleat_generator *generator, cleat_
     size_t room = 0;
     cleat_status status = CLEAT_OK;
     const bool asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-    if (asks) fprintf(stderr, "a prompt a line; Ctrl-D ends\n> ");
+    if (asks) fprintf(stderr, "a prompt a line; " CLEAT_END_OF_INPUT " ends\n> ");
     for (ssize_t size; !status && (size = getline(&line, &room, stdin)) >= 0;) {
         ++r->line;
         if (strlen(line) != (size_t)size)

@@ -63,6 +63,13 @@ run no_loader 4 doctor
 has no_loader 'the registry names no driver' 'install the current graphics driver'
 run no_loader_train 4 train "$top/profiles/rna_small.ini"
 has no_loader_train 'no OpenCL device found' 'graphics driver'
+overrides=opencl=n # where the system has none, one of the current folder is not taken, whose start leaves a file
+mv wine/drive_c/windows/system32/opencl.dll kept
+"$compiler" -shared -x c - -o OpenCL.dll <<<'int fopen(); int DllMain() { return fopen("planted", "w") != 0; }' 2>/dev/null
+run planted 4 devices
+[[ -s OpenCL.dll && ! -e planted ]] || fault "OpenCL.dll of the current folder was loaded"
+mv kept wine/drive_c/windows/system32/opencl.dll
+rm OpenCL.dll
 overrides=
 function=clGetExtensionFunctionAddress
 for body in crash:'*(volatile int *)16 = 1' hang:'for (;;) Sleep(1000)' none:'(void)0'; do

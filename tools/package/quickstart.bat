@@ -2,6 +2,7 @@
 rem Makes RNA molecules, trains a small model on them, and opens a page with its curves; all in runs\quickstart. A second call goes on.
 rem   quickstart.bat [OPTION OF cleat train...]      for example --device cpu
 setlocal
+if not exist "%~dp0cleat.exe" echo unpack the whole archive first& pause & exit /b 1
 set "PATH=%~dp0;%PATH%"
 pushd "%~dp0"
 if not exist runs\quickstart md runs\quickstart

@@ -37,6 +37,8 @@ shows it in the browser. In a terminal (cmd or PowerShell), in this folder:
     .\cleat data make rna --out data
     .\cleat train rna_small --set data.path=data
 
+In PowerShell, lists need quotes: "train.epochs=1,2".
+
 For C: include\cleat\, libcleat.dll, and lib\cleat.lib to link with. For Python: the wheel cleat-$version-py3-none-win_amd64.whl.
 END
 (cd "$out" && cmake -E tar cf "$name.zip" --format=zip "$name")

@@ -23,10 +23,15 @@
     "the line libnvidia-opencl.so.1)"
 #endif
 
-/* Where the system says why it reset a graphics card. Windows does so when a kernel takes two seconds. */
+/* For messages: how a user ends the input, the variable of the folder of temporary files, and where the system says why
+ * it reset a graphics card. Windows does so when a kernel takes two seconds. */
 #ifdef _WIN32
+#define CLEAT_END_OF_INPUT "Ctrl-Z and Enter"
+#define CLEAT_TEMPORARY "TEMP"
 #define CLEAT_SYSTEM_LOG "The System log of Windows' Event Viewer (event 4101: a kernel took longer than 2 s)"
 #else
+#define CLEAT_END_OF_INPUT "Ctrl-D"
+#define CLEAT_TEMPORARY "TMPDIR"
 #define CLEAT_SYSTEM_LOG "The kernel log (`dmesg`)"
 #endif
 

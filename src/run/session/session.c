@@ -89,8 +89,8 @@ static void warn_of_long_launch(const cleat_plan *plan, const cleat_rates *rates
     if (cleat_fit_longest_launch(plan, rates, &seconds, &node, NULL) || seconds <= LONG) return;
     cleat_log(
         CLEAT_LOG_WARNING,
-        "the kernel of '%s' is estimated to run for %.1f s at a time; Windows resets a card that is busy for 2 s, "
-        "and the run would stop there: set a smaller train.batch_size, or a shorter length of samples",
+        "the kernel of '%s' is estimated to run for %.1f s at a time: a desktop on this card freezes meanwhile, and "
+        "Windows resets a card that is busy for 2 s; set a smaller train.batch_size, or a shorter length of samples",
         node, seconds);
 }
 
@@ -99,16 +99,17 @@ cleat_status cleat_session_search(cleat_device *device, const cleat_fit_request 
     const bool is_gpu = cleat_device_get_facts(device)->kind == CLEAT_DEVICE_GPU;
     cleat_rates rates;
     cleat_fit_request request = *base_request;
-    cleat_status status = is_gpu ? find_rates(device, true, &rates, error) : CLEAT_OK;
-    request.rates = is_gpu ? &rates : NULL;
-    if (!status) status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
+    const bool has_rates =
+        is_gpu && find_rates(device, true, &rates, NULL) == CLEAT_OK; /* else launches have no limit */
+    request.rates = has_rates ? &rates : NULL;
+    cleat_status status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
     if (!status && speed_matters(&request, fitted->work)) {
         cleat_fit_result_clear(fitted);
         status = find_rates(device, false, &rates, error);
         request.rates = &rates;
         if (!status) status = cleat_fit_search(&request, fitted, NULL, why, why_size, error);
     }
-    if (!status && is_gpu) warn_of_long_launch(fitted->work->plan, &rates);
+    if (!status && is_gpu && request.rates) warn_of_long_launch(fitted->work->plan, &rates);
     return status;
 }
 

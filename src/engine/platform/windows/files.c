@@ -170,8 +170,9 @@ char *cleat_windows_getenv(const char *name) {
     wchar_t wide[256], value[CLEAT_WIDE];
     char text[3 * CLEAT_WIDE];
     if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256)) return NULL;
-    const wchar_t *found = _wgetenv(wide);
-    if (found) return cleat_windows_narrow(found, text, sizeof text) ? keep(text) : NULL;
+    /* not _wgetenv, which has lost what the system's code page lacks */
+    const DWORD found = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
+    if (found) return found < CLEAT_WIDE && cleat_windows_narrow(value, text, sizeof text) ? keep(text) : NULL;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i) {
         if (strcmp(name, paths[i][0]) != 0) continue;
         MultiByteToWideChar(CP_UTF8, 0, paths[i][1], -1, wide, 256);
@@ -209,7 +210,8 @@ static HANDLE open_handle(const char *path, DWORD access, DWORD creation, DWORD 
 static bool is_link(HANDLE handle) {
     FILE_ATTRIBUTE_TAG_INFO about;
     return GetFileInformationByHandleEx(handle, FileAttributeTagInfo, &about, sizeof about) &&
-           (about.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) && about.ReparseTag == IO_REPARSE_TAG_SYMLINK;
+           (about.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) &&
+           (about.ReparseTag == IO_REPARSE_TAG_SYMLINK || about.ReparseTag == IO_REPARSE_TAG_MOUNT_POINT);
 }
 
 int cleat_windows_open(const char *path, int flags, ...) {

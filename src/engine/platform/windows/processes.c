@@ -288,11 +288,16 @@ int poll(struct pollfd *files, unsigned count, int milliseconds) {
 }
 
 int setenv(const char *name, const char *value, int replace) {
-    return !replace && getenv(name) ? 0 : _putenv_s(name, value);
+    wchar_t wide[256], wide_value[CLEAT_WIDE];
+    if (!replace && getenv(name)) return 0;
+    if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256) ||
+        !MultiByteToWideChar(CP_UTF8, 0, value, -1, wide_value, CLEAT_WIDE))
+        return -1;
+    return _wputenv_s(wide, wide_value);
 }
 
 int unsetenv(const char *name) {
-    return _putenv_s(name, "");
+    return setenv(name, "", true);
 }
 
 /* --- the program ---------------------------------------------------------------------------------------------- */

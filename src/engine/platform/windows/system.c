@@ -51,11 +51,19 @@ static int fail_call(void) {
 }
 
 static FARPROC WINAPI replace_missing(unsigned event, DelayLoadInfo *about) {
-    (void)about;
-    return event == dliFailLoadLib ? (FARPROC)(void *)GetModuleHandleW(NULL) : (FARPROC)(void *)fail_call;
+    (void)event, (void)about;
+    return (FARPROC)(void *)fail_call;
+}
+
+/* Not in the current folder, nor in PATH, where the helper would look if this function returned NULL. */
+static FARPROC WINAPI load_safely(unsigned event, DelayLoadInfo *about) {
+    if (event != dliNotePreLoadLibrary) return NULL;
+    const HMODULE found = LoadLibraryExA(about->szDll, NULL, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    return (FARPROC)(void *)(found ? found : GetModuleHandleW(NULL));
 }
 
 __attribute__((constructor)) static void stand_in_for_missing(void) {
+    __pfnDliNotifyHook2 = load_safely;
     __pfnDliFailureHook2 = replace_missing;
 }
 
