@@ -63,7 +63,7 @@ test_library() {
     x86_64-w64-mingw32-objdump -p "$unpacked/libcleat.dll" >dll.log
     sed -n '/^\[Ordinal\/Name Pointer\] Table/,/^$/s/^\t*\[ *[0-9]*\] \(+base\[ *[0-9]*\] *[0-9a-f]* \)\?//p' dll.log | sort >exported
     sed -n 's/^CLEAT_API [^(]*\b\(cleat_[a-z0-9_]*\)(.*/\1/p' "$unpacked"/include/cleat/*.h | sort | diff - exported || fault "libcleat.dll exports other names"
-    other=$(sed -n 's/.*DLL Name: //p' dll.log | grep -viE '^(advapi32|bcrypt|kernel32|msvcrt|shell32)\.dll$') && fault "libcleat.dll needs $other"
+    other=$(sed -n 's/.*DLL Name: //p' dll.log | grep -viE '^(advapi32|bcrypt|kernel32|msvcrt|setupapi|shell32|user32)\.dll$') && fault "libcleat.dll needs $other"
     x86_64-w64-mingw32-gcc-posix "$here/consumer.c" -DCONSUMER_WANTS="\"$(awk 'NR == 1 { print $2 }' version.log)\"" "-I$unpacked/include" \
         "-L$unpacked/lib" -lcleat -o "$unpacked/consumer.exe"
     "$wine" "$unpacked/consumer.exe" >consumer.log || fault "a program with libcleat.dll"
