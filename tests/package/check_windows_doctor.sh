@@ -110,7 +110,7 @@ assert all(values[name] is None for name in ("power", "temperature", "clock", "h
 P
 if [[ $cards ]]; then
     "$compiler" -shared "$top/tests/monitor/stub/nvml_stub.c" -o "$WINEPREFIX/drive_c/windows/system32/nvml.dll"
-    export OCL_ICD_VENDORS=$cards CLEAT_VIRTUAL_CARD=t4
+    export OCL_ICD_VENDORS=$cards CLEAT_VIRTUAL_CARD=t4 CLEAT_VIRTUAL_CARD_PCI=1
     CLEAT_STUB_NVML=good run nvml 0 devices --json
     CLEAT_STUB_NVML=mismatch run no_nvml 0 devices --json
     has nvml '"memory_source": "NVML"' '"memory_free": 11000000000'

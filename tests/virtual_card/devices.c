@@ -114,6 +114,7 @@ static cl_int answer_text(const vc_card *card, cl_device_info what, size_t size,
 }
 
 static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t size, void *out, size_t *needed) {
+    const bool has_place = getenv("CLEAT_VIRTUAL_CARD_PCI") != NULL; /* for it hwloc loads plugins, which leak */
     switch (what) {
     case COMPUTE_CAPABILITY_MAJOR_NV:
         return VC_ANSWER(cl_uint, card->major);
@@ -124,9 +125,9 @@ static cl_int answer_nvidia(const vc_card *card, cl_device_info what, size_t siz
     case WARP_SIZE_NV:
         return VC_ANSWER(cl_uint, card->wave);
     case PCI_BUS_ID_NV: /* that of tests/monitor/stub */
-        return VC_ANSWER(cl_uint, 0x0b);
+        return has_place ? VC_ANSWER(cl_uint, 0x0b) : CL_INVALID_VALUE;
     case PCI_SLOT_ID_NV:
-        return VC_ANSWER(cl_uint, 0);
+        return has_place ? VC_ANSWER(cl_uint, 0) : CL_INVALID_VALUE;
     case GPU_OVERLAP_NV:
         return VC_ANSWER(cl_bool, CL_TRUE);
     case KERNEL_EXEC_TIMEOUT_NV:
