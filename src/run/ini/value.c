@@ -285,7 +285,7 @@ static bool with_point(const cleat_key *key, const char *text, char point[32]) {
     const char *comma = strchr(text, ',');
     size_t size = 0;
     if (!comma || strlen(text) >= 32 || (key->type != CLEAT_KEY_INT && key->type != CLEAT_KEY_FLOAT)) return false;
-    snprintf(point, 32, "%s", text);
+    strcpy(point, text);
     point[comma - text] = '.';
     if (parse_by_type(key, point, &value) == GOOD) return true;
     for (const char *at = text; *at; ++at)
