@@ -21,8 +21,8 @@
 #     roots      not in `all`: quickstart and quick in bare systems of Debian 11, 12, 13, Ubuntu 22.04, 24.04; needs root, debootstrap, network;
 #                two hours
 # Environment: CLEAT_TEST_DEVICE (as --device; default auto), CLEAT_TEST_JOBS (default: number of
-# CPUs; tests: one more), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel is downloaded
-# if it is named).
+# CPUs; tests: one more), CLEAT_TEST_BUILD (default build-tests), CLEAT_TEST_OPENCL (pocl,intel,rusticl,oclgrind,virtual-t4,...; intel, and windows-intel
+# in the step windows, are downloaded if they are named).
 # Builds and caches of compiled kernels are kept in CLEAT_TEST_BUILD: a second call is faster.
 set -euo pipefail
 
@@ -326,6 +326,7 @@ step_opencl() {
     IFS=, read -ra names <<<"${CLEAT_TEST_OPENCL:-pocl,intel,rusticl,oclgrind,virtual-t4,virtual-a100}"
     build_default "cleat virtual_card device_device train_half ${programs[*]/#/ops_}" || return 0
     for name in "${names[@]}"; do
+        [[ $name != windows-intel ]] || continue # in the step windows
         printf -- '-- %s (%d s)\n' "$name" "$SECONDS"
         if [[ $name == oclgrind ]]; then opencl_with_oclgrind; else opencl_with "$name"; fi
     done

@@ -1,6 +1,5 @@
 /* The kernel tuner on the available device: autotune requests, the tuning file, and its use by runs. */
 /* ctest: device slow */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,14 +1,15 @@
 /* Checkpoints: saved state is restored, damage is detected, and a process killed at any moment leaves a
  * usable run.
  *
- * The library's file-system calls go through the functions below, which count them and make the n-th fail or
+ * The library's file-system calls go through faults/faults.c, which counts them and makes the n-th fail or
  * kill the process. */
-/* ctest: quick wrap=rename,fsync,mkdir,unlink,unlinkat,write */
+/* ctest: quick with=checkpoint/faults/faults.c wrap=rename,fsync,mkdir,unlink,unlinkat,write */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/write.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "data/dataset.h"
+#include "faults/faults.h"
 #include "platform/files.h"
 #include "platform/processes.h"
 
@@ -21,59 +22,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* --- faults --------------------------------------------------------------------------------------------------- */
-
-static long calls_until_fault; /* 0: none */
-static bool fault_kills;
-
-/* Counts a call; returns true if it must fail. */
-static bool fault(void) {
-    if (calls_until_fault == 0 || --calls_until_fault > 0) return false;
-    if (fault_kills) kill(getpid(), SIGKILL);
-    errno = EIO;
-    return true;
-}
-
-/* The functions themselves, and those that replace them, under the names given by the linker. */
-int __real_rename(const char *from, const char *to);
-int __real_mkdir(const char *path, unsigned mode);
-int __real_unlink(const char *path);
-int __real_unlinkat(int folder, const char *name, int flags);
-ssize_t __real_write(int file, const void *data, size_t size);
-int __wrap_rename(const char *from, const char *to);
-int __wrap_fsync(int file);
-int __wrap_mkdir(const char *path, unsigned mode);
-int __wrap_unlink(const char *path);
-int __wrap_unlinkat(int folder, const char *name, int flags);
-ssize_t __wrap_write(int file, const void *data, size_t size);
-
-int __wrap_rename(const char *from, const char *to) {
-    return fault() ? -1 : __real_rename(from, to);
-}
-
-/* Unlike a power failure, a kill loses nothing that was written: the call is counted, but not executed. */
-int __wrap_fsync(int file) {
-    (void)file;
-    return fault() ? -1 : 0;
-}
-
-int __wrap_mkdir(const char *path, unsigned mode) {
-    return fault() ? -1 : __real_mkdir(path, mode);
-}
-
-int __wrap_unlink(const char *path) {
-    return fault() ? -1 : __real_unlink(path);
-}
-
-int __wrap_unlinkat(int folder, const char *name, int flags) {
-    return fault() ? -1 : __real_unlinkat(folder, name, flags);
-}
-
-ssize_t __wrap_write(int file, const void *data, size_t size) {
-    if (calls_until_fault == 1) __real_write(file, data, size / 2); /* the first half is written */
-    return fault() ? -1 : __real_write(file, data, size);
-}
 
 /* --- a run ---------------------------------------------------------------------------------------------------- */
 

@@ -680,29 +680,6 @@ static void rows_of_the_table_are_complete(void **state) {
         }
 }
 
-/* On Windows, a fault that has a command there has no words of Linux; the others cannot occur. */
-static void rows_for_windows_have_no_words_of_linux(void **state) {
-    static const char *const words[] = {"apt-get", "sudo", "dmesg", "/etc/",  "/dev/",  "/proc",
-                                        "export ", ".icd", ".so",   "clinfo", "linker", "modprobe"};
-    const cleat_system system = {.distribution = DISTRIBUTION_WINDOWS, .windows = true};
-    size_t with_command = 0;
-    (void)state;
-    for (size_t row = 0; row < cleat_fault_count(); ++row) {
-        cleat_doctor_check check = {.result = CLEAT_CHECK_OK};
-        snprintf(check.code, sizeof check.code, "%s", cleat_fault_code(row));
-        /* These are about files of Linux, and share their commands with other rows. */
-        if (strncmp(check.code, "icd-f", 5) == 0 || strcmp(check.code, "wsl-no-opencl") == 0) continue;
-        cleat_fault_describe(&system, NULL, "ARGUMENT", &check);
-        with_command += check.n_commands > 0;
-        for (size_t w = 0; w < sizeof words / sizeof *words; ++w) {
-            for (size_t i = 0; i < check.n_commands; ++i)
-                if (strstr(check.commands[i], words[w])) fail_msg("%s: %s", check.code, check.commands[i]);
-            if (check.n_commands && strstr(check.cause, words[w])) fail_msg("%s: %s", check.code, check.cause);
-        }
-    }
-    assert_true(with_command > 20);
-}
-
 static void append_piece(void *user, const char *text) {
     char *whole = user;
     strncat(whole, text, 65535 - strlen(whole));
@@ -806,7 +783,6 @@ int main(void) {
         cmocka_unit_test(cache_full),
         cmocka_unit_test(commands_are_for_the_distribution),
         cmocka_unit_test(rows_of_the_table_are_complete),
-        cmocka_unit_test(rows_for_windows_have_no_words_of_linux),
         cmocka_unit_test(the_report_is_json),
         cmocka_unit_test(checks_of_the_caller_count),
         cmocka_unit_test(a_broken_mpi_plugin_is_named),

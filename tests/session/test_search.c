@@ -1,6 +1,6 @@
 /* Plans for an open graphics card: no launch is longer than a system with a desktop allows, as the card's measured
  * speed tells; one that cannot be cut is warned of. The card and its speed are made up. */
-/* ctest: quick wrap=cleat_device_get_facts,cleat_rates_measure */
+/* ctest: quick with=fit/made_up_gpu.c wrap=cleat_device_get_facts,cleat_rates_measure */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,21 +11,11 @@
 
 #include <cmocka.h>
 
+#include "fit/made_up_gpu.h"
 #include "session/session.h"
 #include "train/tiny.h"
 
-static const cleat_device_facts gpu = {.kind = CLEAT_DEVICE_GPU,
-                                       .name = "a card",
-                                       .memory_total = 1900000000,
-                                       .memory_free = 1900000000,
-                                       .max_allocation = 475000064,
-                                       .alignment = 256,
-                                       .local_memory = 32 * 1024,
-                                       .max_work_group = 256,
-                                       .compute_units = 3,
-                                       .work_group = 256,
-                                       .vector_width = 4,
-                                       .pci_bus = -1};
+static cleat_device_facts gpu;
 static double flops; /* of the card, a second */
 static char warning[1024];
 
@@ -95,6 +85,8 @@ static void what_cannot_be_cut_is_warned_of(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(micro_batches_follow_speed),
                                        cmocka_unit_test(what_cannot_be_cut_is_warned_of)};
+    gpu = made_up_gpu(INT64_C(2) << 30);
+    gpu.compute_units = 3; /* one sample keeps them busy */
     cleat_set_log(keep_warning, NULL, CLEAT_LOG_WARNING);
     return cmocka_run_group_tests(tests, tiny_setup, tiny_teardown);
 }

@@ -16,20 +16,20 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-/* How a user gets an OpenCL driver. */
-#define CLEAT_GET_OPENCL                                                                                               \
-    "For the CPU: apt-get install pocl-opencl-icd. For a card: install its vendor's driver, and check that "           \
-    "/etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file (in an NVIDIA container: a file nvidia.icd with "   \
-    "the line libnvidia-opencl.so.1)"
 #endif
 
-/* For messages: how a user ends the input, the variable of the folder of temporary files, and where the system says why
- * it reset a graphics card. Windows does so when a kernel takes two seconds. */
+/* For messages: how a user gets an OpenCL driver and ends the input, the variable of the folder of temporary files, and
+ * where the system says why it reset a graphics card. Windows does so when a kernel takes two seconds. */
 #ifdef _WIN32
+#define CLEAT_GET_OPENCL "The current graphics driver of the card's maker brings OpenCL: install it"
 #define CLEAT_END_OF_INPUT "Ctrl-Z and Enter"
 #define CLEAT_TEMPORARY "TEMP"
 #define CLEAT_SYSTEM_LOG "The System log of Windows' Event Viewer (event 4101: a kernel took longer than 2 s)"
 #else
+#define CLEAT_GET_OPENCL                                                                                               \
+    "For the CPU: apt-get install pocl-opencl-icd. For a card: install its vendor's driver, and check that "           \
+    "/etc/OpenCL/vendors (or $OCL_ICD_VENDORS) holds its .icd file (in an NVIDIA container: a file nvidia.icd with "   \
+    "the line libnvidia-opencl.so.1)"
 #define CLEAT_END_OF_INPUT "Ctrl-D"
 #define CLEAT_TEMPORARY "TMPDIR"
 #define CLEAT_SYSTEM_LOG "The kernel log (`dmesg`)"

@@ -157,9 +157,10 @@ cleat_status cleat_bench_compare(const cleat_bench_request *request, const char 
     if (!values) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld rounds", (long long)rounds);
     turns t = {values, values + rounds, values + 2 * rounds, values + 3 * rounds, false};
     const char *name = entry.info.peer[0] ? entry.info.peer : entry.info.name;
-    if (name[0]) setenv("WORKLOAD", name, true); /* for the shell of any system */
+    if (name[0]) setenv("WORKLOAD", name, true); /* in the environment, since shells differ */
     for (int64_t round = 0; round < rounds && !status; ++round)
         status = run_round(&own_process, command, round, &t, &made.ours, error);
+    if (name[0]) unsetenv("WORKLOAD");
     if (!status) status = summarise(&t, rounds, &made, error);
     if (!status) *comparison = made;
     cleat_free(values);

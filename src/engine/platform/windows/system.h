@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CLEAT_GET_OPENCL "The current graphics driver of the card's maker brings OpenCL: install it"
-
 /* --- libraries --- */
 
 enum { RTLD_LAZY = 0, RTLD_NOW = 0, RTLD_LOCAL = 0, RTLD_GLOBAL = 0, RTLD_DI_LINKMAP };
