@@ -179,14 +179,14 @@ test_failures() {
     says err "stopped by its time budget"
 }
 
-# On a terminal, one line shows the last evaluation of each run that trains.
+# On a terminal, one line shows the last evaluation of each run that trains: runs that last until their time is up.
 test_terminal() {
     local line
-    printf -v line '%q ' "$cleat" sweep "${tiny[@]}" train.epochs=40 run.seed=1,2 --out "$scratch/terminal"
-    exits 0 env TERM=xterm script -qec "$line" /dev/null
+    printf -v line '%q ' "$cleat" sweep "${tiny[@]}" train.epochs=100000 run.seed=1,2 run.time_budget=3s run.budget=stop --out "$scratch/terminal"
+    exits 75 env TERM=xterm script -qec "$line" /dev/null
     checks=$((checks + 1))
     tr '\r' '\n' <"$scratch/out" | grep -qE '\[1/2\] seed=1: epoch [0-9]+  rmsd [0-9.]+$' || complain "no line with an evaluation"
-    says out "[2/2] seed=2: finished, best rmsd"
+    says out "[2/2] seed=2: stopped by its time budget"
 }
 
 # A second sweep waits until the runs of the first have ended.
