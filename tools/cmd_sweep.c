@@ -66,7 +66,7 @@ static cleat_status open_folder(const char *out, cleat_error *error) {
     }
     if (status == CLEAT_ERR_TIME_UP)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "another sweep trains in %s: wait, or give another --out", out);
-    if (!status) fcntl(lock, F_SETFD, 0);
+    if (!status) (void)fcntl(lock, F_SETFD, 0);
     return status == CLEAT_ERR_NOT_SUPPORTED ? CLEAT_OK : status;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -84,6 +85,13 @@ static void hang_without_pipe(void *user, int out) {
     (void)user;
     close(out);
     for (;;) pause();
+}
+
+/* Allocates all the time, and writes to the caller's memory. */
+static void count_without_end(void *user, int out) {
+    volatile int *counted = user;
+    (void)out;
+    for (;; ++*counted) free(malloc((size_t)(*counted % 50000) + 1));
 }
 
 /* --- */
@@ -179,16 +187,35 @@ static void a_signal_is_named(void **state) {
     assert_false(end.timed_out);
 }
 
-static void one_that_hangs_is_killed(void **state) {
+static void one_that_hangs_is_stopped(void **state) {
     (void)state;
     outcome o = run(hang, 0.25);
     assert_true(o.end.timed_out);
     three_records(&o);
-    assert_string_equal(o.end.text, "no answer within 0.25 s: killed");
+    assert_string_equal(o.end.text, "no answer within 0.25 s: stopped");
     assert_true(o.end.seconds >= 0.25);
     o = run(hang_without_pipe, 0.1);
     assert_true(o.end.timed_out);
-    assert_string_equal(o.end.text, "no answer within 0.1 s: killed");
+    assert_string_equal(o.end.text, "no answer within 0.1 s: stopped");
+}
+
+/* Where it is a thread of this process (Windows), it must not go on with memory that is no longer its own. */
+static void one_that_is_stopped_does_nothing_more(void **state) {
+    volatile int counted = 0;
+    const struct timespec moment = {.tv_nsec = 20000000};
+    const cleat_child child = {.body = count_without_end, .user = (void *)&counted, .record_bytes = 1, .seconds = 0.02};
+    (void)state;
+    for (int i = 0; i < 20; ++i) {
+        cleat_child_end end;
+        char last;
+        assert_int_equal(cleat_child_run(&child, &last, &end, NULL), CLEAT_OK);
+        assert_true(end.timed_out);
+        assert_int_equal(counted > 0, !CLEAT_FORKS);
+        const int before = counted;
+        nanosleep(&moment, NULL);
+        free(malloc(100)); /* the heap is not locked */
+        assert_int_equal(counted, before);
+    }
 }
 
 int main(void) {
@@ -199,7 +226,8 @@ int main(void) {
         cmocka_unit_test(no_answer_is_named),
         cmocka_unit_test(an_exit_code_is_named),
         cmocka_unit_test(a_signal_is_named),
-        cmocka_unit_test(one_that_hangs_is_killed),
+        cmocka_unit_test(one_that_hangs_is_stopped),
+        cmocka_unit_test(one_that_is_stopped_does_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

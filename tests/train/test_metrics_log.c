@@ -146,7 +146,7 @@ static void a_record_that_fits_only_in_part_is_taken_back(void **state) {
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     cleat_status status = cleat_metrics_log_write(log, "train", 0, 2, &metric, 1, &error);
-    setrlimit(RLIMIT_FSIZE, &before);
+    (void)setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, CLEAT_ERR_IO);
     assert_non_null(strstr(error.text, path));
     assert_int_equal(cleat_metrics_log_records(log), 1);

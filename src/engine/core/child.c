@@ -81,7 +81,7 @@ static bool wait_until(pid_t pid, double deadline, int *code) {
 
 static void format_end(const cleat_child *child, const collector *collected, int code, cleat_child_end *end) {
     if (end->timed_out)
-        snprintf(end->text, sizeof end->text, "no answer within %.3g s: killed", child->seconds);
+        snprintf(end->text, sizeof end->text, "no answer within %.3g s: stopped", child->seconds);
     else if (end->signal == SIGKILL)
         snprintf(end->text, sizeof end->text, "killed by signal 9: did the system run out of memory?");
     else if (end->signal)
@@ -103,7 +103,7 @@ static void supervise(const cleat_child *child, pid_t pid, int in, collector *co
     double start = cleat_seconds(), deadline = start + child->seconds;
     if (!read_until(in, deadline, collected, record) || !wait_until(pid, deadline, &code)) {
         end->timed_out = true;
-        /* a thread of Windows cannot be ended */
+        /* a thread of Windows is stopped, and does not end */
         if (kill(pid, SIGKILL) == 0) wait_until(pid, cleat_seconds() + KILL_SECONDS, &code);
     }
     end->seconds = cleat_seconds() - start;

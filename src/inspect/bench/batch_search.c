@@ -71,23 +71,21 @@ static cleat_status status_of(const cleat_child_end *end) {
 /* Runs one attempt and fills the report: the child's last one, or the way in which the child failed. A report
  * sent before the failure still contains the plan. */
 static cleat_status run_trial(const cleat_batch_searcher *searcher, const cleat_batch_trial *trial, double seconds,
-                              cleat_batch_report *report, double *lived, cleat_error *error) {
+                              cleat_batch_report *report, cleat_child_end *end, cleat_error *error) {
     attempt wanted = {.searcher = searcher, .trial = *trial};
     cleat_child child = {.body = run_attempt, .user = &wanted, .record_bytes = sizeof *report, .seconds = seconds};
-    cleat_child_end end = {0};
-    cleat_status status = cleat_child_run(&child, report, &end, error);
+    cleat_status status = cleat_child_run(&child, report, end, error);
     if (status) return status;
-    *lived = end.seconds;
-    if (end.records == 0 || report->mark != CLEAT_BATCH_MARK ||
+    if (end->records == 0 || report->mark != CLEAT_BATCH_MARK ||
         report->point.micro_batch_size != trial->micro_batch_size) {
         *report = (cleat_batch_report){.point.micro_batch_size = trial->micro_batch_size};
-        if (!end.text[0]) snprintf(end.text, sizeof end.text, "returned an invalid result");
+        if (!end->text[0]) snprintf(end->text, sizeof end->text, "returned an invalid result");
     }
     report->point.error[sizeof report->point.error - 1] = report->text[sizeof report->text - 1] = 0;
     if (report->point.ran || report->point.error[0]) return CLEAT_OK; /* a failure after the report is irrelevant */
-    if (!end.text[0]) snprintf(end.text, sizeof end.text, "ended before its steps were finished");
-    report->status = status_of(&end);
-    snprintf(report->point.error, sizeof report->point.error, "%s", end.text);
+    if (!end->text[0]) snprintf(end->text, sizeof end->text, "ended before its steps were finished");
+    report->status = status_of(end);
+    snprintf(report->point.error, sizeof report->point.error, "%s", end->text);
     return CLEAT_OK;
 }
 
@@ -141,18 +139,20 @@ cleat_status cleat_batch_search_run(const cleat_batch_searcher *searcher, cleat_
                                     cleat_error *error) {
     bounds found = {.global_batch_size = searcher->global_batch_size};
     cleat_batch_report report = {0};
-    double per_sample = 0, lived = 0;
+    cleat_child_end end = {0};
+    double per_sample = 0;
     cleat_status status = CLEAT_OK;
     search->count = 0;
     search->global_batch_size = searcher->global_batch_size;
     for (int64_t micro_batch_size; search->count < CLEAT_BATCH_POINTS && (micro_batch_size = next_batch(&found)) > 0;) {
         cleat_batch_trial trial = {.micro_batch_size = micro_batch_size, .good = found.good};
         report = (cleat_batch_report){.point.micro_batch_size = micro_batch_size};
-        status = run_trial(searcher, &trial, time_for(searcher, per_sample, micro_batch_size), &report, &lived, error);
+        status = run_trial(searcher, &trial, time_for(searcher, per_sample, micro_batch_size), &report, &end, error);
         if (status) break;
         insert_point(search, &report.point);
         if (searcher->options->point) searcher->options->point(searcher->options->user, &report.point);
-        if (report.point.ran) per_sample = lived / (double)micro_batch_size;
+        if (report.point.ran) per_sample = end.seconds / (double)micro_batch_size;
+        if (end.timed_out && !CLEAT_FORKS) break; /* its thread keeps memory of the device */
         narrow(&found, &report);
     }
     cleat_batch_search_select(search);

@@ -189,8 +189,20 @@ pid_t waitpid(pid_t process, int *code, int flags) {
     return process;
 }
 
+/* For good: what it holds, its caller gives back. While this thread has the lock of the heap, that one does not. */
+static int stop_thread(HANDLE thread) {
+    CONTEXT context = {.ContextFlags = CONTEXT_INTEGER};
+    const HANDLE heap = (HANDLE)_get_heap_handle();
+    HeapLock(heap);
+    SuspendThread(thread);
+    GetThreadContext(thread, &context); /* returns when the thread has stopped */
+    HeapUnlock(heap);
+    return errno = ECHILD, -1;
+}
+
 int kill(pid_t process, int number) {
     const HANDLE handle = (HANDLE)(intptr_t)(process < 0 ? -process : process);
+    if (GetThreadId(handle)) return stop_thread(handle);
     if (number == SIGINT && GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, GetProcessId(handle))) return 0;
     return TerminateProcess(handle, 128u + (unsigned)number) ? 0 : cleat_windows_fail();
 }

@@ -88,7 +88,7 @@ struct pollfd {
 };
 int poll(struct pollfd *files, unsigned count, int milliseconds); /* pipes, and the keyboard of a console */
 int pipe2(int ends[2], int flags);
-int kill(pid_t process, int number); /* SIGINT: Ctrl-Break; else ends a process at once; a thread goes on */
+int kill(pid_t process, int number); /* SIGINT: Ctrl-Break; else ends a process at once, and stops a thread: -1 */
 pid_t waitpid(pid_t process, int *code, int flags);
 #define getppid() 0
 int setenv(const char *name, const char *value, int replace);
