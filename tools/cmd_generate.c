@@ -127,6 +127,7 @@ static cleat_status answer_stream(request *r, cleat_generator *generator, cleat_
     cleat_status status = CLEAT_OK;
     const bool asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     if (asks) fprintf(stderr, "a prompt a line; " CLEAT_END_OF_INPUT " ends\n> ");
+    cleat_read_console();
     for (ssize_t size; !status && (size = getline(&line, &room, stdin)) >= 0;) {
         ++r->line;
         if (strlen(line) != (size_t)size)

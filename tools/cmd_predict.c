@@ -68,6 +68,7 @@ static cleat_status copy_stream(FILE *from, const char *from_name, FILE *to, con
 static cleat_status store_input(const cleat_profile *profile, places *at, cleat_error *error) {
     unsigned char head[4];
     if (isatty(STDIN_FILENO)) fprintf(stderr, "reading the standard input; " CLEAT_END_OF_INPUT " ends it\n");
+    cleat_read_console();
     const size_t size = fread(head, 1, sizeof head, stdin);
     if (!size) return cleat_fail(error, CLEAT_ERR_FORMAT, "--data -: the standard input is empty");
     snprintf(at->input, sizeof at->input, "%s/%s", at->temporary, name_of_input(profile, head, size));

@@ -89,13 +89,28 @@ says err "line 2 of the standard input: "
 completions stream >stream.txt
 same first.txt stream.txt # the first answer is kept
 
+# --- a prompt that is typed
+
+checks=$((checks + 1))
+mkfifo typed
+# shellcheck disable=SC2094 # written and read by two processes
+TERM=xterm timeout 60 script -qec "$(printf '%q ' "${answer[@]}" --data - --out typing)" /dev/null <typed >"$scratch/out" 2>&1 &
+exec 3>typed
+for ((i = 0; i < 300; ++i)); do ! grep -qF "> " "$scratch/out" || break && sleep 0.1; done
+printf 'say ä 3\r' >&3
+for ((i = 0; i < 300; ++i)); do [[ ! -s typing/generated.jsonl ]] || break && sleep 0.1; done
+printf '\003' >&3
+exec 3>&-
+wait $! || true
+grep -qF "say ä 3" typing/generated.jsonl || complain "the prompt that was typed"
+
 # --- an interruption while it waits for a prompt: nothing is left behind
 
 mkdir waits
 for signal in $(by_wine || echo INT TERM); do # wine passes no signals on
     checks=$((checks + 1))
     status=0
-    { echo "say 3" && sleep 120; } | TMPDIR=$scratch/waits timeout --preserve-status -s $signal 5 "${answer[@]}" --data - --out waited >"$scratch/out" 2>"$scratch/err" || status=$?
+    { echo "say 3" && sleep 7; } | TMPDIR=$scratch/waits timeout --preserve-status -s $signal 5 "${answer[@]}" --data - --out waited >"$scratch/out" 2>"$scratch/err" || status=$?
     wanted=$([[ $signal == INT ]] && echo 130 || echo 143)
     [[ $status == "$wanted" && -z $(ls waits) ]] || complain "SIG$signal: exit status $status, and in TMPDIR: $(ls waits)"
 done

@@ -20,7 +20,11 @@
  * terminal, and ends of lines as they are written. */
 #ifdef _WIN32
 char **cleat_arguments(int count, char **arguments);
+/* Before the first read of what is typed: makes it UTF-8. */
+void cleat_read_console(void);
 #else
+static inline void cleat_read_console(void) {
+}
 static inline char **cleat_arguments(int count, char **arguments) {
     (void)count;
     return arguments;

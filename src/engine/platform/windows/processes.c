@@ -314,6 +314,38 @@ int unsetenv(const char *name) {
 
 /* --- the program ---------------------------------------------------------------------------------------------- */
 
+static struct {
+    HANDLE console;
+    int out;
+} typing;
+
+/* Until a line begins with Ctrl-Z, or Ctrl-C is pressed, whose handler then goes first. */
+static DWORD WINAPI copy_typing(void *user) {
+    wchar_t wide[1024];
+    char bytes[3 * 1024];
+    DWORD kept = 0, count;
+    (void)user;
+    while (ReadConsoleW(typing.console, wide + kept, 1024 - kept, &count, NULL) && count > 0 && wide[0] != 0x1a) {
+        count += kept;
+        kept = IS_HIGH_SURROGATE(wide[count - 1]); /* its other half is read next */
+        const int size = WideCharToMultiByte(CP_UTF8, 0, wide, (int)(count - kept), bytes, sizeof bytes, NULL, NULL);
+        if (write(typing.out, bytes, (unsigned)size) != size) break;
+        wide[0] = wide[count - 1];
+    }
+    Sleep(100);
+    close(typing.out);
+    return 0;
+}
+
+void cleat_read_console(void) {
+    int ends[2];
+    if (!isatty(STDIN_FILENO) || pipe2(ends, 0) != 0) return;
+    typing.console = (HANDLE)_get_osfhandle(dup(STDIN_FILENO));
+    typing.out = ends[1];
+    dup2(ends[0], STDIN_FILENO);
+    CloseHandle(CreateThread(NULL, 0, copy_typing, NULL, 0, NULL));
+}
+
 char **cleat_arguments(int count, char **arguments) {
     int found = 0;
     wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &found);
