@@ -45,7 +45,8 @@ cleat_status cleat_pinning_create(const char *nearby, cleat_pinning **pinning, c
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the list of CPUs");
         goto done;
     }
-    if (hwloc_get_cpubind(made->topology, affinity, HWLOC_CPUBIND_THREAD) == 0 &&
+    if ((hwloc_get_cpubind(made->topology, affinity, HWLOC_CPUBIND_THREAD) == 0 ||
+         hwloc_get_cpubind(made->topology, affinity, HWLOC_CPUBIND_PROCESS) == 0) && /* all that Windows tells */
         hwloc_bitmap_intersects(affinity, made->set))
         hwloc_bitmap_and(made->set, made->set, affinity);
     if (nearby && *nearby && strcmp(nearby, "any") != 0) restrict_to_list(made->set, nearby);

@@ -542,7 +542,6 @@ static void stays_inside_the_allowed_cpus(void **state) {
 
 static void goes_where_the_card_is(void **state) {
     (void)state;
-    if (!CLEAT_FORKS) skip(); /* Windows does not tell on which CPUs a thread may run */
     consumer *c = make_consumer();
     cpu_set_t before, last;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);

@@ -79,10 +79,10 @@ unsigned alarm(unsigned seconds) {
 /* --- processors and resources --------------------------------------------------------------------------------- */
 
 int sched_getaffinity(int process, size_t size, cpu_set_t *set) {
-    DWORD_PTR own, system;
+    GROUP_AFFINITY own;
     (void)process, (void)size;
-    if (!GetProcessAffinityMask(GetCurrentProcess(), &own, &system)) return cleat_windows_fail();
-    set->bits = own;
+    if (!GetThreadGroupAffinity(GetCurrentThread(), &own)) return cleat_windows_fail();
+    set->bits = own.Mask;
     return 0;
 }
 
