@@ -91,15 +91,18 @@ int sched_setaffinity(int process, size_t size, const cpu_set_t *set) {
     return SetProcessAffinityMask(GetCurrentProcess(), (DWORD_PTR)set->bits) ? 0 : cleat_windows_fail();
 }
 
-/* Of durations without those that the machine slept, as on Linux; wine has the performance counter only. */
+/* Of durations without those that the machine slept, as on Linux. Wine has no such clock, or (10.0) one that moves every
+ * 16 ms. */
 int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now) {
     static union {
         FARPROC found;
         void(WINAPI *read)(ULONGLONG *);
     } awake;
+    static volatile bool known;
     ULONGLONG ticks; /* of 100 ns */
-    if (!awake.found)
+    if (!known && !GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version"))
         awake.found = GetProcAddress(GetModuleHandleW(L"kernelbase.dll"), "QueryUnbiasedInterruptTimePrecise");
+    known = true;
     if (clock != CLOCK_MONOTONIC || !awake.found) return (clock_gettime)(clock, now);
     awake.read(&ticks);
     *now = (struct timespec){.tv_sec = (time_t)(ticks / 10000000), .tv_nsec = (long)(ticks % 10000000 * 100)};
