@@ -107,7 +107,9 @@ static cleat_status find_or_build(cleat_device *device, const cleat_program_key 
 
 cleat_status __wrap_cleat_program_build(cleat_device *device, const cleat_program_key *key, cl_program *program,
                                         bool *loaded, cleat_error *error) {
-    const bool is_pocl = device->facts.vendor == CLEAT_VENDOR_POCL, plain = is_pocl && atomic_load(&unoptimized);
+    const bool is_pocl = device->facts.vendor == CLEAT_VENDOR_POCL;
+    /* PoCL 7.1 computes half of a float16 with -cl-opt-disable (findings/pocl_opt_disable_float16.sh). */
+    const bool plain = is_pocl && atoi(device->facts.driver) < 7 && atomic_load(&unoptimized);
     char options[OPTIONS], more[OPTIONS + 32];
     snprintf(options, sizeof options, "%s%s", is_pocl && atomic_load(&named) ? "-cl-kernel-arg-info " : "",
              key->options);
