@@ -173,8 +173,8 @@ static void why_workers(const cleat_run_parts *parts, char why[WHY]) {
 
 static const struct reason {
     const char *key;
-    void (*write)(const cleat_run_parts *parts, char why[WHY]);
-    const char *text; /* if `write` is NULL */
+    void (*explain)(const cleat_run_parts *parts, char why[WHY]);
+    const char *text; /* if `explain` is NULL */
 } reasons[] = {
     {"train.batch_size", why_batch_size, NULL},
     {"train.bucket_batch_sizes", why_batch_size, NULL},
@@ -212,8 +212,8 @@ static void add_auto(cleat_string *text, const cleat_run_parts *parts) {
         *why = 0;
         for (size_t r = 0; r < sizeof reasons / sizeof reasons[0]; ++r) {
             if (strcmp(reasons[r].key, key) != 0) continue;
-            if (reasons[r].write)
-                reasons[r].write(parts, why);
+            if (reasons[r].explain)
+                reasons[r].explain(parts, why);
             else
                 snprintf(why, sizeof why, "%s", reasons[r].text);
         }

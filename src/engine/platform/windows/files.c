@@ -442,8 +442,8 @@ int cleat_windows_fsync(int file) {
 ssize_t cleat_windows_pread(int file, void *bytes, size_t size, int64_t offset) {
     OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
     DWORD got = 0;
-    const DWORD most = size < (1u << 30) ? (DWORD)size : 1u << 30;
-    if (ReadFile((HANDLE)_get_osfhandle(file), bytes, most, &got, &at) || GetLastError() == ERROR_HANDLE_EOF)
+    if (ReadFile((HANDLE)_get_osfhandle(file), bytes, cleat_windows_part(size), &got, &at) ||
+        GetLastError() == ERROR_HANDLE_EOF)
         return (ssize_t)got;
     return cleat_windows_fail();
 }

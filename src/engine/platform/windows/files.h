@@ -32,6 +32,10 @@ int cleat_windows_mkdir(const char *path, unsigned mode);
 int cleat_windows_rmdir(const char *path);
 int cleat_windows_ftruncate(int file, int64_t bytes);
 int cleat_windows_fsync(int file);
+/* The runtime takes no 2 GiB at once, and 4 GiB for nothing. */
+static inline unsigned cleat_windows_part(size_t size) {
+    return size < (1u << 25) ? (unsigned)size : 1u << 25;
+}
 ssize_t cleat_windows_pread(int file, void *bytes, size_t size, int64_t offset);
 char *cleat_windows_realpath(const char *path, char *real); /* with slashes; the caller frees it if real is NULL */
 char *cleat_windows_mkdtemp(char *path);
@@ -46,8 +50,11 @@ ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define rename(from, to) cleat_windows_rename(from, to)
 #define mkdir(path, mode) cleat_windows_mkdir(path, mode)
 #define rmdir(path) cleat_windows_rmdir(path)
+#undef ftruncate
 #define ftruncate(file, bytes) cleat_windows_ftruncate(file, bytes)
 #define fsync(file) cleat_windows_fsync(file)
+#define read(file, bytes, size) read(file, bytes, cleat_windows_part(size))
+#define write(file, bytes, size) write(file, bytes, cleat_windows_part(size))
 #define pread(file, bytes, size, offset) cleat_windows_pread(file, bytes, size, offset)
 #define realpath(path, real) cleat_windows_realpath(path, real)
 #define readlink(path, target, size) ((void)(path), (void)(target), -1)

@@ -60,7 +60,7 @@ static void write_release(char text[TEXT]) {
 
 static const struct {
     const char *file, *source;
-    void (*write)(char text[TEXT]);
+    void (*fill)(char text[TEXT]);
 } files[] = {{"/proc/meminfo", "GlobalMemoryStatusEx", write_memory},
              {"/proc/self/status", "GetProcessMemoryInfo", write_process},
              {"/proc/cpuinfo", "the registry", write_processor},
@@ -77,7 +77,7 @@ int cleat_windows_open_system(const char *file) {
     char text[TEXT] = "";
     int ends[2];
     for (size_t i = 0; i < FILES; ++i)
-        if (strcmp(file, files[i].file) == 0) files[i].write(text);
+        if (strcmp(file, files[i].file) == 0) files[i].fill(text);
     if (!text[0]) return errno = ENOENT, -1;
     if (_pipe(ends, TEXT, _O_BINARY | _O_NOINHERIT) != 0) return -1;
     const bool written = write(ends[1], text, (unsigned)strlen(text)) > 0;

@@ -96,7 +96,7 @@ int sched_setaffinity(int process, size_t size, const cpu_set_t *set) {
 int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now) {
     static union {
         FARPROC found;
-        void(WINAPI *read)(ULONGLONG *);
+        void(WINAPI *get)(ULONGLONG *);
     } awake;
     static volatile bool known;
     ULONGLONG ticks; /* of 100 ns */
@@ -104,7 +104,7 @@ int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now) {
         awake.found = GetProcAddress(GetModuleHandleW(L"kernelbase.dll"), "QueryUnbiasedInterruptTimePrecise");
     known = true;
     if (clock != CLOCK_MONOTONIC || !awake.found) return (clock_gettime)(clock, now);
-    awake.read(&ticks);
+    awake.get(&ticks);
     *now = (struct timespec){.tv_sec = (time_t)(ticks / 10000000), .tv_nsec = (long)(ticks % 10000000 * 100)};
     return 0;
 }

@@ -1,0 +1,120 @@
+/* The files of the platform: what Windows does otherwise than Linux. */
+/* ctest: quick */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "platform/files.h"
+#include "platform/processes.h"
+
+typedef struct place {
+    char folder[64], path[96];
+} place;
+
+static int make_place(void **state) {
+    place *p = calloc(1, sizeof *p);
+    if (!p) return -1;
+    snprintf(p->folder, sizeof p->folder, "/tmp/cleat-platform-XXXXXX");
+    if (!mkdtemp(p->folder)) return -1;
+    snprintf(p->path, sizeof p->path, "%s/file", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int remove_place(void **state) {
+    place *p = *state;
+    unlink(p->path);
+    const int left = rmdir(p->folder);
+    free(p);
+    return left;
+}
+
+/* Neither positions nor sizes of calls have 32 bits. */
+static void files_are_larger_than_4_gib(void **state) {
+    const place *p = *state;
+    const int64_t at = (int64_t)4 << 30 | 7;
+    char bytes[4] = "";
+    struct stat about;
+    const int file = open(p->path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(file >= 0);
+    assert_int_equal(ftruncate(file, at), 0);
+    assert_int_equal(lseek(file, 0, SEEK_END), at);
+    assert_int_equal(write(file, "abc", 3), 3);
+    assert_int_equal(pread(file, bytes, 3, (off_t)at), 3);
+    assert_string_equal(bytes, "abc");
+    assert_int_equal(fstat(file, &about), 0);
+    assert_int_equal(about.st_size, at + 3);
+    char *volatile room = calloc(1, 32 << 20); /* to the file's end; wine looks at all that it may read at once */
+    assert_non_null(room);
+    for (int shift = 31; shift <= 32; ++shift) {
+        assert_int_equal(lseek(file, (off_t)at, SEEK_SET), at);
+        assert_int_equal(read(file, room, (size_t)1 << shift), 3);
+    }
+    assert_string_equal(room, "abc");
+    free(room);
+    close(file);
+}
+
+static const char *read_back(const char *path, char text[64]) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, 63, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+/* A program that inherits a file opened for appending continues it, as `cleat sweep` continues the log of a run. */
+static void programs_append(void **state) {
+    const place *p = *state;
+    char text[64];
+    for (int i = 0; i < 2; ++i) {
+        const int file = open(p->path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        assert_true(file >= 0);
+        if (i == 0) assert_int_equal(write(file, "begin ", 6), 6);
+        char *const words[] = {(char *)"files", (char *)"append", NULL};
+        const pid_t child = cleat_spawn(NULL, words, file, file, SIGKILL);
+        assert_true(child > 0);
+        close(file);
+        int code = -1;
+        assert_int_equal(waitpid(child, &code, 0), child);
+        assert_int_equal(code, 0);
+    }
+    assert_string_equal(read_back(p->path, text), "begin out err out err ");
+}
+
+static int append(void) {
+    return write(STDOUT_FILENO, "out ", 4) == 4 && write(STDERR_FILENO, "err ", 4) == 4 ? 0 : 1;
+}
+
+/* As many names as there are; of a folder that is missing, an error. */
+static void folders_are_listed(void **state) {
+    const place *p = *state;
+    int count = 0;
+    close(open(p->path, O_WRONLY | O_CREAT, 0600));
+    DIR *folder = opendir(p->folder);
+    assert_non_null(folder);
+    errno = 0;
+    for (const struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
+    assert_int_equal(errno, 0);
+    assert_int_equal(count, 1);
+    closedir(folder);
+    assert_null(opendir("/tmp/cleat-platform-missing"));
+    assert_int_equal(errno, ENOENT);
+}
+
+int main(int count, char **words) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(files_are_larger_than_4_gib, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(programs_append, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(folders_are_listed, make_place, remove_place),
+    };
+    if (count == 2 && strcmp(words[1], "append") == 0) return append();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
