@@ -219,7 +219,6 @@ int cleat_windows_open(const char *path, int flags, ...) {
     const bool folder = flags & O_DIRECTORY;
     DWORD access = kind == _O_WRONLY ? GENERIC_WRITE : kind == _O_RDWR ? GENERIC_READ | GENERIC_WRITE : GENERIC_READ;
     DWORD how = FILE_ATTRIBUTE_NORMAL, creation = OPEN_EXISTING;
-    if (flags & _O_APPEND) access = (access & ~(DWORD)GENERIC_WRITE) | FILE_APPEND_DATA | FILE_WRITE_DATA | SYNCHRONIZE;
     if (folder || kind == _O_RDONLY) how = FILE_FLAG_BACKUP_SEMANTICS; /* as POSIX does, opens a folder too */
     if (flags & O_NOFOLLOW) how |= FILE_FLAG_OPEN_REPARSE_POINT;
     if (flags & _O_CREAT)
@@ -233,6 +232,7 @@ int cleat_windows_open(const char *path, int flags, ...) {
         errno = ELOOP;
         return -1;
     }
+    if (flags & _O_APPEND) SetFilePointer(handle, 0, NULL, FILE_END); /* for programs that inherit it */
     const int file = _open_osfhandle((intptr_t)handle, (flags & (_O_APPEND | _O_RDWR | _O_WRONLY)) | _O_BINARY);
     if (file < 0) CloseHandle(handle);
     return file;
@@ -474,9 +474,9 @@ DIR *opendir(const char *path) {
     if (!*path) errno = ENOENT;
     if (!made || !*path || !cleat_windows_wide(all, wide)) return free(made), NULL;
     made->search = FindFirstFileW(wide, &made->found);
-    made->is_first = true;
+    made->is_first = made->search != INVALID_HANDLE_VALUE;
     made->file = -1;
-    if (made->search != INVALID_HANDLE_VALUE) return made;
+    if (made->is_first || GetLastError() == ERROR_FILE_NOT_FOUND) return made; /* an empty drive has not even "." */
     cleat_windows_fail();
     free(made);
     return NULL;
@@ -491,11 +491,13 @@ DIR *fdopendir(int folder) {
 }
 
 struct dirent *readdir(DIR *folder) {
-    if (!folder->is_first && !FindNextFileW(folder->search, &folder->found)) return NULL;
+    if (!folder->is_first && !FindNextFileW(folder->search, &folder->found)) {
+        if (GetLastError() != ERROR_NO_MORE_FILES && folder->search != INVALID_HANDLE_VALUE) cleat_windows_fail();
+        return NULL;
+    }
     folder->is_first = false;
-    return cleat_windows_narrow(folder->found.cFileName, folder->entry.d_name, sizeof folder->entry.d_name)
-               ? &folder->entry
-               : readdir(folder);
+    cleat_windows_narrow(folder->found.cFileName, folder->entry.d_name, sizeof folder->entry.d_name);
+    return &folder->entry;
 }
 
 int closedir(DIR *folder) {
