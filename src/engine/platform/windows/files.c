@@ -126,11 +126,26 @@ void cleat_path_for_user(char *path) {
     replace(path, '/', '\\');
 }
 
-/* The path of an open file or folder, with slashes. */
+/* Puts the drive before a path in place of its device, as the mount manager does where it knows the device. */
+static bool name_drive(wchar_t wide[CLEAT_WIDE]) {
+    wchar_t device[MAX_PATH];
+    for (wchar_t drive[] = L"A:"; drive[0] <= L'Z'; ++drive[0]) {
+        const size_t length = QueryDosDeviceW(drive, device, MAX_PATH) ? wcslen(device) : 0;
+        if (length < 2 || wcsncmp(wide, device, length) != 0 || wide[length] != L'\\') continue;
+        memmove(wide + 2, wide + length, (wcslen(wide + length) + 1) * sizeof *wide);
+        memcpy(wide, drive, 2 * sizeof *wide);
+        return true;
+    }
+    return false;
+}
+
+/* The path of an open file or folder, with slashes. The mount manager does not know the drives of some RAM disks. */
 static bool path_of(HANDLE handle, char *path, size_t size) {
     wchar_t wide[CLEAT_WIDE];
-    const DWORD length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, FILE_NAME_NORMALIZED);
-    if (length == 0 || length >= CLEAT_WIDE) return false;
+    DWORD length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, VOLUME_NAME_DOS);
+    const bool is_known = length > 0;
+    if (!is_known) length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, VOLUME_NAME_NT);
+    if (length == 0 || length >= CLEAT_WIDE || (!is_known && !name_drive(wide))) return false;
     if (!cleat_windows_narrow(wide, path, size)) return false;
     cleat_path_from_user(path);
     return true;

@@ -1,0 +1,55 @@
+/* Folders on a drive that Windows' mount manager does not know, as those of RAM disks are: it does not name their
+ * files, which are removed and named all the same. On Linux, folders on any drive. */
+/* ctest: quick */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/files.h"
+#include "platform/files.h"
+
+static int refused;
+
+#ifdef _WIN32
+#include <windows.h>
+
+/* Stands for the system's function, by the name that the linker looks for. */
+static DWORD WINAPI name_device_only(HANDLE file, wchar_t *path, DWORD size, DWORD how) {
+    union {
+        FARPROC found;
+        DWORD(WINAPI *name)(HANDLE, wchar_t *, DWORD, DWORD);
+    } real = {.found = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "GetFinalPathNameByHandleW")};
+    if (how & VOLUME_NAME_NT) return real.name(file, path, size, how);
+    ++refused;
+    SetLastError(ERROR_INVALID_FUNCTION);
+    return 0;
+}
+const void *const __imp_GetFinalPathNameByHandleW = (void *)name_device_only;
+#endif
+
+static void folders_are_named_and_removed(void **state) {
+    char folder[64] = "/tmp/cleat-drives-XXXXXX", path[96], real[PATH_MAX];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_non_null(realpath(folder, real));
+    assert_string_equal(strstr(real, "/tmp/"), folder);
+    assert_true(real == strstr(real, "/tmp/") || strncmp(real, "Z:/", 3) == 0);
+    snprintf(path, sizeof path, "%s/old", folder);
+    assert_int_equal(cleat_folder_create(path, NULL), CLEAT_OK);
+    snprintf(path, sizeof path, "%s/old/file", folder);
+    assert_int_equal(cleat_file_write(path, "x", 1, NULL), CLEAT_OK);
+    assert_int_equal(cleat_remove_inside(folder, "old", NULL), CLEAT_OK);
+    assert_int_equal(rmdir(folder), 0); /* it is empty */
+    assert_true(CLEAT_PATHS_END[0] == ':' || refused > 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(folders_are_named_and_removed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
