@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -109,11 +111,49 @@ static void folders_are_listed(void **state) {
     assert_int_equal(errno, ENOENT);
 }
 
+/* A folder is not replaced, nor waited for. */
+static void a_folder_is_in_the_way(void **state) {
+    const place *p = *state;
+    struct timespec begin, end;
+    close(open(p->path, O_WRONLY | O_CREAT, 0600));
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(rename(p->path, p->folder), -1);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(end.tv_sec - begin.tv_sec <= 1);
+    assert_int_equal(access(p->path, F_OK), 0);
+}
+
+static void patterns_match(void **state) {
+    static const struct {
+        const char *pattern, *name;
+        bool matches;
+    } rows[] = {{"", "", true},
+                {"", "a", false},
+                {"a", "", false},
+                {"*", "", true},
+                {"*", "gelu", true},
+                {"gelu", "gelu", true},
+                {"gelu", "gelus", false},
+                {"l?near", "linear", true},
+                {"linear?", "linear", false},
+                {"*norm*", "layer_norm", true},
+                {"*norm", "batch_norms", false},
+                {"a*b*c", "axbxbc", true},
+                {"a*b*c", "axcxb", false},
+                {"**a", "bca", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+        if ((fnmatch(rows[i].pattern, rows[i].name, 0) == 0) != rows[i].matches)
+            fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].name);
+}
+
 int main(int count, char **words) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_larger_than_4_gib, make_place, remove_place),
         cmocka_unit_test_setup_teardown(programs_append, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_folder_is_in_the_way, make_place, remove_place),
+        cmocka_unit_test(patterns_match),
     };
     if (count == 2 && strcmp(words[1], "append") == 0) return append();
     return cmocka_run_group_tests(tests, NULL, NULL);

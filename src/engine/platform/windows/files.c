@@ -203,10 +203,11 @@ char *cleat_windows_getenv(const char *name) {
 
 enum { SHARE_ALL = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
 
-/* Another program (a virus scanner) may hold a file for a moment. */
-static bool is_passing(int attempt, bool denied) {
+/* Another program (a virus scanner) may hold a file for a moment, which other calls see as the error `also`. `most`
+ * attempts: 50 are 2 s, 200 are 10 s. */
+static bool is_passing(int attempt, int most, DWORD also) {
     const DWORD why = GetLastError();
-    if (attempt >= 50 || (why != ERROR_SHARING_VIOLATION && (!denied || why != ERROR_ACCESS_DENIED))) return false;
+    if (attempt >= most || (why != ERROR_SHARING_VIOLATION && why != also)) return false;
     Sleep(attempt < 10 ? 5 : 50);
     SetLastError(why);
     return true;
@@ -218,7 +219,7 @@ static HANDLE open_handle(const char *path, DWORD access, DWORD creation, DWORD 
     for (int attempt = 0;; ++attempt) {
         const HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, creation, flags, NULL);
         if (handle != INVALID_HANDLE_VALUE) return handle;
-        if (!is_passing(attempt, false)) return cleat_windows_fail(), handle;
+        if (!is_passing(attempt, 50, ERROR_SHARING_VIOLATION)) return cleat_windows_fail(), handle;
     }
 }
 
@@ -326,10 +327,10 @@ int cleat_windows_access(const char *path, int mode) {
 }
 
 int statvfs(const char *path, struct statvfs *about) {
-    wchar_t wide[CLEAT_WIDE];
+    wchar_t wide[CLEAT_WIDE + 1];
     ULARGE_INTEGER bytes;
     if (!cleat_windows_wide(path, wide)) return -1;
-    if (!GetDiskFreeSpaceExW(wide, &bytes, NULL, NULL)) return cleat_windows_fail();
+    if (!GetDiskFreeSpaceExW(wcscat(wide, L"\\"), &bytes, NULL, NULL)) return cleat_windows_fail();
     *about = (struct statvfs){.f_bavail = bytes.QuadPart, .f_frsize = 1};
     return 0;
 }
@@ -361,34 +362,41 @@ int cleat_windows_unlink(const char *path) {
         SetFileAttributesW(wide, FILE_ATTRIBUTE_NORMAL);
     for (int attempt = 0;; ++attempt) {
         if (DeleteFileW(wide)) return 0;
-        if (!is_passing(attempt, true)) return cleat_windows_fail();
+        if (!is_passing(attempt, 50, ERROR_ACCESS_DENIED)) return cleat_windows_fail();
     }
 }
 
-int cleat_windows_rmdir(const char *path) {
+static int remove_folder(const char *path, DWORD passing) {
     wchar_t wide[CLEAT_WIDE];
     if (!cleat_windows_wide(path, wide)) return -1;
     for (int attempt = 0;; ++attempt) {
         if (RemoveDirectoryW(wide)) return 0;
-        if (!is_passing(attempt, true)) return cleat_windows_fail();
+        if (!is_passing(attempt, 50, passing)) return cleat_windows_fail();
     }
+}
+
+int cleat_windows_rmdir(const char *path) {
+    return remove_folder(path, ERROR_ACCESS_DENIED);
 }
 
 int cleat_windows_unlinkat(int folder, const char *name, int flags) {
     char path[CLEAT_WIDE];
     if (!path_in(folder, name, path)) return -1;
-    return flags & AT_REMOVEDIR ? cleat_windows_rmdir(path) : cleat_windows_unlink(path);
+    /* Other file systems than NTFS list a removed file until others have closed it. */
+    return flags & AT_REMOVEDIR ? remove_folder(path, ERROR_DIR_NOT_EMPTY) : cleat_windows_unlink(path);
 }
 
-/* Replaces also a file that others have open, if they allow its removal; by NTFS since Windows 10. */
+/* Replaces also a file that others have open, if they allow its removal; by NTFS since Windows 10. The new name is on
+ * the disk when this returns. */
 static bool rename_open(const wchar_t *from, const wchar_t *to) {
     enum { RENAME_INFO_EX = 22, REPLACE = 1, POSIX_SEMANTICS = 2, IGNORE_READONLY = 64 };
     union {
         FILE_RENAME_INFO info;
         char room[sizeof(FILE_RENAME_INFO) + CLEAT_WIDE * sizeof(wchar_t)];
     } name = {.info.FileNameLength = (DWORD)(wcslen(to) * sizeof *to)};
-    const HANDLE file = CreateFileW(from, DELETE | SYNCHRONIZE, SHARE_ALL, NULL, OPEN_EXISTING,
-                                    FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
+    const HANDLE file =
+        CreateFileW(from, DELETE | SYNCHRONIZE, SHARE_ALL, NULL, OPEN_EXISTING,
+                    FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH, NULL);
     *(DWORD *)&name.info = REPLACE | POSIX_SEMANTICS | IGNORE_READONLY;
     memcpy(name.info.FileName, to, name.info.FileNameLength);
     const bool done = file != INVALID_HANDLE_VALUE &&
@@ -400,10 +408,12 @@ static bool rename_open(const wchar_t *from, const wchar_t *to) {
 int cleat_windows_rename(const char *from, const char *to) {
     wchar_t wide_from[CLEAT_WIDE], wide_to[CLEAT_WIDE];
     if (!cleat_windows_wide(from, wide_from) || !cleat_windows_wide(to, wide_to)) return -1;
+    const DWORD found = GetFileAttributesW(wide_to);
+    if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) return errno = EISDIR, -1;
     for (int attempt = 0;; ++attempt) {
         if (rename_open(wide_from, wide_to)) return 0;
         if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH)) return 0;
-        if (!is_passing(attempt, true)) break;
+        if (!is_passing(attempt, 200, ERROR_ACCESS_DENIED)) break;
     }
     cleat_windows_fail();
     const HANDLE alone = CreateFileW(wide_to, DELETE, 0, NULL, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
@@ -523,14 +533,8 @@ int closedir(DIR *folder) {
 }
 
 int fnmatch(const char *pattern, const char *name, int flags) {
-    for (; *pattern; ++pattern, ++name) {
-        if (*pattern == '*') {
-            do
-                if (fnmatch(pattern + 1, name, flags) == 0) return 0;
-            while (*name++);
-            return 1;
-        }
-        if (!*name || (*pattern != '?' && *pattern != *name)) return 1;
-    }
-    return *name != 0;
+    if (*pattern == '*')
+        return fnmatch(pattern + 1, name, flags) != 0 && (!*name || fnmatch(pattern, name + 1, flags) != 0);
+    if (!*pattern || !*name) return *pattern != *name;
+    return (*pattern != '?' && *pattern != *name) || fnmatch(pattern + 1, name + 1, flags) != 0;
 }
