@@ -12,57 +12,29 @@
 /* --- paths ---------------------------------------------------------------------------------------------------- */
 
 int cleat_windows_fail(void) {
-    switch (GetLastError()) {
-    case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND:
-    case ERROR_BAD_NETPATH:
-        errno = ENOENT;
-        break;
-    case ERROR_INVALID_NAME:
-        errno = ENXIO;
-        break;
-    case ERROR_SHARING_VIOLATION:
-    case ERROR_USER_MAPPED_FILE:
-        errno = ETXTBSY;
-        break;
-    case ERROR_ACCESS_DENIED:
-    case ERROR_WRITE_PROTECT:
-        errno = EACCES;
-        break;
-    case ERROR_FILE_EXISTS:
-    case ERROR_ALREADY_EXISTS:
-        errno = EEXIST;
-        break;
-    case ERROR_DIR_NOT_EMPTY:
-        errno = ENOTEMPTY;
-        break;
-    case ERROR_DIRECTORY:
-        errno = ENOTDIR;
-        break;
-    case ERROR_DISK_FULL:
-    case ERROR_HANDLE_DISK_FULL:
-        errno = ENOSPC;
-        break;
-    case ERROR_NOT_ENOUGH_MEMORY:
-    case ERROR_OUTOFMEMORY:
-        errno = ENOMEM;
-        break;
-    case ERROR_LOCK_VIOLATION:
-        errno = EWOULDBLOCK;
-        break;
-    case ERROR_FILENAME_EXCED_RANGE:
-        errno = ENAMETOOLONG;
-        break;
-    case ERROR_INVALID_HANDLE:
-        errno = EBADF;
-        break;
-    case ERROR_NOT_SUPPORTED:
-    case ERROR_INVALID_FUNCTION:
-        errno = EINVAL;
-        break;
-    default:
-        errno = EIO;
-    }
+    static const struct {
+        int number;
+        DWORD system[4]; /* 0: no more */
+    } rows[] = {
+        {ENOENT, {ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND, ERROR_BAD_NETPATH, ERROR_BAD_NET_NAME}},
+        {ENXIO, {ERROR_INVALID_NAME}},
+        {ETXTBSY, {ERROR_SHARING_VIOLATION, ERROR_USER_MAPPED_FILE}},
+        {EACCES, {ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT, ERROR_NETWORK_ACCESS_DENIED}},
+        {EEXIST, {ERROR_FILE_EXISTS, ERROR_ALREADY_EXISTS}},
+        {ENOTEMPTY, {ERROR_DIR_NOT_EMPTY}},
+        {ENOTDIR, {ERROR_DIRECTORY}},
+        {ENOSPC, {ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL}},
+        {ENOMEM, {ERROR_NOT_ENOUGH_MEMORY, ERROR_OUTOFMEMORY}},
+        {EWOULDBLOCK, {ERROR_LOCK_VIOLATION}},
+        {ENAMETOOLONG, {ERROR_FILENAME_EXCED_RANGE}},
+        {EBADF, {ERROR_INVALID_HANDLE}},
+        {EINVAL, {ERROR_NOT_SUPPORTED, ERROR_INVALID_FUNCTION}},
+    };
+    const DWORD why = GetLastError();
+    errno = EIO;
+    for (size_t i = 0; why && i < sizeof rows / sizeof *rows; ++i)
+        for (size_t k = 0; k < 4; ++k)
+            if (rows[i].system[k] == why) errno = rows[i].number;
     return -1;
 }
 
@@ -179,24 +151,24 @@ static char *keep(const char *value) {
     return found ? found->text : NULL;
 }
 
-char *cleat_windows_getenv(const char *name) {
-    static const char *const paths[][2] = {
-        {"XDG_CACHE_HOME", "LOCALAPPDATA"}, {"HOME", "USERPROFILE"}, {"TMPDIR", "TEMP"}};
+/* In UTF-8; NULL: there is none. Not _wgetenv, which has lost what the system's code page lacks. */
+static char *read_variable(const char *name, bool is_path) {
     wchar_t wide[256], value[CLEAT_WIDE];
     char text[3 * CLEAT_WIDE];
     if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256)) return NULL;
-    /* not _wgetenv, which has lost what the system's code page lacks */
-    const DWORD found = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
-    if (found) return found < CLEAT_WIDE && cleat_windows_narrow(value, text, sizeof text) ? keep(text) : NULL;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i) {
-        if (strcmp(name, paths[i][0]) != 0) continue;
-        MultiByteToWideChar(CP_UTF8, 0, paths[i][1], -1, wide, 256);
-        const DWORD length = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
-        if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(value, text, sizeof text)) return NULL;
-        cleat_path_from_user(text);
-        return keep(text);
-    }
-    return NULL;
+    const DWORD length = GetEnvironmentVariableW(wide, value, CLEAT_WIDE);
+    if (length == 0 || length >= CLEAT_WIDE || !cleat_windows_narrow(value, text, sizeof text)) return NULL;
+    if (is_path) cleat_path_from_user(text);
+    return keep(text);
+}
+
+char *cleat_windows_getenv(const char *name) {
+    static const char *const paths[][2] = {
+        {"XDG_CACHE_HOME", "LOCALAPPDATA"}, {"HOME", "USERPROFILE"}, {"TMPDIR", "TEMP"}};
+    char *value = read_variable(name, false);
+    for (size_t i = 0; !value && i < sizeof paths / sizeof *paths; ++i)
+        if (strcmp(name, paths[i][0]) == 0) value = read_variable(paths[i][1], true);
+    return value;
 }
 
 /* --- opening -------------------------------------------------------------------------------------------------- */

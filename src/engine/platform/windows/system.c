@@ -151,17 +151,11 @@ void *cleat_windows_memrchr(const void *bytes, int byte, size_t size) {
 
 /* Runs of digits compare as numbers; with leading zeros as fractions do, as in glibc. */
 int cleat_windows_strverscmp(const char *a, const char *b) {
-    while (*a && *a == *b) {
-        const size_t x = strspn(a, "0123456789"), y = strspn(b, "0123456789");
-        const bool numbers = x && y && *a != '0';
-        if (numbers && x != y) return x < y ? -1 : 1;
-        const size_t same = numbers ? x : 1;
-        if (strncmp(a, b, same) != 0) return strncmp(a, b, same);
-        a += same;
-        b += same;
+    for (;; ++a, ++b) {
+        const size_t x = *a == '0' ? 0 : strspn(a, "0123456789"), y = *b == '0' ? 0 : strspn(b, "0123456789");
+        if (x && y && x != y) return x < y ? -1 : 1;
+        if (!*a || *a != *b) return (unsigned char)*a - (unsigned char)*b;
     }
-    const size_t x = strspn(a, "0123456789"), y = strspn(b, "0123456789");
-    return x && y && *a != '0' && *b != '0' && x != y ? (x < y ? -1 : 1) : (unsigned char)*a - (unsigned char)*b;
 }
 
 long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
@@ -194,23 +188,22 @@ char *cleat_windows_strcasestr(const char *text, const char *wanted) {
 
 int tcgetattr(int file, struct termios *terminal) {
     DWORD mode;
-    (void)file;
-    if (!GetConsoleMode(GetStdHandle(STD_INPUT_HANDLE), &mode)) return -1;
+    if (!GetConsoleMode((HANDLE)_get_osfhandle(file), &mode)) return -1;
     *terminal = (struct termios){.c_lflag = ICANON | ECHO, .c_cflag = mode};
     return 0;
 }
 
 int tcsetattr(int file, int when, const struct termios *terminal) {
     const DWORD lines = ENABLE_LINE_INPUT | ENABLE_ECHO_INPUT;
-    (void)file, (void)when;
+    (void)when;
     const DWORD mode = terminal->c_lflag & ICANON ? terminal->c_cflag : terminal->c_cflag & ~lines;
-    return SetConsoleMode(GetStdHandle(STD_INPUT_HANDLE), mode) ? 0 : -1;
+    return SetConsoleMode((HANDLE)_get_osfhandle(file), mode) ? 0 : -1;
 }
 
 int ioctl(int file, int request, struct winsize *size) {
     CONSOLE_SCREEN_BUFFER_INFO about;
-    (void)file, (void)request;
-    if (!GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &about)) return -1;
+    (void)request;
+    if (!GetConsoleScreenBufferInfo((HANDLE)_get_osfhandle(file), &about)) return -1;
     *size = (struct winsize){.ws_col = (unsigned short)(about.srWindow.Right - about.srWindow.Left + 1),
                              .ws_row = (unsigned short)(about.srWindow.Bottom - about.srWindow.Top + 1)};
     return 0;
