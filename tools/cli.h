@@ -4,6 +4,7 @@
 #define CLEAT_TOOLS_CLI_H
 
 #include "core/json.h"
+#include "platform/text.h"
 
 #include <cleat/bench.h>
 #include <cleat/compile.h>

@@ -109,7 +109,7 @@ static cleat_status print_output(const places *at, cleat_error *error) {
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "--out -: this model writes a file for each sample and no table; give a folder");
     cleat_status status = copy_stream(file, path, stdout, "the standard output", error);
-    const bool unread = status != CLEAT_OK && errno == EPIPE;
+    const bool unread = status != CLEAT_OK && errno == CLEAT_UNREAD;
     fclose(file);
     if (!unread) return status;
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -15,6 +15,7 @@
 
 #include "platform/files.h"
 #include "platform/processes.h"
+#include "platform/text.h"
 
 typedef struct place {
     char folder[64], path[96];
@@ -111,6 +112,38 @@ static void folders_are_listed(void **state) {
     assert_int_equal(errno, ENOENT);
 }
 
+/* What is left of a program that ends at once. */
+static void messages_are_not_kept_back(void **state) {
+    const place *p = *state;
+    char *const words[] = {(char *)"files", (char *)"message", NULL};
+    char text[64];
+    const int file = open(p->path, O_WRONLY | O_CREAT, 0600);
+    assert_true(file >= 0);
+    const pid_t child = cleat_spawn(NULL, words, file, file, SIGKILL);
+    assert_true(child > 0);
+    close(file);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_string_equal(read_back(p->path, text), "7 words");
+}
+
+static int message(void) {
+    fprintf(stderr, "%d words", 7);
+    _exit(0);
+}
+
+/* Each side has a number of its own for it. */
+static void a_pipe_without_a_reader_is_told_apart(void **state) {
+    int ends[2];
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[0]);
+    errno = 0;
+    assert_int_equal(write(ends[1], "x", 1), -1);
+    assert_int_equal(errno, CLEAT_UNREAD);
+    close(ends[1]);
+}
+
 /* A folder is not replaced, nor waited for. */
 static void a_folder_is_in_the_way(void **state) {
     const place *p = *state;
@@ -153,8 +186,11 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(programs_append, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_folder_is_in_the_way, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(messages_are_not_kept_back, make_place, remove_place),
+        cmocka_unit_test(a_pipe_without_a_reader_is_told_apart),
         cmocka_unit_test(patterns_match),
     };
     if (count == 2 && strcmp(words[1], "append") == 0) return append();
+    if (count == 2 && strcmp(words[1], "message") == 0) return message();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,11 +17,13 @@
 #endif
 
 /* The path that a user has given, with slashes and without the prefix \\?\; the path that users can type into their
- * shell. On POSIX they stay as they are. CLEAT_PATHS_END: what separates paths in an environment variable. */
+ * shell. On POSIX they stay as they are. CLEAT_PATHS_END: what separates paths in an environment variable. CLEAT_UNREAD:
+ * errno of a write to a pipe that nobody reads; Microsoft's runtime has no number for ERROR_NO_DATA. */
 #ifdef _WIN32
 void cleat_path_from_user(char *path);
 void cleat_path_for_user(char *path);
 #define CLEAT_PATHS_END ";"
+#define CLEAT_UNREAD EINVAL
 #else
 static inline void cleat_path_from_user(char *path) {
     (void)path;
@@ -30,6 +32,7 @@ static inline void cleat_path_for_user(char *path) {
     (void)path;
 }
 #define CLEAT_PATHS_END ":"
+#define CLEAT_UNREAD EPIPE
 #endif
 
 #endif

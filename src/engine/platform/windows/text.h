@@ -36,4 +36,12 @@ int cleat_windows_strverscmp(const char *a, const char *b);
 #define memmem cleat_windows_memmem
 #define strcasestr cleat_windows_strcasestr
 
+/* The runtime keeps what is written to the standard error, unless that is a console, until it is 4 KiB. */
+static inline int cleat_windows_flush(FILE *file, int written) {
+    if (file == stderr) fflush(file);
+    return written;
+}
+#define fprintf(file, ...) cleat_windows_flush(file, (fprintf)(file, __VA_ARGS__))
+#define vfprintf(file, format, list) cleat_windows_flush(file, (vfprintf)(file, format, list))
+
 #endif
