@@ -48,6 +48,7 @@ static DWORD WINAPI own_window(void *user) {
     const WNDCLASSW class = {.lpfnWndProc = on_message, .lpszClassName = L"cleat"};
     MSG message;
     (void)user;
+    SetThreadExecutionState(ES_CONTINUOUS | ES_SYSTEM_REQUIRED); /* no sleep when the user is away */
     RegisterClassW(&class);
     CreateWindowExW(0, class.lpszClassName, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL);
     while (GetMessageW(&message, NULL, 0, 0) > 0) DispatchMessageW(&message);
