@@ -17,6 +17,8 @@
 #include "platform/processes.h"
 #include "platform/text.h"
 
+#define HARD "a \\\"b\"\" c:\\ "
+
 typedef struct place {
     char folder[64], path[96];
 } place;
@@ -112,6 +114,23 @@ static void folders_are_listed(void **state) {
     assert_int_equal(errno, ENOENT);
 }
 
+/* Words that a command line must quote, and a word longer than a path. */
+static void words_arrive_as_they_are(void **state) {
+    enum { LONG = 10000 };
+    char *word = calloc(1, LONG + 1);
+    (void)state;
+    assert_non_null(word);
+    memset(word, 'x', LONG);
+    memcpy(word, HARD, sizeof HARD - 1);
+    char *const words[] = {(char *)"files", (char *)"words", word, (char *)"", NULL};
+    const pid_t child = cleat_spawn(NULL, words, STDOUT_FILENO, STDERR_FILENO, SIGKILL);
+    assert_true(child > 0);
+    free(word);
+    int code = -1;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+}
+
 /* What is left of a program that ends at once. */
 static void messages_are_not_kept_back(void **state) {
     const place *p = *state;
@@ -186,10 +205,13 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(programs_append, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_folder_is_in_the_way, make_place, remove_place),
+        cmocka_unit_test(words_arrive_as_they_are),
         cmocka_unit_test_setup_teardown(messages_are_not_kept_back, make_place, remove_place),
         cmocka_unit_test(a_pipe_without_a_reader_is_told_apart),
         cmocka_unit_test(patterns_match),
     };
+    if (count == 4 && strcmp(words[1], "words") == 0)
+        return strncmp(words[2], HARD, sizeof HARD - 1) == 0 && strlen(words[2]) == 10000 && !*words[3] ? 0 : 1;
     if (count == 2 && strcmp(words[1], "append") == 0) return append();
     if (count == 2 && strcmp(words[1], "message") == 0) return message();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,18 +208,15 @@ int cleat_windows_open(const char *path, int flags, ...) {
     DWORD access = kind == _O_WRONLY ? GENERIC_WRITE : kind == _O_RDWR ? GENERIC_READ | GENERIC_WRITE : GENERIC_READ;
     DWORD how = FILE_ATTRIBUTE_NORMAL, creation = OPEN_EXISTING;
     if (folder || kind == _O_RDONLY) how = FILE_FLAG_BACKUP_SEMANTICS; /* as POSIX does, opens a folder too */
-    if (flags & O_NOFOLLOW) how |= FILE_FLAG_OPEN_REPARSE_POINT;
     if (flags & _O_CREAT)
         creation = flags & _O_EXCL ? CREATE_NEW : flags & _O_TRUNC ? CREATE_ALWAYS : OPEN_ALWAYS;
     else if (flags & _O_TRUNC)
         creation = TRUNCATE_EXISTING;
+    /* Opened as a reparse point, a file lacks what OneDrive or deduplication keep elsewhere. */
+    struct stat about;
+    if ((flags & O_NOFOLLOW) && lstat(path, &about) == 0 && S_ISLNK(about.st_mode)) return errno = ELOOP, -1;
     const HANDLE handle = open_handle(path, access, creation, how);
     if (handle == INVALID_HANDLE_VALUE) return errno == ENOENT ? cleat_windows_open_system(path) : -1;
-    if ((flags & O_NOFOLLOW) && is_link(handle)) {
-        CloseHandle(handle);
-        errno = ELOOP;
-        return -1;
-    }
     if (flags & _O_APPEND) SetFilePointer(handle, 0, NULL, FILE_END); /* for programs that inherit it */
     const int file = _open_osfhandle((intptr_t)handle, (flags & (_O_APPEND | _O_RDWR | _O_WRONLY)) | _O_BINARY);
     if (file < 0) CloseHandle(handle);

@@ -103,7 +103,7 @@ static bool read_property(HDEVINFO list, SP_DEVINFO_DATA *at, DWORD property, vo
 }
 
 static bool read_adapter(HDEVINFO list, SP_DEVINFO_DATA *at, cleat_display_adapter *adapter) {
-    wchar_t text[256];
+    wchar_t text[1024]; /* all names of a card */
     DWORD number[2], size = sizeof text;
     *adapter = (cleat_display_adapter){.bus = -1};
     if (!read_property(list, at, SPDRP_HARDWAREID, text, sizeof text) ||

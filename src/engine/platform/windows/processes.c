@@ -211,11 +211,12 @@ int kill(pid_t process, int number) {
     return TerminateProcess(handle, 128u + (unsigned)number) ? 0 : cleat_windows_fail();
 }
 
-/* Appends a word of a command line so that the program's runtime reads it back unchanged. */
+/* Appends a word to a command line [2 * LINE], whose second half is free, so that the program's runtime reads it back
+ * unchanged. */
 static bool add_word(wchar_t *line, size_t *used, const char *word) {
-    wchar_t wide[CLEAT_WIDE];
+    wchar_t *wide = line + LINE;
     const bool plain = *word && !strpbrk(word, " \t\n\v\"");
-    if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, word, -1, wide, CLEAT_WIDE)) return false;
+    if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, word, -1, wide, LINE)) return false;
     if (*used + 2 * wcslen(wide) + 4 > LINE) return false;
     if (*used) line[(*used)++] = L' ';
     if (!plain) line[(*used)++] = L'"';
@@ -252,7 +253,7 @@ static HANDLE inherited(int file) {
 }
 
 pid_t cleat_spawn(const char *program, char *const *words, int output, int message, int end) {
-    wchar_t path[CLEAT_WIDE], *line = calloc(LINE, sizeof *line);
+    wchar_t path[CLEAT_WIDE], *line = calloc(2 * LINE, sizeof *line);
     size_t used = 0;
     PROCESS_INFORMATION made = {0};
     bool good = line != NULL;

@@ -232,7 +232,7 @@ static void read_vendors(const driver_sink *sink) {
         wchar_t name[CLEAT_WIDE];
         DWORD length = CLEAT_WIDE, type = 0, off = 1, size = sizeof off;
         const LSTATUS status = RegEnumValueW(key, i, name, &length, NULL, &type, (BYTE *)&off, &size);
-        if (status == ERROR_NO_MORE_ITEMS) break;
+        if (status != ERROR_SUCCESS && status != ERROR_MORE_DATA) break; /* a value that is no number is longer */
         if (status == ERROR_SUCCESS && type == REG_DWORD && off == 0) pass_driver(sink, name);
     }
     RegCloseKey(key);
