@@ -1,8 +1,10 @@
-/* Folders on a drive that Windows' mount manager does not know, as those of RAM disks are: it does not name their
- * files, which are removed and named all the same. On Linux, folders on any drive. */
+/* Folders whose files Windows does not name in the usual way, which are removed and named all the same: on drives that
+ * its mount manager does not know, as those of RAM disks are, and on shares of which the user sees a part. On Linux,
+ * folders on any drive. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "platform/files.h"
 
 static int refused;
+static const char *kind;
 
 #ifdef _WIN32
 #include <windows.h>
@@ -25,9 +28,10 @@ static DWORD WINAPI name_device_only(HANDLE file, wchar_t *path, DWORD size, DWO
         FARPROC found;
         DWORD(WINAPI *name)(HANDLE, wchar_t *, DWORD, DWORD);
     } real = {.found = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "GetFinalPathNameByHandleW")};
-    if (how & VOLUME_NAME_NT) return real.name(file, path, size, how);
+    const bool is_share = strcmp(kind, "share") == 0;
+    if (is_share ? how & FILE_NAME_OPENED : how & VOLUME_NAME_NT) return real.name(file, path, size, how);
     ++refused;
-    SetLastError(ERROR_INVALID_FUNCTION);
+    SetLastError(is_share ? ERROR_ACCESS_DENIED : ERROR_INVALID_FUNCTION);
     return 0;
 }
 const void *const __imp_GetFinalPathNameByHandleW = (void *)name_device_only;
@@ -35,7 +39,8 @@ const void *const __imp_GetFinalPathNameByHandleW = (void *)name_device_only;
 
 static void folders_are_named_and_removed(void **state) {
     char folder[64] = "/tmp/cleat-drives-XXXXXX", path[96], real[PATH_MAX];
-    (void)state;
+    kind = *state;
+    refused = 0;
     assert_non_null(mkdtemp(folder));
     assert_non_null(realpath(folder, real));
     assert_string_equal(strstr(real, "/tmp/"), folder);
@@ -50,6 +55,7 @@ static void folders_are_named_and_removed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(folders_are_named_and_removed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"RAM disk"),
+                                       cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"share")};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

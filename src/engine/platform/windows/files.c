@@ -111,13 +111,17 @@ static bool name_drive(wchar_t wide[CLEAT_WIDE]) {
     return false;
 }
 
-/* The path of an open file or folder, with slashes. The mount manager does not know the drives of some RAM disks. */
+/* The path of an open file or folder, with slashes. Of network drives it is as it was opened where the user may not
+ * look into each folder above; the mount manager does not know the drives of some RAM disks. */
 static bool path_of(HANDLE handle, char *path, size_t size) {
     wchar_t wide[CLEAT_WIDE];
-    DWORD length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, VOLUME_NAME_DOS);
-    const bool is_known = length > 0;
-    if (!is_known) length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, VOLUME_NAME_NT);
-    if (length == 0 || length >= CLEAT_WIDE || (!is_known && !name_drive(wide))) return false;
+    static const DWORD ways[] = {VOLUME_NAME_DOS, VOLUME_NAME_DOS | FILE_NAME_OPENED,
+                                 VOLUME_NAME_NT | FILE_NAME_OPENED};
+    enum { WAYS = sizeof ways / sizeof *ways };
+    DWORD length = 0;
+    int tried = 0;
+    while (length == 0 && tried < WAYS) length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, ways[tried++]);
+    if (length == 0 || length >= CLEAT_WIDE || (tried == WAYS && !name_drive(wide))) return false;
     if (!cleat_windows_narrow(wide, path, size)) return false;
     cleat_path_from_user(path);
     return true;
@@ -252,10 +256,8 @@ static int facts_of(HANDLE handle, struct cleat_windows_stat *about) {
     if (!GetFileInformationByHandle(handle, &found)) return cleat_windows_fail();
     const bool folder = found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY;
     const uint64_t ticks = (uint64_t)found.ftLastWriteTime.dwHighDateTime << 32 | found.ftLastWriteTime.dwLowDateTime;
-    about->st_mode = (is_link(handle) ? S_IFLNK
-                      : folder        ? 0x4000
-                                      : 0x8000) |
-                     (found.dwFileAttributes & FILE_ATTRIBUTE_READONLY ? 0444u : 0644u);
+    const unsigned rights = found.dwFileAttributes & FILE_ATTRIBUTE_READONLY ? 0444u : 0644u;
+    about->st_mode = rights | (is_link(handle) ? S_IFLNK : folder ? 0x4000u : 0x8000u);
     about->st_nlink = found.nNumberOfLinks;
     about->st_dev = found.dwVolumeSerialNumber;
     about->st_ino = (uint64_t)found.nFileIndexHigh << 32 | found.nFileIndexLow;
@@ -324,8 +326,7 @@ int cleat_windows_unlink(const char *path) {
     const DWORD found = GetFileAttributesW(wide);
     if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) {
         if (found & FILE_ATTRIBUTE_REPARSE_POINT) return RemoveDirectoryW(wide) ? 0 : cleat_windows_fail();
-        errno = EISDIR;
-        return -1;
+        return errno = EISDIR, -1;
     }
     if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_READONLY))
         SetFileAttributesW(wide, FILE_ATTRIBUTE_NORMAL);
@@ -335,24 +336,19 @@ int cleat_windows_unlink(const char *path) {
     }
 }
 
-static int remove_folder(const char *path, DWORD passing) {
+int cleat_windows_rmdir(const char *path, bool emptied) {
     wchar_t wide[CLEAT_WIDE];
     if (!cleat_windows_wide(path, wide)) return -1;
     for (int attempt = 0;; ++attempt) {
         if (RemoveDirectoryW(wide)) return 0;
-        if (!is_passing(attempt, 50, passing)) return cleat_windows_fail();
+        if (!is_passing(attempt, 50, emptied ? ERROR_DIR_NOT_EMPTY : ERROR_ACCESS_DENIED)) return cleat_windows_fail();
     }
-}
-
-int cleat_windows_rmdir(const char *path) {
-    return remove_folder(path, ERROR_ACCESS_DENIED);
 }
 
 int cleat_windows_unlinkat(int folder, const char *name, int flags) {
     char path[CLEAT_WIDE];
     if (!path_in(folder, name, path)) return -1;
-    /* Other file systems than NTFS list a removed file until others have closed it. */
-    return flags & AT_REMOVEDIR ? remove_folder(path, ERROR_DIR_NOT_EMPTY) : cleat_windows_unlink(path);
+    return flags & AT_REMOVEDIR ? cleat_windows_rmdir(path, true) : cleat_windows_unlink(path);
 }
 
 /* Replaces also a file that others have open, if they allow its removal; by NTFS since Windows 10. The new name is on

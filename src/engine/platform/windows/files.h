@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <io.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ int cleat_windows_unlink(const char *path);
 int cleat_windows_unlinkat(int folder, const char *name, int flags);
 int cleat_windows_rename(const char *from, const char *to); /* replaces a file, an open one too */
 int cleat_windows_mkdir(const char *path, unsigned mode);
-int cleat_windows_rmdir(const char *path);
+/* Just emptied: other file systems than NTFS list a removed file until others have closed it. */
+int cleat_windows_rmdir(const char *path, bool emptied);
 int cleat_windows_ftruncate(int file, int64_t bytes);
 int cleat_windows_fsync(int file);
 /* The runtime takes no 2 GiB at once, and 4 GiB for nothing. */
@@ -49,7 +51,7 @@ ssize_t cleat_windows_getrandom(void *bytes, size_t size, unsigned flags);
 #define unlinkat(folder, name, flags) cleat_windows_unlinkat(folder, name, flags)
 #define rename(from, to) cleat_windows_rename(from, to)
 #define mkdir(path, mode) cleat_windows_mkdir(path, mode)
-#define rmdir(path) cleat_windows_rmdir(path)
+#define rmdir(path) cleat_windows_rmdir(path, false)
 #undef ftruncate
 #define ftruncate(file, bytes) cleat_windows_ftruncate(file, bytes)
 #define fsync(file) cleat_windows_fsync(file)

@@ -130,7 +130,7 @@ int getrusage(int who, struct rusage *usage) {
 long sysconf(int name) {
     SYSTEM_INFO about;
     GetSystemInfo(&about);
-    return name == _SC_PAGESIZE ? (long)about.dwPageSize : (long)about.dwNumberOfProcessors;
+    return name == _SC_PAGESIZE ? (long)about.dwPageSize : (long)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 }
 
 FILE *cleat_windows_popen(const char *command, const char *mode) {

@@ -16,9 +16,7 @@ typedef int cleat_windows_locale;
 static inline locale_t uselocale(locale_t to) {
     return to;
 }
-static inline void freelocale(locale_t locale) {
-    (void)locale;
-}
+#define freelocale(locale) ((void)(locale))
 #define strtod_l(text, end, locale) ((void)(locale), strtod(text, end))
 #define CODESET 0
 #define nl_langinfo(item) "UTF-8"
