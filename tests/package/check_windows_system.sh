@@ -117,7 +117,8 @@ test_open_files() {
     held 0 none 500 whole/metrics.jsonl report whole # waits
     held 1 none 2700 whole/metrics.jsonl report whole
     says "metrics.jsonl: cannot open: another program has it open; close it there"
-    held 1 read 2700 whole/report.html report whole
+    held 0 read 2700 whole/report.html report whole # replaces files, and waits longer for that
+    held 1 read 12000 whole/report.html report whole
     says "report.html"
     says "another program has it open"
     chmod a-w whole/report.html whole/metrics.csv
