@@ -1,6 +1,6 @@
 /* Folders whose files Windows does not name in the usual way, which are removed and named all the same: on drives that
- * its mount manager does not know, as those of RAM disks are, and on shares of which the user sees a part. On Linux,
- * folders on any drive. */
+ * its mount manager does not know, as those of RAM disks are, and on shares of which the user sees a part. And
+ * folders in which the system forbids it. On Linux, folders on any drive. */
 /* ctest: quick */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +35,27 @@ static DWORD WINAPI name_device_only(HANDLE file, wchar_t *path, DWORD size, DWO
     return 0;
 }
 const void *const __imp_GetFinalPathNameByHandleW = (void *)name_device_only;
+
+static HANDLE WINAPI create_elsewhere(const wchar_t *path, DWORD access, DWORD share, SECURITY_ATTRIBUTES *rights,
+                                      DWORD creation, DWORD flags, HANDLE like) {
+    union {
+        FARPROC found;
+        HANDLE(WINAPI *create)(const wchar_t *, DWORD, DWORD, SECURITY_ATTRIBUTES *, DWORD, DWORD, HANDLE);
+    } real = {.found = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "CreateFileW")};
+    if (creation == OPEN_EXISTING || !wcsstr(path, L"protected"))
+        return real.create(path, access, share, rights, creation, flags, like);
+    SetLastError(ERROR_FILE_NOT_FOUND);
+    return INVALID_HANDLE_VALUE;
+}
+const void *const __imp_CreateFileW = (void *)create_elsewhere;
+
+/* Windows says "file not found" of a file that must not be created. */
+static void a_protected_folder_is_named(void **state) {
+    cleat_error error;
+    (void)state;
+    assert_int_equal(cleat_file_write("/tmp/protected", "x", 1, &error), CLEAT_ERR_IO);
+    assert_non_null(strstr(error.text, "Controlled folder access"));
+}
 #endif
 
 static void folders_are_named_and_removed(void **state) {
@@ -55,7 +76,12 @@ static void folders_are_named_and_removed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"RAM disk"),
-                                       cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"share")};
+    const struct CMUnitTest tests[] = {
+#ifdef _WIN32
+        cmocka_unit_test(a_protected_folder_is_named),
+#endif
+        cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"RAM disk"),
+        cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"share"),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

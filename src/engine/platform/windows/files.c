@@ -40,6 +40,8 @@ int cleat_windows_fail(void) {
 
 const char *cleat_windows_strerror(int number) {
     if (number == ETXTBSY) return "another program has it open; close it there";
+    if (number == EPERM)
+        return "Windows protects this folder (\"Controlled folder access\"); allow cleat there, or choose another";
     return number == ENXIO ? "Windows does not take this name; choose another" : (strerror)(number);
 }
 
@@ -220,6 +222,7 @@ int cleat_windows_open(const char *path, int flags, ...) {
     struct stat about;
     if ((flags & O_NOFOLLOW) && lstat(path, &about) == 0 && S_ISLNK(about.st_mode)) return errno = ELOOP, -1;
     const HANDLE handle = open_handle(path, access, creation, how);
+    if (handle == INVALID_HANDLE_VALUE && (flags & _O_CREAT) && GetLastError() == ERROR_FILE_NOT_FOUND) errno = EPERM;
     if (handle == INVALID_HANDLE_VALUE) return errno == ENOENT ? cleat_windows_open_system(path) : -1;
     if (flags & _O_APPEND) SetFilePointer(handle, 0, NULL, FILE_END); /* for programs that inherit it */
     const int file = _open_osfhandle((intptr_t)handle, (flags & (_O_APPEND | _O_RDWR | _O_WRONLY)) | _O_BINARY);
@@ -394,6 +397,7 @@ int cleat_windows_mkdir(const char *path, unsigned mode) {
     if (!cleat_windows_wide(path, wide)) return -1;
     if (CreateDirectoryW(wide, NULL)) return 0;
     cleat_windows_fail();
+    if (GetLastError() == ERROR_FILE_NOT_FOUND) errno = EPERM;
     const DWORD found = GetFileAttributesW(wide); /* of C:/ and of a share "access denied" is said */
     if (found != INVALID_FILE_ATTRIBUTES && (found & FILE_ATTRIBUTE_DIRECTORY)) errno = EEXIST;
     return -1;

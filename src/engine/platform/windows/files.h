@@ -69,7 +69,8 @@ char *cleat_windows_getenv(const char *name);
 #undef getenv
 #define getenv(name) cleat_windows_getenv(name)
 
-/* Also of what Windows alone refuses: ETXTBSY: another program has the file open; ENXIO: not a name of a file. */
+/* Also of what Windows alone refuses: ETXTBSY: another program has the file open; ENXIO: not a name of a file; EPERM: a
+ * protected folder, of which the system says "file not found" to a program that creates a file there. */
 const char *cleat_windows_strerror(int number);
 #define strerror(number) cleat_windows_strerror(number)
 

@@ -128,9 +128,7 @@ int getrusage(int who, struct rusage *usage) {
 }
 
 long sysconf(int name) {
-    SYSTEM_INFO about;
-    GetSystemInfo(&about);
-    return name == _SC_PAGESIZE ? (long)about.dwPageSize : (long)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
+    return name == _SC_PAGESIZE ? 4096 : (long)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 }
 
 FILE *cleat_windows_popen(const char *command, const char *mode) {
@@ -311,10 +309,6 @@ int setenv(const char *name, const char *value, int replace) {
         !MultiByteToWideChar(CP_UTF8, 0, value, -1, wide_value, CLEAT_WIDE))
         return -1;
     return _wputenv_s(wide, wide_value);
-}
-
-int unsetenv(const char *name) {
-    return setenv(name, "", true);
 }
 
 /* --- the program ---------------------------------------------------------------------------------------------- */

@@ -92,7 +92,7 @@ int kill(pid_t process, int number); /* SIGINT: Ctrl-Break; else ends a process 
 pid_t waitpid(pid_t process, int *code, int flags);
 #define getppid() 0
 int setenv(const char *name, const char *value, int replace);
-int unsetenv(const char *name);
+#define unsetenv(name) setenv(name, "", 1)
 #define WIFEXITED(code) 1
 #define WEXITSTATUS(code) (code)
 #define WIFSIGNALED(code) 0
