@@ -150,7 +150,7 @@ static int message(void) {
     _exit(0);
 }
 
-/* Each side has a number of its own for it. */
+/* Windows has another number for it. */
 static void a_pipe_without_a_reader_is_told_apart(void **state) {
     int ends[2];
     (void)state;
@@ -174,6 +174,23 @@ static void a_folder_is_in_the_way(void **state) {
     assert_true(end.tv_sec - begin.tv_sec <= 1);
     assert_int_equal(access(p->path, F_OK), 0);
 }
+
+#ifdef _WIN32
+static void prefixes_of_drives_are_removed(void **state) {
+    static const char *const rows[][2] = {{"\\\\?\\C:\\a", "C:/a"},
+                                          {"\\\\?\\UNC\\a\\b", "//a/b"},
+                                          {"\\\\a\\b", "//a/b"},
+                                          {"\\\\?\\Volume{0}\\a", "//?/Volume{0}/a"},
+                                          {"a\\b", "a/b"}};
+    char path[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        snprintf(path, sizeof path, "%s", rows[i][0]);
+        cleat_path_from_user(path);
+        assert_string_equal(path, rows[i][1]);
+    }
+}
+#endif
 
 static void patterns_match(void **state) {
     static const struct {
@@ -209,6 +226,9 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(messages_are_not_kept_back, make_place, remove_place),
         cmocka_unit_test(a_pipe_without_a_reader_is_told_apart),
         cmocka_unit_test(patterns_match),
+#ifdef _WIN32
+        cmocka_unit_test(prefixes_of_drives_are_removed),
+#endif
     };
     if (count == 4 && strcmp(words[1], "words") == 0)
         return strncmp(words[2], HARD, sizeof HARD - 1) == 0 && strlen(words[2]) == 10000 && !*words[3] ? 0 : 1;

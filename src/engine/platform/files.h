@@ -17,8 +17,8 @@
 #endif
 
 /* The path that a user has given, with slashes and without the prefix \\?\; the path that users can type into their
- * shell. On POSIX they stay as they are. CLEAT_PATHS_END: what separates paths in an environment variable. CLEAT_UNREAD:
- * errno of a write to a pipe that nobody reads; Microsoft's runtime has no number for ERROR_NO_DATA. */
+ * shell. On POSIX they stay as they are. CLEAT_PATHS_END: what separates paths in an environment variable.
+ * CLEAT_UNREAD: errno of a write to a pipe without a reader; Microsoft's runtime has no number for ERROR_NO_DATA. */
 #ifdef _WIN32
 void cleat_path_from_user(char *path);
 void cleat_path_for_user(char *path);

@@ -75,7 +75,7 @@ bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]) {
         errno = length >= CLEAT_WIDE - PREFIX ? ENAMETOOLONG : ENXIO;
         return false;
     }
-    if (length < LIMIT) return true;
+    if (length < LIMIT || wcsncmp(whole, L"\\\\?\\", 4) == 0) return true;
     const bool remote = wcsncmp(whole, L"\\\\", 2) == 0;
     wcscpy(wide, remote ? L"\\\\?\\UNC" : L"\\\\?\\");
     wcscat(wide, whole + (remote ? 1 : 0));
@@ -92,7 +92,8 @@ static void replace(char *path, char from, char to) {
 
 void cleat_path_from_user(char *path) {
     const bool prefixed = strncmp(path, "\\\\?\\", 4) == 0, remote = strncmp(path, "\\\\?\\UNC\\", 8) == 0;
-    if (prefixed) memmove(path + (remote ? 1 : 0), path + (remote ? 7 : 4), strlen(path) - (remote ? 6 : 3));
+    if (remote || (prefixed && path[4] && path[5] == ':')) /* a volume without a drive keeps it */
+        memmove(path + (remote ? 1 : 0), path + (remote ? 7 : 4), strlen(path) - (remote ? 6 : 3));
     replace(path, '\\', '/');
 }
 
