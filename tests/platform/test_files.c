@@ -192,6 +192,18 @@ static void prefixes_of_drives_are_removed(void **state) {
 }
 #endif
 
+/* As glibc orders them. */
+static void numbers_in_texts_are_ordered(void **state) {
+    static const char *const texts[] = {"",   "000", "00",   "01",  "010", "09",    "0",   "1",    "9",
+                                        "10", "a",   "a1_x", "a1x", "a2",  "a10_x", "a12", "a101", "b"};
+    (void)state;
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); ++i)
+        for (int k = 0; k < (int)(sizeof texts / sizeof *texts); ++k) {
+            const int order = strverscmp(texts[i], texts[k]);
+            if ((order > 0) - (order < 0) != (i > k) - (i < k)) fail_msg("'%s' and '%s'", texts[i], texts[k]);
+        }
+}
+
 static void patterns_match(void **state) {
     static const struct {
         const char *pattern, *name;
@@ -226,6 +238,7 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(messages_are_not_kept_back, make_place, remove_place),
         cmocka_unit_test(a_pipe_without_a_reader_is_told_apart),
         cmocka_unit_test(patterns_match),
+        cmocka_unit_test(numbers_in_texts_are_ordered),
 #ifdef _WIN32
         cmocka_unit_test(prefixes_of_drives_are_removed),
 #endif

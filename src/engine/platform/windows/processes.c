@@ -278,11 +278,6 @@ pid_t cleat_spawn(const char *program, char *const *words, int output, int messa
     return good ? (pid_t)(intptr_t)made.hProcess : -1;
 }
 
-int pipe2(int ends[2], int flags) {
-    (void)flags;
-    return _pipe(ends, 1 << 16, _O_BINARY | _O_NOINHERIT);
-}
-
 /* Whether a read would not wait; a closed pipe does not. */
 static bool is_ready(int file) {
     const HANDLE handle = (HANDLE)_get_osfhandle(file);

@@ -2,6 +2,8 @@
 #ifndef CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
 #define CLEAT_SRC_PLATFORM_WINDOWS_PROCESSES_H
 
+#include <fcntl.h>
+#include <io.h>
 #include <process.h>
 #include <sched.h>
 #include <signal.h>
@@ -87,7 +89,7 @@ struct pollfd {
     short events, revents;
 };
 int poll(struct pollfd *files, unsigned count, int milliseconds); /* pipes, and the keyboard of a console */
-int pipe2(int ends[2], int flags);
+#define pipe2(ends, flags) _pipe(ends, 1 << 16, _O_BINARY | _O_NOINHERIT)
 int kill(pid_t process, int number); /* SIGINT: Ctrl-Break; else ends a process at once, and stops a thread: -1 */
 pid_t waitpid(pid_t process, int *code, int flags);
 #define getppid() 0

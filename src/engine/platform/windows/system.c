@@ -149,13 +149,16 @@ void *cleat_windows_memrchr(const void *bytes, int byte, size_t size) {
     return NULL;
 }
 
-/* Runs of digits compare as numbers; with leading zeros as fractions do, as in glibc. */
+/* As glibc orders all texts: runs of digits compare as numbers; with leading zeros as fractions do. */
 int cleat_windows_strverscmp(const char *a, const char *b) {
-    for (;; ++a, ++b) {
-        const size_t x = *a == '0' ? 0 : strspn(a, "0123456789"), y = *b == '0' ? 0 : strspn(b, "0123456789");
-        if (x && y && x != y) return x < y ? -1 : 1;
-        if (!*a || *a != *b) return (unsigned char)*a - (unsigned char)*b;
-    }
+    static const char digits[] = "0123456789";
+    size_t i = 0, run;
+    while (a[i] && a[i] == b[i]) ++i;
+    for (run = i; run > 0 && strchr(digits, a[run - 1]);) --run;
+    const size_t x = run + strspn(a + run, digits), y = run + strspn(b + run, digits);
+    if (x != y && x > run && y > run && a[run] != '0' && b[run] != '0') return x < y ? -1 : 1;
+    if ((x == i) != (y == i) && i > run && run + strspn(a + run, "0") >= i) return x > i ? -1 : 1;
+    return (unsigned char)a[i] - (unsigned char)b[i];
 }
 
 long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
