@@ -94,6 +94,15 @@ slot="$key\\Enum\\PCI\\VEN_1002&DEV_73BF&SUBSYS_00000000&REV_00\\4&1"
 run card 1 doctor
 has card 'AMD Radeon RX 6800 XT' amd-icd-missing "install AMD's graphics driver"
 
+# Its driver does; the key of a card that was taken out stays, and does not count.
+for entry in '0007 amdhere64.dll' '0042 ghost64.dll'; do
+    "$wine" reg add "$key\\Control\\Class\\$class\\${entry% *}" /v OpenCLDriverName /d "C:\\Treiber\\${entry#* }" /f >/dev/null 2>&1
+done
+run opencl 1 doctor
+has opencl 'driver C:/Treiber/amdhere64.dll'
+! grep -q ghost64 opencl.log || fault "the driver of a card that is not there is listed"
+"$wine" reg delete "$key\\Control\\Class\\$class\\0007" /v OpenCLDriverName /f >/dev/null 2>&1
+
 # A run, and the figures of NVIDIA's card.
 run make 0 data make rna --out daten --count 24
 small=(--set data.path=daten --set model.d_model=32 --set model.heads=2 --set model.layers=1 --set model.d_ff=64 --set train.epochs=2 --set train.warmup_steps=1)

@@ -48,7 +48,8 @@ typedef struct cleat_display_adapter {
     unsigned vendor, device;
     int bus, slot, function; /* bus -1: unknown */
     char name[128];
-    char driver[32]; /* its version; "" */
+    char driver[32];   /* its version; "" */
+    char opencl[1024]; /* its library; "" */
 } cleat_display_adapter;
 /* The installed adapters, [most] at most; none where the kernel shows them in files. */
 size_t cleat_display_adapters(cleat_display_adapter *adapters, size_t most);

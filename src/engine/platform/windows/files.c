@@ -83,7 +83,9 @@ bool cleat_windows_wide(const char *path, wchar_t wide[CLEAT_WIDE]) {
 }
 
 bool cleat_windows_narrow(const wchar_t *wide, char *text, size_t size) {
-    return WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, (int)size, NULL, NULL) > 0;
+    if (WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, (int)size, NULL, NULL) > 0) return true;
+    text[0] = 0; /* what is too long may have been written in part */
+    return false;
 }
 
 static void replace(char *path, char from, char to) {

@@ -102,9 +102,16 @@ static bool read_property(HDEVINFO list, SP_DEVINFO_DATA *at, DWORD property, vo
     return SetupDiGetDeviceRegistryPropertyW(list, at, property, NULL, value, size - sizeof(wchar_t), NULL);
 }
 
+static void read_text(HKEY key, const wchar_t *name, char *text, size_t size) {
+    wchar_t wide[1024];
+    DWORD bytes = sizeof wide;
+    if (RegGetValueW(key, NULL, name, RRF_RT_REG_SZ, NULL, wide, &bytes) == ERROR_SUCCESS)
+        cleat_windows_narrow(wide, text, size);
+}
+
 static bool read_adapter(HDEVINFO list, SP_DEVINFO_DATA *at, cleat_display_adapter *adapter) {
     wchar_t text[1024]; /* all names of a card */
-    DWORD number[2], size = sizeof text;
+    DWORD number[2];
     *adapter = (cleat_display_adapter){.bus = -1};
     if (!read_property(list, at, SPDRP_HARDWAREID, text, sizeof text) ||
         swscanf(text, L"PCI\\VEN_%x&DEV_%x", &adapter->vendor, &adapter->device) != 2)
@@ -118,8 +125,9 @@ static bool read_adapter(HDEVINFO list, SP_DEVINFO_DATA *at, cleat_display_adapt
     }
     const HKEY key = SetupDiOpenDevRegKey(list, at, DICS_FLAG_GLOBAL, 0, DIREG_DRV, KEY_QUERY_VALUE);
     if (key == INVALID_HANDLE_VALUE) return true;
-    if (RegGetValueW(key, NULL, L"DriverVersion", RRF_RT_REG_SZ, NULL, text, &size) == ERROR_SUCCESS)
-        cleat_windows_narrow(text, adapter->driver, sizeof adapter->driver);
+    read_text(key, L"DriverVersion", adapter->driver, sizeof adapter->driver);
+    read_text(key, L"OpenCLDriverName", adapter->opencl, sizeof adapter->opencl);
+    cleat_path_from_user(adapter->opencl);
     RegCloseKey(key);
     return true;
 }

@@ -214,54 +214,26 @@ int ioctl(int file, int request, struct winsize *size) {
 
 /* --- drivers -------------------------------------------------------------------------------------------------- */
 
-typedef struct driver_sink {
-    void (*found)(void *user, const char *library);
-    void *user;
-} driver_sink;
-
-static void pass_driver(const driver_sink *sink, const wchar_t *library) {
-    char text[CLEAT_WIDE];
-    if (!*library || !cleat_windows_narrow(library, text, sizeof text)) return;
-    cleat_path_from_user(text);
-    sink->found(sink->user, text);
-}
-
-/* Values are named by libraries; those that are not 0 are switched off. */
-static void read_vendors(const driver_sink *sink) {
+/* Of Khronos' key, values are named by libraries; those that are not 0 are switched off. A card's driver has its own
+ * value; the keys of cards that were taken out stay, and do not count. */
+void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user) {
+    cleat_display_adapter adapters[16];
     HKEY key;
-    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Khronos\\OpenCL\\Vendors", 0, KEY_READ, &key) != ERROR_SUCCESS)
-        return;
-    for (DWORD i = 0;; ++i) {
+    const bool is_open =
+        RegOpenKeyExW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Khronos\\OpenCL\\Vendors", 0, KEY_READ, &key) == ERROR_SUCCESS;
+    for (DWORD i = 0; is_open; ++i) {
         wchar_t name[CLEAT_WIDE];
+        char text[CLEAT_WIDE];
         DWORD length = CLEAT_WIDE, type = 0, off = 1, size = sizeof off;
         const LSTATUS status = RegEnumValueW(key, i, name, &length, NULL, &type, (BYTE *)&off, &size);
         if (status != ERROR_SUCCESS && status != ERROR_MORE_DATA) break; /* a value that is no number is longer */
-        if (status == ERROR_SUCCESS && type == REG_DWORD && off == 0) pass_driver(sink, name);
-    }
-    RegCloseKey(key);
-}
-
-/* A display adapter's value may have several texts. */
-static void read_adapters(const driver_sink *sink) {
-    static const wchar_t displays[] =
-        L"SYSTEM\\CurrentControlSet\\Control\\Class\\{4d36e968-e325-11ce-bfc1-08002be10318}";
-    HKEY key;
-    if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, displays, 0, KEY_READ, &key) != ERROR_SUCCESS) return;
-    for (DWORD i = 0;; ++i) {
-        wchar_t name[256], libraries[CLEAT_WIDE];
-        DWORD length = sizeof name / sizeof *name, size = sizeof libraries - 2 * sizeof *libraries;
-        if (RegEnumKeyExW(key, i, name, &length, NULL, NULL, NULL, NULL) != ERROR_SUCCESS) break;
-        memset(libraries, 0, sizeof libraries);
-        if (RegGetValueW(key, name, L"OpenCLDriverName", RRF_RT_REG_SZ | RRF_RT_REG_MULTI_SZ, NULL, libraries, &size) !=
-            ERROR_SUCCESS)
+        if (status != ERROR_SUCCESS || type != REG_DWORD || off || !cleat_windows_narrow(name, text, sizeof text))
             continue;
-        for (const wchar_t *at = libraries; *at; at += wcslen(at) + 1) pass_driver(sink, at);
+        cleat_path_from_user(text);
+        found(user, text);
     }
-    RegCloseKey(key);
-}
-
-void cleat_registered_drivers(void (*found)(void *user, const char *library), void *user) {
-    const driver_sink sink = {found, user};
-    read_vendors(&sink);
-    read_adapters(&sink);
+    if (is_open) RegCloseKey(key);
+    const size_t count = cleat_display_adapters(adapters, sizeof adapters / sizeof *adapters);
+    for (size_t i = 0; i < count; ++i)
+        if (adapters[i].opencl[0]) found(user, adapters[i].opencl);
 }
