@@ -120,13 +120,12 @@ static bool name_drive(wchar_t wide[CLEAT_WIDE]) {
  * look into each folder above; the mount manager does not know the drives of some RAM disks. */
 static bool path_of(HANDLE handle, char *path, size_t size) {
     wchar_t wide[CLEAT_WIDE];
-    static const DWORD ways[] = {VOLUME_NAME_DOS, VOLUME_NAME_DOS | FILE_NAME_OPENED,
-                                 VOLUME_NAME_NT | FILE_NAME_OPENED};
-    enum { WAYS = sizeof ways / sizeof *ways };
+    static const DWORD ways[3] = {VOLUME_NAME_DOS, VOLUME_NAME_DOS | FILE_NAME_OPENED,
+                                  VOLUME_NAME_NT | FILE_NAME_OPENED};
     DWORD length = 0;
     int tried = 0;
-    while (length == 0 && tried < WAYS) length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, ways[tried++]);
-    if (length == 0 || length >= CLEAT_WIDE || (tried == WAYS && !name_drive(wide))) return false;
+    while (length == 0 && tried < 3) length = GetFinalPathNameByHandleW(handle, wide, CLEAT_WIDE, ways[tried++]);
+    if (length == 0 || length >= CLEAT_WIDE || (tried == 3 && !name_drive(wide))) return false;
     if (!cleat_windows_narrow(wide, path, size)) return false;
     cleat_path_from_user(path);
     return true;

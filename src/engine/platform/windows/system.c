@@ -179,6 +179,24 @@ long long cleat_windows_getline(char **line, size_t *room, FILE *file) {
     return (long long)used;
 }
 
+int cleat_windows_vfprintf(FILE *file, const char *format, va_list arguments) {
+    char *text;
+    const int length = vasprintf(&text, format, arguments);
+    if (length < 0) return length;
+    fputs(text, file); /* not fwrite, which the runtime splits */
+    if (file == stderr) fflush(file);
+    free(text);
+    return length;
+}
+
+int cleat_windows_fprintf(FILE *file, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = cleat_windows_vfprintf(file, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
 char *cleat_windows_strcasestr(const char *text, const char *wanted) {
     const size_t length = strlen(wanted);
     do

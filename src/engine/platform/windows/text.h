@@ -3,14 +3,14 @@
 #define CLEAT_SRC_PLATFORM_WINDOWS_TEXT_H
 
 #include <locale.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-typedef int cleat_windows_locale;
-#define locale_t cleat_windows_locale
+#define locale_t int
 #define LC_ALL_MASK LC_ALL
 #define newlocale(mask, name, base) ((void)(base), 1)
 static inline locale_t uselocale(locale_t to) {
@@ -34,12 +34,12 @@ int cleat_windows_strverscmp(const char *a, const char *b);
 #define memmem cleat_windows_memmem
 #define strcasestr cleat_windows_strcasestr
 
-/* The runtime keeps what is written to the standard error, unless that is a console, until it is 4 KiB. */
-static inline int cleat_windows_flush(FILE *file, int written) {
-    if (file == stderr) fflush(file);
-    return written;
-}
-#define fprintf(file, ...) cleat_windows_flush(file, (fprintf)(file, __VA_ARGS__))
-#define vfprintf(file, format, list) cleat_windows_flush(file, (vfprintf)(file, format, list))
+/* A message is written at once. The runtime would write it to a console letter by letter, and keep what it writes to
+ * a standard error that is no console until it is 4 KiB. */
+int cleat_windows_vfprintf(FILE *file, const char *format, va_list arguments);
+int cleat_windows_fprintf(FILE *file, const char *format, ...);
+#define vfprintf cleat_windows_vfprintf
+#define fprintf cleat_windows_fprintf
+#define printf(...) cleat_windows_fprintf(stdout, __VA_ARGS__)
 
 #endif
