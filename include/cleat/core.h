@@ -89,7 +89,7 @@ enum { CLEAT_BYTES_TEXT = 32 };
 CLEAT_API const char *cleat_bytes_text(int64_t bytes, char text[CLEAT_BYTES_TEXT]);
 
 /* Writes `word` as one word of a shell command: in quotes if a shell would otherwise change or split it.
- * False, with an empty text, if it does not fit. */
+ * False, with an empty text, if it does not fit, or if PowerShell and cmd have no common form for it. */
 CLEAT_API bool cleat_shell_word(const char *word, char *text, size_t size);
 
 /* Replaces control characters except tabs and newlines by '?', in place: those of ASCII, and U+0080 to U+009F

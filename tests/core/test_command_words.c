@@ -31,6 +31,8 @@ static void quoted_words(void **state) {
            " --set 'data.path=/my data/it'");
     expect("cleat train p.ini --set \"data.path=/it's here\"", " --set \"data.path=/it's here\"");
     expect("cleat train p.ini --set 'data.path=/it'\\''s here' --json", " --set 'data.path=/it'\\''s here'");
+    expect("cleat train p.ini --set data.path=C:\\data\\ --set \"data.path=D:\\my data\\\\\" --json",
+           " --set data.path=C:\\data\\ --set \"data.path=D:\\my data\\\\\"");
 }
 
 static void too_many(void **state) {

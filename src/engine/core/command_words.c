@@ -1,20 +1,14 @@
 /* Finds options in the text of a command. */
 #include "core/command_words.h"
 
+#include "core/shell.h"
+
 #include <stdio.h>
 #include <string.h>
 
-/* End of the word at `at`: the next space outside of quotes, or the end of the text. */
+/* End of the word at `at`. */
 static const char *end_of_word(const char *at) {
-    char quote = 0;
-    for (; *at && (quote || *at != ' '); ++at) {
-        if (*at == '\\' && at[1] && quote != '\'')
-            ++at; /* the next character stands for itself */
-        else if (quote && *at == quote)
-            quote = 0;
-        else if (!quote && (*at == '\'' || *at == '"'))
-            quote = *at;
-    }
+    cleat_shell_next(&at, NULL, 0);
     return at;
 }
 

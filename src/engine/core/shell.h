@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cleat_shell_word for a path in a command that a message proposes: "PATH" if it does not fit. Returns `text`. */
+/* cleat_shell_word for the shells of one system: '\'': those of POSIX; '"': PowerShell and cmd. */
+bool cleat_shell_quote(char quote, const char *word, char *text, size_t size);
+/* cleat_shell_word for a path in a command that a message proposes: "PATH" if there is none. Returns `text`. */
 const char *cleat_shell_path(const char *path, char *text, size_t size);
 /* Reads the word at *at without its quotes, and moves *at behind it. False at the end of the command. A word
  * that has no room in `word` is cut. */

@@ -10,13 +10,11 @@
 #include <strings.h>
 #endif
 
-/* Around a word of a command that users type, and a quote within it; cmd.exe and PowerShell share this form only. */
+/* Around a word of a command that users type; cmd.exe and PowerShell share this form only. */
 #ifdef _WIN32
 #define CLEAT_SHELL_QUOTE "\""
-#define CLEAT_SHELL_QUOTED "\\\""
 #else
 #define CLEAT_SHELL_QUOTE "'"
-#define CLEAT_SHELL_QUOTED "'\\''"
 #endif
 
 #endif
