@@ -474,9 +474,9 @@ static void bad_rows_get_a_message(void **state) {
     } cases[] = {
         {"a.jsonl", "{\"text\": \"a\"}\n{\"text\": \n", ":2: not a JSON object in one line, at byte"},
         {"a.jsonl", "{\"text\": \"a\"} x\n", ":1: not a JSON object in one line"},
-        {"a.jsonl", "[{\"text\": \"a\"}]\n", ":1: a list, not an object; write an object each line: jq -c '.[]'"},
+        {"a.jsonl", "[{\"text\": \"a\"}]\n", ":1: a list, not an object; write an object each line: jq -c \".[]\""},
         {"a.jsonl", "{\"text\": \"a\\u0000b\"}\n", ":1: a zero character"},
-        {"a.jsonl", "{\"instruction\": \"a\", \"output\": \"b\"}\n", "jq -c '{prompt: .instruction"},
+        {"a.jsonl", "{\"instruction\": \"a\", \"output\": \"b\"}\n", "data.prompt_column = instruction"},
         {"a.jsonl", "{\"prompt\": 1, \"completion\": \"b\"}\n", "no texts 'prompt' and 'completion'"},
         {"a.jsonl", "{\"prompt\": \"a\"}\n", "no texts 'prompt' and 'completion'"},
         {"a.jsonl", "{\"messages\": []}\n", "'messages' must be a list of 1 to 4096 objects"},
@@ -494,7 +494,7 @@ static void bad_rows_get_a_message(void **state) {
         {"a.jsonl", "\xFF\n", ":1: byte 0xff at offset 0 of the file is not UTF-8"},
         {"a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"\xC3\"}\n",
          ":3: byte 0xc3 at offset 25 of the file is not UTF-8"},
-        {"a.jsonl", "\x1F\x8B\x08", "the file is compressed (gzip)"},
+        {"a.jsonl", "\x1F\x8B\x08", "is compressed by gzip"},
         {"a.jsonl", "", "the file is empty"},
         {"a.jsonl", "\n", "0 texts: all lines are empty"},
         {"a.csv", "prompt,completion\na,\n", ":2: the completion is empty"},
@@ -505,7 +505,7 @@ static void bad_rows_get_a_message(void **state) {
         {"a.jsonl", "{\"text\": 1}\n{\"text\": 2}\n{\"text\": \"a\"}\n", "2 faults in the data:"},
         {"a.jsonl", CHAT("{\"role\": \"user\", \"content\": \"a\"}"),
          "no sample has anything to learn: none has a message of the assistant"},
-        {"a.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}\n", "jq -c '{messages: "},
+        {"a.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}\n", "replace \"conversations\" by"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

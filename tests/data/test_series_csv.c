@@ -70,7 +70,7 @@ static void refuses_bad_files(void **state) {
         {HEAD R1 "2020-01-02,3,\xFF\n" R3, ":3:", "not UTF-8", "save"},
         {"\x1F\x8B\x08", ":1:", "compressed", "gunzip"},
         {"PK\3\4aaaa", ":1:", "workbook", "save the sheet as CSV"},
-        {"BZh91AY&SY", ":1:", "compressed (bzip2)", "bunzip2 "},
+        {"BZh91AY&SY", ":1:", "compressed by bzip2", "bunzip2"},
         {"PAR1,a,a\n2020-01-01,1,2\n", ":1:", "both named 'a'", "rename"},
         {"PAR1\x15\4\x15\x10", ":1:", "is a Parquet file", "to_csv"},
         {HEAD "12/31/2020,1,2\n" R2, ":2:", "has the month first", "write YYYY-MM-DD"},

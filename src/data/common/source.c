@@ -4,7 +4,6 @@
 #include "cleat/tokenizer.h"
 #include "core/files.h"
 #include "core/memory.h"
-#include "core/shell.h"
 
 #include <float.h>
 #include <math.h>
@@ -21,46 +20,39 @@ static cleat_status check_utf8(const cleat_source *source, cleat_error *error) {
     size_t bad;
     if (cleat_text_check(source->at, (size_t)(source->end - source->at), &bad)) return CLEAT_OK;
     const char *p = source->at + bad;
-    return cleat_fail(
-        error, CLEAT_ERR_FORMAT,
-        "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save the file as UTF-8 (from a "
-        "Windows program: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW; a damaged copy? compare its checksum)",
-        source->path, line_of(source, p), (unsigned)(unsigned char)*p,
-        source->bytes_before + (size_t)(p - source->data));
+    return cleat_fail(error, CLEAT_ERR_FORMAT,
+                      "%s:%zu: byte 0x%02x at offset %zu of the file is not UTF-8; save it as UTF-8 (in Excel: type "
+                      "\"CSV UTF-8\"; iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW), or copy it again if it is damaged",
+                      source->path, line_of(source, p), (unsigned)(unsigned char)*p,
+                      source->bytes_before + (size_t)(p - source->data));
 }
 
 /* Other file types by their first bytes. PAR1 alone may be the name of a column. */
 static const struct {
-    const char *bytes, *tool; /* tool: unpacks a compressed file; NULL: another type */
-    const char *what, *remedy;
+    const char *bytes, *what, *remedy;
 } others[] = {
-    {"\x1F\x8B", "gunzip", "gzip", NULL},
-    {"BZh91AY&SY", "bunzip2", "bzip2", NULL},
+    {"\x1F\x8B", "compressed by gzip", "unpack it (gunzip, 7-Zip)"},
+    {"BZh91AY&SY", "compressed by bzip2", "unpack it (bunzip2, 7-Zip)"},
     {"\xFD"
      "7zXZ",
-     "unxz", "xz", NULL},
-    {"\x28\xB5\x2F\xFD", "unzstd", "zstd", NULL},
-    {"PK\3\4", NULL, "a workbook (.xlsx, .ods) or ZIP archive", "save the sheet as CSV (UTF-8), or unpack the archive"},
-    {"\xD0\xCF\x11\xE0", NULL, "a workbook (.xls)", "save the sheet as CSV (UTF-8)"},
-    {"PAR1\x15", NULL, "a Parquet file", "convert it to CSV (pandas: read_parquet(OLD).to_csv(NEW, index=False))"},
-    {"ARROW1", NULL, "an Arrow file", "convert it to CSV (pandas: read_feather(OLD).to_csv(NEW, index=False))"},
-    {"\x89HDF", NULL, "an HDF5 file", "convert it to CSV (pandas: read_hdf(OLD).to_csv(NEW, index=False))"},
-    {"SQLite format 3", NULL, "an SQLite database",
-     "write a table as CSV (sqlite3 -header -csv OLD 'SELECT * FROM NAME' > NEW)"},
+     "compressed by xz", "unpack it (unxz, 7-Zip)"},
+    {"\x28\xB5\x2F\xFD", "compressed by zstd", "unpack it (unzstd)"},
+    {"PK\3\4", "a workbook (.xlsx, .ods) or ZIP archive", "save the sheet as CSV (UTF-8), or unpack the archive"},
+    {"\xD0\xCF\x11\xE0", "a workbook (.xls)", "save the sheet as CSV (UTF-8)"},
+    {"PAR1\x15", "a Parquet file", "convert it to CSV (pandas: read_parquet(OLD).to_csv(NEW, index=False))"},
+    {"ARROW1", "an Arrow file", "convert it to CSV (pandas: read_feather(OLD).to_csv(NEW, index=False))"},
+    {"\x89HDF", "an HDF5 file", "convert it to CSV (pandas: read_hdf(OLD).to_csv(NEW, index=False))"},
+    {"SQLite format 3", "an SQLite database",
+     "write a table as CSV (sqlite3 -header -csv OLD \"SELECT * FROM NAME\" > NEW)"},
 };
 
 static cleat_status refuse_other(const cleat_source *source, cleat_error *error) {
     const size_t size = (size_t)(source->end - source->at);
-    char word[1024];
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
         const size_t length = strlen(others[i].bytes);
-        if (size < length || memcmp(source->at, others[i].bytes, length) != 0) continue;
-        if (others[i].tool)
-            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: the file is compressed (%s); unpack it: %s %s",
-                              source->path, others[i].what, others[i].tool,
-                              cleat_shell_path(source->path, word, sizeof word));
-        return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: is %s, not text; %s", source->path, others[i].what,
-                          others[i].remedy);
+        if (size >= length && memcmp(source->at, others[i].bytes, length) == 0)
+            return cleat_fail(error, CLEAT_ERR_FORMAT, "%s:1: is %s, not text; %s", source->path, others[i].what,
+                              others[i].remedy);
     }
     return CLEAT_OK;
 }

@@ -89,9 +89,8 @@ static cleat_status find_format(const char *path, const uint8_t *bytes, size_t s
         if (size < known->at + known->size || memcmp(bytes + known->at, known->bytes, known->size) != 0) continue;
         if (known->format == OTHER)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
-                              "%s: %s files are not supported, only PNG, JPEG and TIFF: convert it (ImageMagick: "
-                              "convert FILE FILE.png)",
-                              path, known->name);
+                              "%s: %s files are not supported, only PNG, JPEG and TIFF: save it as one of them", path,
+                              known->name);
         *found = known->format;
         return CLEAT_OK;
     }

@@ -109,7 +109,7 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
         cleat_error why;
         (void)cleat_fail(&why, CLEAT_ERR_FORMAT,
                          "%s: no images in this class folder; add PNG, JPEG or TIFF files (convert others: "
-                         "ImageMagick: mogrify -format png FILES), or remove the folder",
+                         "ImageMagick's mogrify -format png FILES), or remove the folder",
                          path);
         return cleat_faults_add(&w->faults, &why, error);
     }

@@ -60,7 +60,7 @@ static cleat_status to_binary(const char *path, cleat_image *mask, cleat_error *
     return cleat_fail(
         error, CLEAT_ERR_FORMAT,
         "%s: the brightest pixel of the mask is %d, but white is %d, and the mask starts at half of that; "
-        "if all above 0 is mask, rescale it (ImageMagick: convert FILE -threshold 0 -depth 8 FILE); if "
+        "if all above 0 is mask, rescale it (ImageMagick: " CLEAT_CONVERT " FILE -threshold 0 -depth 8 FILE); if "
         "the values are classes, set data.classes",
         path, most, white);
 }
@@ -131,7 +131,7 @@ static cleat_status add_images(const char *folder, const char *suffix, cleat_mas
     if (!status && !set->count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no images (.png, .jpg, .jpeg, .tif, .tiff) in this folder; convert others "
-                            "(ImageMagick: mogrify -format png FILES)",
+                            "(ImageMagick's mogrify -format png FILES)",
                             folder);
     return status;
 }
@@ -165,7 +165,7 @@ static cleat_status add_mask(const char *folder, const char *suffix, const char 
                           "%s: a JPEG mask has blurred edges; export it again as PNG or TIFF, or convert it", path);
     if (strcasecmp(cleat_name_ending(name), ".gif") == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
-                          "%s: GIF masks are not read; convert them (ImageMagick: mogrify -format png *.gif)", path);
+                          "%s: GIF masks are not read; convert them (ImageMagick's mogrify -format png *.gif)", path);
     cleat_mask_sample *sample = find(set, name, stem_size(name, suffix));
     if (!sample && (sample = find_beginning(set, name)))
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: a mask has the name of its image: rename it to %s%s.png", path,

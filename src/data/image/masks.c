@@ -3,6 +3,7 @@
 
 #include "core/memory.h"
 #include "data/image/image_base.h"
+#include "platform/text.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -200,7 +201,7 @@ static cleat_status fit_preprocessor(masks *m, const char *path, cleat_error *er
             (void)!cleat_fail(&why, CLEAT_ERR_FORMAT,
                               "%s: %s pixel of the %zu training masks%s is 1, so training is impossible; check the "
                               "masks. If their shape is in the transparency, which is not read, write it in black and "
-                              "white (ImageMagick: convert FILE -alpha extract FILE)",
+                              "white (ImageMagick: " CLEAT_CONVERT " FILE -alpha extract FILE)",
                               path, ones ? "every" : "no", used, used < MAX_FIT_SAMPLES ? "" : " read first");
             if (used < MAX_FIT_SAMPLES) return cleat_fail(error, CLEAT_ERR_FORMAT, "%s", why.text);
             cleat_log(CLEAT_LOG_WARNING, "%s", why.text);

@@ -179,11 +179,11 @@ static cleat_status read_object(reader *r, const cJSON *object, cleat_error *err
     if (cleat_json_member(object, "conversations"))
         return cleat_fail(
             error, CLEAT_ERR_FORMAT,
-            "'conversations', which cleat reads as 'messages': jq -c '{messages: [.conversations[] | {role: "
-            "({human: \"user\", gpt: \"assistant\"}[.from] // .from), content: .value}]}' OLD > NEW");
+            "'conversations', which cleat reads as 'messages': replace \"conversations\" by \"messages\", \"from\" by "
+            "\"role\", \"human\" by \"user\", \"gpt\" by \"assistant\" and \"value\" by \"content\"");
     return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "no 'messages', no texts '%s' and '%s', and no text '%s'; rename the members, for example: jq -c "
-                      "'{prompt: .instruction, completion: .output}' OLD > NEW",
+                      "no 'messages', no texts '%s' and '%s', and no text '%s'; name those of the file, for example "
+                      "data.prompt_column = instruction and data.completion_column = output",
                       options->prompt_column, options->completion_column, options->text_column);
 }
 
@@ -207,7 +207,7 @@ static cleat_status read_json(reader *r, char *line, cleat_error *error) {
         status = read_object(r, object, error);
     else if (line[strspn(line, " \t")] == '[')
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
-                            "a list, not an object; write an object each line: jq -c '.[]' OLD > NEW");
+                            "a list, not an object; write an object each line: jq -c \".[]\" OLD > NEW");
     else
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "not a JSON object in one line, at byte %zu; pretty-printed? jq -c . "

@@ -124,7 +124,7 @@ static cleat_status find_in_folder(const char *folder, const cleat_text_options 
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no training file in this folder: name it %s, or set data.train_file%s", folder,
                           options->plain ? lines : wanted[options->task],
-                          options->plain ? "; files of lines can be joined: cat FOLDER/*.txt > texts.txt" : "");
+                          options->plain ? "; join files of lines into one" : "");
     for (size_t i = 0; i < files->count; ++i) files->files[i].several = files->count > 1;
     if (has_part(files, CLEAT_SPLIT_TRAIN)) {
         files->files[0].val_fraction =
@@ -149,11 +149,10 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
                           path);
     bool lines = takes_lines(options) && !is_table(path) && cleat_text_may_be_lines(path);
     if (takes_lines(options) && options->plain && !is_table(path) && !lines)
-        return cleat_fail(
-            error, CLEAT_ERR_NOT_SUPPORTED,
-            "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv (convert "
-            "JSON lines: jq -r '.text | gsub(\"\\n\"; \" \")' FILE > texts.txt)",
-            path);
+        return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
+                          "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv (JSON "
+                          "lines, with pandas: read_json(OLD, lines=True).to_csv(NEW, index=False))",
+                          path);
     if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : !causal && ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES

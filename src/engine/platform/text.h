@@ -10,11 +10,14 @@
 #include <strings.h>
 #endif
 
-/* Around a word of a command that users type; cmd.exe and PowerShell share this form only. */
+/* Around a word of a command that users type; cmd.exe and PowerShell share this form only. And the command of ImageMagick
+ * that converts a file. */
 #ifdef _WIN32
 #define CLEAT_SHELL_QUOTE "\""
+#define CLEAT_CONVERT "magick"
 #else
 #define CLEAT_SHELL_QUOTE "'"
+#define CLEAT_CONVERT "convert"
 #endif
 
 #endif
