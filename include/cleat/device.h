@@ -139,7 +139,7 @@ CLEAT_API const char *cleat_matrix_unit_text(cleat_matrix_unit unit);
 typedef struct cleat_build_info {
     char compiler[96];       /* "gcc 12.2.0" */
     char build_type[32];     /* "Release" */
-    char opencl_loader[160]; /* "OpenCL ICD Loader 2.3.1 (OpenCL 3.0)", or the loader's file */
+    char opencl_loader[160]; /* "OpenCL ICD Loader 2.3.1 (OpenCL 3.0)", the loader's file, or "none" */
     char clblast[64];        /* "1.5.3" */
     char hwloc[32];          /* version of its interface: "2.9.0" */
 } cleat_build_info;
