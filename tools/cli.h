@@ -232,6 +232,8 @@ void cli_hint_option(const cli_command *command, const cli_option *options, cons
                      char text[CLI_HINT]);
 /* The same for an unknown command: "; did you mean 'train'?" */
 void cli_hint_command(const char *word, char text[CLI_HINT]);
+/* Of a command that failed on Windows: prints an argument whose quotes are not what its user meant. */
+void cli_explain_quotes(int argc, char **argv);
 
 /* Reads the next setting from the text of `cleat train --help-profile`. Returns the rest of the text, or NULL
  * after the last setting. `section` keeps its value from call to call. */

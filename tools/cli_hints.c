@@ -1,6 +1,7 @@
 /* Suggestions for an unknown option or command: near names, settings, and the words of other programs. */
 #include "cli.h"
 #include "core/string.h"
+#include "platform/text.h"
 
 #include <cleat/profile.h>
 #include <ctype.h>
@@ -232,4 +233,18 @@ void cli_hint_command(const char *word, char text[CLI_HINT]) {
         snprintf(text, CLI_HINT, "; to train this profile: cleat train %s", quoted);
     else if (near)
         snprintf(text, CLI_HINT, "; did you mean '%s'?", near);
+}
+
+void cli_explain_quotes(int argc, char **argv) {
+    for (int i = 1; i < argc && *CLEAT_SHELL_QUOTE == '"'; ++i) {
+        size_t marks = 0;
+        for (const char *c = argv[i]; *c; ++c) marks += *c == '"';
+        if (marks % 2 == 0 && argv[i][0] != '\'') continue;
+        fprintf(stderr,
+                "cleat: Windows passed this as one argument: %s\n"
+                "Write \"...\", without a backslash before the last quote: \\\" is a letter of the argument, and cmd "
+                "has no ' '\n",
+                argv[i]);
+        return;
+    }
 }

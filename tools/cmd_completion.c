@@ -316,8 +316,8 @@ static int run(const cli_command *command, int argc, char **argv) {
         free(settings);
         return cli_finish(status, &error);
     }
-    return cli_usage(command, "expected 'bash', 'zsh' or 'fish'");
+    return cli_usage(command, "there is a script for bash, zsh and fish only");
 }
 
 const cli_command cli_completion = {"completion", "bash | zsh | fish",
-                                    "print a script that completes command lines in a shell", run};
+                                    "print a script for a shell, which then completes command lines", run};

@@ -1,6 +1,6 @@
 /* cleat man: prints manual pages, or writes all of them, from the commands' own tables of options. */
 #include "cli.h"
-#include "platform/files.h"
+#include "core/files.h"
 
 #include <cleat/profile.h>
 #include <errno.h>
@@ -146,8 +146,7 @@ static cleat_status write_page(const char *folder, const char *name, cleat_error
     char path[CLEAT_PATH];
     int section = strcmp(name, "settings") == 0 ? 5 : 1;
     snprintf(path, sizeof path, "%s/man%d", folder, section);
-    if (mkdir(path, 0755) != 0 && errno != EEXIST)
-        return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the folder: %s", path, strerror(errno));
+    if (cleat_folder_make(path, error)) return error->status;
     snprintf(path, sizeof path, "%s/man%d/cleat%s%s.%d", folder, section, *name ? "-" : "", name, section);
     FILE *page = fopen(path, "w");
     if (!page) return cleat_fail(error, CLEAT_ERR_IO, "%s: cannot create the file: %s", path, strerror(errno));
@@ -171,9 +170,8 @@ static int write_all(const char *folder) {
 static int run(const cli_command *command, int argc, char **argv) {
     const char *out = NULL;
     cli_list words = {.count = 0};
-    const cli_option options[] = {
-        {"--out", CLI_TEXT, &out, "DIR", "write all pages to DIR/man1 and DIR/man5; DIR must exist"},
-        {NULL, CLI_FLAG, NULL, NULL, NULL}};
+    const cli_option options[] = {{"--out", CLI_TEXT, &out, "DIR", "write all pages to DIR/man1 and DIR/man5"},
+                                  {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     if (!cli_parse(command, options, argc, argv, &words, &exit_code)) return exit_code;
     if (words.count > 1 || (out && words.count)) return cli_usage(command, "at most one page, or --out, is expected");
@@ -188,4 +186,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_man = {"man", "[COMMAND | settings] | --out DIR",
-                             "print a manual page: `cleat man train | man -l -`", run};
+                             "print a manual page for the command man: `cleat man train | man -l -`", run};

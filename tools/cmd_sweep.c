@@ -204,8 +204,8 @@ static int run(const cli_command *command, int argc, char **argv) {
          "one run at a time on each of these devices: numbers or names of `cleat devices`, 3*NAME, gpu or all"},
         CLI_INIT(&init),
         {"--set", CLI_REPEATED, &settings, "SECTION.KEY=VALUE",
-         "a setting of all runs, as every bare one without commas. Commas separate values of runs; a list of numbers "
-         "needs blanks or quotes: data.buckets='\"64,128\",\"32 64\"'"},
+         "a setting of all runs, as every bare one without commas. Commas separate values of runs, blanks the "
+         "numbers of a list: \"data.buckets=64 128,32 64\""},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int exit_code;
     char init_text[CLEAT_PATH], device_text[CLEAT_PATH], path[CLEAT_PATH];

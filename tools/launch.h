@@ -42,8 +42,8 @@ typedef struct launch_options {
 /* Both as rows of a command's table of options; `options` is a launch_options. */
 #define LAUNCH_OPTIONS(options, verb)                                                                                  \
     {"--devices", CLI_TEXT, &(options).devices, "LIST",                                                                \
-     verb " on several devices at once, one process each (MPI): numbers or names of `cleat devices`, 3*NAME, gpu or "  \
-          "all"},                                                                                                      \
+     verb " on several devices at once, one process each (MPI, not on Windows): numbers or names of `cleat "           \
+          "devices`, 3*NAME, gpu or all"},                                                                             \
     {                                                                                                                  \
         "--hosts", CLI_TEXT, &(options).hosts, "HOSTS",                                                                \
             "the machines of these devices, each with its number of devices, e.g. a:2,b:1"                             \

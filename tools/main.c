@@ -117,5 +117,7 @@ int main(int argc, char **argv) {
     open_standard_streams();
     if (argc == 4 && strcmp(argv[1], CLI_COMPILER_WORD) == 0) return cli_compile_kernels(argv[2], argv[3]);
     cli_survive_file_limit();
-    return cli_finish_output(run(&cli_program, argc - 1, argv + 1));
+    const int exit_code = run(&cli_program, argc - 1, argv + 1);
+    if (exit_code) cli_explain_quotes(argc, argv);
+    return cli_finish_output(exit_code);
 }

@@ -91,7 +91,7 @@ test_other_shells() {
     says out t4
     says out --resume-from
     exits 2 "$cleat" completion csh
-    says err "expected 'bash', 'zsh' or 'fish'"
+    says err "bash, zsh and fish only"
 }
 
 # Every command has a page with all options of its help, and man and groff report no faults.
@@ -124,8 +124,10 @@ test_pages() {
         fi
     done
     exits 2 "$cleat" man no_such_command
-    exits 1 "$cleat" man --out "$scratch/none"
-    says err "cannot create the folder"
+    exits 0 "$cleat" man --out "$scratch/new/folder"
+    exits 0 cmp "$scratch/new/folder/man1/cleat.1" "$scratch/man/man1/cleat.1"
+    exits 1 "$cleat" man --out "$scratch/printed"
+    says err "printed: a file has this name"
 }
 
 test_bash

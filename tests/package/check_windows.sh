@@ -213,5 +213,6 @@ part quickstart test_quickstart
 part Python script check_windows_python.sh "$WINEPREFIX/../out"/cleat-*.whl "$work/Python"
 part doctor script check_windows_doctor.sh "$work/$unpacked/cleat.exe" "$work/doctor" "$(dirname "$linux")"
 part system script check_windows_system.sh "$work/$unpacked/cleat.exe" "$work/system"
+part words script check_windows_words.sh "$work/$unpacked/cleat.exe" "$work/words"
 echo "$faults faults"
 ((faults == 0))

@@ -95,8 +95,7 @@ cleat_status cleat_bench_allreduce(cleat_ranks *ranks, double seconds, cleat_all
     cleat_allreduce_bench made = {.ranks = (int)count};
     if (count < 2)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
-                          "an all-reduce needs several ranks: cleat bench allreduce --devices 0,1, or mpirun -n 2 "
-                          "cleat bench allreduce");
+                          "an all-reduce needs several ranks of MPI: cleat bench allreduce --devices 0,1");
     float *values = cleat_alloc((size_t)LARGEST / sizeof *values, sizeof *values);
     double *times = cleat_alloc(MAX_RUNS, sizeof *times), *of_ranks = cleat_alloc(count, sizeof *of_ranks);
     cleat_status status = values && times && of_ranks
