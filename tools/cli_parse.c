@@ -1,5 +1,6 @@
 /* The command line: options, the --help of a command, and the options that every command has. */
 #include "cli.h"
+#include "core/string.h"
 #include "platform/files.h"
 
 #include <math.h>
@@ -234,7 +235,7 @@ bool cli_parse(const cli_command *command, const cli_option *own, int argc, char
     join_options(own, options);
     if (visited(command, options, exit_code)) return false;
     for (int i = 0; i < argc; ++i) {
-        if (!only_words && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+        if (!only_words && cleat_has_word("--help -h /?", argv[i], ' ')) {
             print_help(command, options);
             *exit_code = 0;
             return false;

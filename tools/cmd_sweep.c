@@ -148,6 +148,7 @@ static cleat_status print_results(const sweep *s, cleat_error *error) {
     for (; shown < list.count && shown < CLEAT_REPORT_RUNS; ++shown) folders[shown] = list.items[shown].folder;
     snprintf(path, sizeof path, "%s/report.html", s->out);
     if (!status && shown) status = cleat_report_write(folders, shown, &(cleat_report_options){.out = path}, error);
+    cleat_path_for_user(path);
     if (!status && shown) printf("\nthe runs as a page: %s\n", path);
     if (!status && shown && isfinite(list.items[0].best) && cleat_shell_word(folders[0], word, sizeof word))
         printf("predict with the best: cleat predict --checkpoint %s --data DATA\n", word);

@@ -1,6 +1,7 @@
 /* Entry point of `cleat`: dispatches to a subcommand. A subcommand is a file cmd_NAME.c and a line in this
  * list. */
 #include "cli.h"
+#include "core/string.h"
 #include "platform/files.h"
 #include "platform/processes.h"
 #include "platform/system.h"
@@ -75,7 +76,7 @@ static int run(const cli_command *command, int argc, char **argv) {
                                   {"--help", CLI_FLAG, &help, NULL, "show this help"},
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     int at = 0, exit_code;
-    if (argc > 0 && strcmp(argv[0], "-h") == 0) argv[0] = (char *)"--help";
+    if (argc > 0 && cleat_has_word("-h /?", argv[0], ' ')) argv[0] = (char *)"--help";
     if (!cli_parse_front(command, options, argc, argv, &at, &exit_code)) return exit_code;
     if (version) {
         print_version();

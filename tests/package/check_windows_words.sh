@@ -57,6 +57,8 @@ test_help() {
         cmd 0 "cleat $command --help"
         says_not "='|mpirun"
     done
+    cmd 0 'cleat /?'
+    cmd 0 'cleat train /?'
     cmd 2 'cleat completion powershell'
     says 'bash, zsh and fish only'
     cmd 0 'cleat man --out "new folder"'
@@ -100,6 +102,7 @@ test_commands() {
     grep -qF -- '--set \"run.out=my runs\\x\\\\\"","device"' 'my runs/x/system.jsonl' || fault "the record of the command"
     cmd 0 'cleat sweep rna_small "data.buckets=32 64,64 128" --set data.path=data --set train.epochs=1 --set model.d_model=32 --set model.heads=2'
     says '[2/2]'
+    says 'the runs as a page: runs\sweep-rna_small\report.html'
 }
 
 # Files as programs for Windows write them.

@@ -29,6 +29,6 @@ pause
 exit /b
 :failed
 echo.
-echo quickstart: it failed, see above; "cleat doctor" says what a card or its driver lacks
+echo quickstart: it failed, see above; .\cleat doctor, in a terminal in this folder, says what a card or its driver lacks
 pause
 exit /b 1

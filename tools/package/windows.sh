@@ -31,13 +31,16 @@ sed 's/$/\r/' >"$out/$name/README.txt" <<END
 cleat $version
 
 The graphics driver brings OpenCL; nothing else is needed. A double click on quickstart.bat trains a first model and
-shows it in the browser. In a terminal (cmd or PowerShell), in this folder:
+shows it in the browser (if Windows warns of a program that it does not know: More info, Run anyway). In a terminal
+in this folder (type cmd or powershell into the Explorer's address bar):
 
     .\cleat doctor
     .\cleat data make rna --out data
     .\cleat train rna_small --set data.path=data
 
-In PowerShell, lists need quotes: "train.epochs=1,2".
+Where cleat proposes a command, type .\cleat instead of cleat, or add this folder to Path. Write "my data" without a
+backslash before the last quote. In PowerShell, lists need quotes, "train.epochs=1,2", and | and > change letters: use
+--data FILE and --out FOLDER.
 
 For C: include\cleat\, libcleat.dll, and lib\cleat.lib to link with. For Python: the wheel cleat-$version-py3-none-win_amd64.whl.
 END

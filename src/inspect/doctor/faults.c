@@ -52,6 +52,7 @@ typedef struct fault {
     "other: install PoCL, OpenCL for the CPU: https://portablecl.org\n" UPDATE_DRIVER INSTALL_CPU
 #define SEE_RESETS                                                                                                     \
     "windows: Event Viewer, Windows Logs, System, source Display: shows whether Windows has reset the driver\n"
+#define NEW_WINDOW "windows: open a new terminal, which has this variable\n"
 #define DISABLE_ICD "{sudo}mv {} {}.off  # the OpenCL loader then ignores the driver\n" UPDATE_DRIVER
 
 static const fault faults[] = {
@@ -251,12 +252,12 @@ static const fault faults[] = {
      "The cache folder cannot be written: at each start, kernels are compiled and the device is measured and checked "
      "again.",
      "export CLEAT_CACHE_DIR=/a/folder/you/can/write\n"
-     "windows: set CLEAT_CACHE_DIR=D:\\a\\folder\\you\\can\\write\n"},
+     "windows: setx CLEAT_CACHE_DIR D:\\a\\folder\\you\\can\\write\n" NEW_WINDOW},
     {"cache-full", NULL, CLEAT_CHECK_WARN,
      "The file system of the cache folder is full: kernels, measured speeds and results of checks cannot be stored.",
      "df -h {}\n"
      "export CLEAT_CACHE_DIR=/a/folder/with/space\n"
-     "windows: set CLEAT_CACHE_DIR=D:\\a\\folder\\with\\space\n"},
+     "windows: setx CLEAT_CACHE_DIR D:\\a\\folder\\with\\space\n" NEW_WINDOW},
     {"pocl-cache-unwritable", NULL, CLEAT_CHECK_WARN,
      "PoCL cannot write to its cache folder, and then lists no device: the CPU cannot be used.",
      "export POCL_CACHE_DIR=/a/folder/you/can/write\n"},
