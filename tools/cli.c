@@ -53,6 +53,8 @@ static bool is_table(const char *word) {
     return false;
 }
 
+#define QUOTES "; quotes are needed around a value with blanks, in PowerShell also with commas"
+
 /* Takes words[1] as the data of the profile words[0]: the setting data.path. Returns 0 or an exit code. */
 static int read_data_word(const cli_command *command, const cli_list *words, cli_list *assignments) {
     static char text[CLEAT_PATH + 16]; /* as long as the assignments */
@@ -60,9 +62,10 @@ static int read_data_word(const cli_command *command, const cli_list *words, cli
     const bool is_data = is_table(data) || strchr(data, '/') || access(data, F_OK) == 0;
     for (size_t i = 0; i < assignments->count; ++i)
         if (strncmp(assignments->items[i], "data.path=", 10) == 0)
-            return cli_usage(command, "both '%s' and %s name the data; give one of them", data, assignments->items[i]);
+            return cli_usage(command, "both '%s' and %s name the data; give one of them" QUOTES, data,
+                             assignments->items[i]);
     if (words->count > 2 || !is_data || (dot && strcmp(dot, ".ini") == 0))
-        return cli_usage(command, "exactly one profile is expected, not '%s' and '%s'", profile, data);
+        return cli_usage(command, "exactly one profile is expected, not '%s' and '%s'" QUOTES, profile, data);
     if (access(data, F_OK) != 0)
         return cli_usage(command, "'%s' after the profile '%s': no such file or folder of data", data, profile);
     return cli_assign(command, assignments, "data.path", data, text, sizeof text);

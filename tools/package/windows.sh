@@ -39,8 +39,8 @@ in this folder (type cmd or powershell into the Explorer's address bar):
     .\cleat train rna_small --set data.path=data
 
 Where cleat proposes a command, type .\cleat instead of cleat, or add this folder to Path. Write "my data" without a
-backslash before the last quote. In PowerShell, lists need quotes, "train.epochs=1,2", and | and > change letters: use
---data FILE and --out FOLDER.
+backslash before the last quote. In PowerShell, lists need quotes: "train.epochs=1,2". Shells change letters in | and >:
+use --data FILE and --out FOLDER.
 
 For C: include\cleat\, libcleat.dll, and lib\cleat.lib to link with. For Python: the wheel cleat-$version-py3-none-win_amd64.whl.
 END

@@ -233,7 +233,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
             error, CLEAT_ERR_NOT_FOUND,
             "%s: no %s of its first %d rows names files in %s or its folders (also with .jpg, .jpeg, .png, "
             ".tif, .tiff); set data.image_column to the column of file names, and data.image_folder to the "
-            "folder of the images (/ for paths that begin with /); parts of paths are divided by /, not \\",
+            "folder of the images, below which these paths begin (/ if they begin with /), divided by /, not \\",
             t->path, *wanted ? "value of data.image_column" : "column", FIRST_ROWS, t->root);
     if (!second) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT,

@@ -42,40 +42,26 @@ static size_t put(char *text, size_t size, size_t used, const char *piece) {
     return used + length;
 }
 
-/* $'...' represents any byte in ASCII, so neither a terminal nor JSON changes it; sh of POSIX, bash and zsh know it. */
-static size_t put_bytes(const char *word, char *text, size_t size) {
-    size_t used = put(text, size, 0, "$'");
-    for (; *word; ++word) {
-        char piece[8] = {*word};
-        if ((unsigned char)*word < 0x20 || (unsigned char)*word >= 0x7f)
-            snprintf(piece, sizeof piece, "\\%03o", (unsigned)(unsigned char)*word);
-        else if (*word == '\'' || *word == '\\')
-            snprintf(piece, sizeof piece, "\\%c", *word);
+/* $'...' represents any byte in ASCII, so neither a terminal nor JSON changes it; sh of POSIX, bash and zsh know it. On
+ * Windows, the backslashes before a quote are doubled. */
+bool cleat_shell_quote(char quote, const char *word, char *text, size_t size) {
+    const char kind = is_plain(quote, word) ? 0 : quote == '"' || is_printable(word) ? quote : '$';
+    const char marks[] = {kind == '$' ? '\'' : kind, 0};
+    size_t used = put(text, size, 0, kind == '$' ? "$'" : marks);
+    for (const char *c = word; *c; ++c) {
+        const bool is_byte = kind == '$' && ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f);
+        const bool escaped = kind == '$' ? *c == '\'' || *c == '\\' : kind == '"' && !c[strspn(c, "\\")];
+        char piece[8];
+        snprintf(piece, sizeof piece,
+                 is_byte                       ? "\\%03o"
+                 : escaped                     ? "\\%c"
+                 : kind == '\'' && *c == quote ? "'\\%c'"
+                                               : "%c",
+                 (unsigned char)*c);
         used = put(text, size, used, piece);
     }
-    return put(text, size, used, "'");
-}
-
-/* Programs for Windows take two backslashes before a quote for one. */
-static size_t put_quoted(char quote, const char *word, char *text, size_t size) {
-    const char marks[] = {quote, 0};
-    size_t used = put(text, size, 0, marks);
-    for (const char *c = word; *c; ++c) {
-        const bool ends = quote == '"' && !c[strspn(c, "\\")];
-        used = put(text, size, used, ends ? "\\\\" : *c == '\'' && quote == *c ? "'\\''" : (char[]){*c, 0});
-    }
-    return put(text, size, used, marks);
-}
-
-bool cleat_shell_quote(char quote, const char *word, char *text, size_t size) {
-    size_t used = size;
-    if (is_plain(quote, word))
-        used = put(text, size, 0, word);
-    else if (quote == '"' ? is_common(word) : is_printable(word))
-        used = put_quoted(quote, word, text, size);
-    else if (quote != '"')
-        used = put_bytes(word, text, size);
-    if (used < size) return true;
+    used = put(text, size, used, marks);
+    if (used < size && (kind != '"' || is_common(word))) return true;
     if (size) *text = 0;
     return false;
 }
@@ -129,4 +115,36 @@ bool cleat_shell_next(const char **at, char *word, size_t size) {
     }
     if (size) word[used] = 0;
     return true;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------- */
+
+/* The value of `option` if the word at `word` is it, as "--option VALUE" or "--option=VALUE"; NULL: it is not. */
+static const char *value_of(const char *word, const char *option) {
+    const size_t length = strlen(option);
+    const char separator = strncmp(word, option, length) == 0 ? word[length] : 0;
+    return separator == ' ' || separator == '=' ? word + length + 1 : NULL;
+}
+
+void cleat_command_options(const char *command, char *text, size_t size) {
+    static const struct {
+        const char *option, *kept_as;
+    } options[] = {
+        {"--set", "--set "}, {"--device", "--device "}, {"--batch-size", "--set train.effective_batch_size="}};
+    size_t used = 0;
+    text[0] = 0;
+    for (const char *word = command, *end = command; cleat_shell_next(&end, NULL, 0); word = end) {
+        word += strspn(word, " ");
+        for (size_t i = 0; i < sizeof options / sizeof *options; ++i) {
+            const char *value = value_of(word, options[i].option);
+            if (!value) continue;
+            end = value;
+            cleat_shell_next(&end, NULL, 0);
+            used +=
+                (size_t)snprintf(text + used, size - used, " %s%.*s", options[i].kept_as, (int)(end - value), value);
+            if (used < size) continue;
+            text[0] = 0; /* a part of them would train something else */
+            return;
+        }
+    }
 }

@@ -1,7 +1,6 @@
 /* Facts about a run: outcome, metric, baseline, time. */
 #include "report/run.h"
 
-#include "core/command_words.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/shell.h"

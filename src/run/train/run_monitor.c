@@ -4,9 +4,9 @@
 
 #include "core/cgroup.h"
 #include "core/clock.h"
-#include "core/command_words.h"
 #include "core/cpus.h"
 #include "core/json.h"
+#include "core/shell.h"
 #include "fit/fit.h"
 #include "platform/files.h"
 #include "platform/system.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/command_words.h"
+#include "core/shell.h"
 
 static void expect(const char *command, const char *options) {
     char text[160];
