@@ -1,6 +1,7 @@
 /* Command-line options, messages and exit codes. */
 #include "cli.h"
 
+#include "core/string.h"
 #include "platform/files.h"
 #include "platform/system.h"
 
@@ -46,11 +47,8 @@ int cli_usage(const cli_command *command, const char *format, ...) {
 }
 
 static bool is_table(const char *word) {
-    static const char *const endings[] = {".csv", ".tsv", ".txt", ".conll", ".xlsx"};
     const char *dot = strrchr(word, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; ++i)
-        if (strcmp(dot, endings[i]) == 0) return true;
-    return false;
+    return dot && cleat_has_word(".csv .tsv .txt .conll .xlsx", dot, ' ');
 }
 
 #define QUOTES "; quotes are needed around a value with blanks, in PowerShell also with commas"
@@ -329,10 +327,8 @@ static const char *const notebook_variables[] = {"JPY_PARENT_PID", "JPY_SESSION_
                                                  "COLAB_RELEASE_TAG", "COLAB_GPU"};
 
 static bool is_notebook(void) {
-    for (size_t i = 0; i < sizeof notebook_variables / sizeof *notebook_variables; ++i) {
-        const char *value = getenv(notebook_variables[i]);
-        if (value && *value) return true;
-    }
+    for (size_t i = 0; i < sizeof notebook_variables / sizeof *notebook_variables; ++i)
+        if (getenv(notebook_variables[i]) && *getenv(notebook_variables[i])) return true;
     return false;
 }
 

@@ -160,10 +160,8 @@ static bool parse_value(const cli_command *command, const cli_option *option, co
 }
 
 static bool names_path(const cli_option *option) {
-    static const char *const words[] = {"DIR", "FILE", "PATH"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words && !found; ++i) found = strstr(option->value_name, words[i]);
-    return found;
+    const char *name = option->value_name;
+    return strstr(name, "DIR") || strstr(name, "FILE") || strstr(name, "PATH");
 }
 
 static bool is_option(const char *word) {

@@ -125,21 +125,13 @@ static cleat_status print_settings(FILE *page, cleat_error *error) {
 static bool print_page(FILE *page, const char *name, cleat_status *status, cleat_error *error) {
     size_t count;
     const cli_command *const *commands = cli_commands(&count);
-    *status = CLEAT_OK;
-    if (!*name) {
-        print_program(page);
-        return true;
-    }
-    if (strcmp(name, "settings") == 0) {
-        *status = print_settings(page, error);
-        return true;
-    }
-    for (size_t i = 0; i < count; ++i) {
-        if (strcmp(name, commands[i]->name) != 0) continue;
-        print_command(page, commands[i]);
-        return true;
-    }
-    return false;
+    const bool settings = strcmp(name, "settings") == 0;
+    size_t i = 0;
+    *status = settings ? print_settings(page, error) : CLEAT_OK;
+    if (!*name) print_program(page);
+    while (i < count && strcmp(name, commands[i]->name) != 0) ++i;
+    if (i < count) print_command(page, commands[i]);
+    return settings || !*name || i < count;
 }
 
 static cleat_status write_page(const char *folder, const char *name, cleat_error *error) {

@@ -6,7 +6,6 @@
 #include "data/image/formats.h"
 
 #include "core/memory.h"
-#include "platform/text.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -72,7 +71,7 @@ static void on_progress(j_common_ptr jpeg) {
     r->status =
         cleat_fail(r->error, CLEAT_ERR_FORMAT,
                    "%s: more than %lld scans of %lld x %lld pixels, which no encoder writes; remove it, or write it "
-                   "again (ImageMagick: " CLEAT_CONVERT " FILE -interlace none NEW)",
+                   "again, not interlaced",
                    r->name, (long long)scans - 1, (long long)r->image.width, (long long)r->image.height);
     longjmp(r->jump, 1);
 }
@@ -87,12 +86,9 @@ static bool read_header(reader *r, const uint8_t *bytes, size_t size) {
     r->image.width = r->jpeg.image_width;
     r->image.channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
     if (r->jpeg.jpeg_color_space == JCS_CMYK || r->jpeg.jpeg_color_space == JCS_YCCK)
-        return !fails(
-            cleat_fail(r->error, CLEAT_ERR_FORMAT,
-                       "%s: CMYK colours (for print) are not supported; convert it (ImageMagick: " CLEAT_CONVERT " "
-                       "FILE -colorspace sRGB NEW)",
-                       r->name),
-            r);
+        return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
+                                 "%s: CMYK colours (for print) are not supported; convert it to RGB", r->name),
+                      r);
     if (r->jpeg.num_components != r->image.channels)
         return !fails(cleat_fail(r->error, CLEAT_ERR_FORMAT,
                                  "%s: a JPEG file of %d channels; only grey and colour are supported: convert it",

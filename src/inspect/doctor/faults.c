@@ -37,10 +37,12 @@ typedef struct fault {
     "arch: {sudo}pacman -S rocm-opencl-runtime\n"                                                                      \
     "other: install AMD's OpenCL runtime: https://rocm.docs.amd.com\n"                                                 \
     "windows: install AMD's graphics driver: https://www.amd.com/en/support\n"
-#define INSTALL_INTEL                                                                                                  \
+#define APT_INTEL                                                                                                      \
     "debian: {sudo}apt-get install intel-opencl-icd  # Debian 12 only\n"                                               \
     "debian: {sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later\n"              \
-    "ubuntu: {sudo}apt-get install intel-opencl-icd\n"                                                                 \
+    "ubuntu: {sudo}apt-get install intel-opencl-icd\n"
+#define INSTALL_INTEL                                                                                                  \
+    APT_INTEL                                                                                                          \
     "fedora: {sudo}dnf install intel-compute-runtime\n"                                                                \
     "arch: {sudo}pacman -S intel-compute-runtime\n"                                                                    \
     "other: install Intel's runtime: https://github.com/intel/compute-runtime/releases\n"                              \
@@ -51,9 +53,15 @@ typedef struct fault {
     "arch: {sudo}pacman -S pocl\n"                                                                                     \
     "other: install PoCL, OpenCL for the CPU: https://portablecl.org\n" UPDATE_DRIVER INSTALL_CPU
 #define SEE_RESETS                                                                                                     \
-    "windows: Event Viewer, Windows Logs, System, source Display: shows whether Windows has reset the driver\n"
+    "{sudo}dmesg | tail -n 50\n"                                                                                       \
+    "windows: Event Viewer, Windows Logs, System, source Display: shows whether Windows has reset the driver\n"        \
+    "any: choose another device: cleat train --device NAME\n"
 #define NEW_WINDOW "windows: open a new terminal, which has this variable\n"
 #define DISABLE_ICD "{sudo}mv {} {}.off  # the OpenCL loader then ignores the driver\n" UPDATE_DRIVER
+#define REINSTALL                                                                                                      \
+    "apt: dpkg -S {}  # prints the package of the file: reinstall it\n"                                                \
+    "fedora: rpm -qf {}  # prints the package of the file: reinstall it\n"                                             \
+    "arch: pacman -Qo {}  # prints the package of the file: reinstall it\n"
 
 static const fault faults[] = {
     /* --- cards --- */
@@ -130,10 +138,7 @@ static const fault faults[] = {
      "Intel's driver is registered, but OpenCL does not list this card; {}. Intel's current runtime supports GPUs "
      "from Tiger Lake (2020) on, and its releases before 24.35 support GPUs from Broadwell (2014) on. Older GPUs "
      "need Intel's legacy runtime.",
-     "clinfo -l\n"
-     "debian: {sudo}apt-get install intel-opencl-icd  # Debian 12 only\n"
-     "debian: {sudo}apt-get install mesa-opencl-icd && export RUSTICL_ENABLE=iris  # Debian 13 or later\n"
-     "ubuntu: {sudo}apt-get install intel-opencl-icd\n" USE_CONSOLE},
+     "clinfo -l\n" APT_INTEL USE_CONSOLE},
     {"card-unusable", NULL, CLEAT_CHECK_FAIL, "OpenCL lists the card, but it does not compute correctly: {}.", ""},
     {"wsl-no-opencl", NULL, CLEAT_CHECK_WARN,
      "WSL passes the card through as /dev/dxg, for which NVIDIA and AMD ship no OpenCL driver; Intel's runtime has "
@@ -153,15 +158,11 @@ static const fault faults[] = {
     {"icd-file-unreadable", NULL, CLEAT_CHECK_FAIL, "This user may not read {}.", "{sudo}chmod a+r {}\n"},
     {"icd-library-missing", NULL, CLEAT_CHECK_FAIL,
      "The library that is registered is not installed, or is in no folder that is searched for libraries.",
-     "apt: dpkg -S {}  # prints the package of the file: reinstall it\n"
-     "fedora: rpm -qf {}  # prints the package of the file: reinstall it\n"
-     "arch: pacman -Qo {}  # prints the package of the file: reinstall it\n" DISABLE_ICD},
+     REINSTALL DISABLE_ICD},
     {"icd-library-broken", NULL, CLEAT_CHECK_FAIL,
      "The library exists, but cannot be loaded: it is damaged, or a library that it needs is missing or has another "
      "version.",
-     "apt: dpkg -S {}  # prints the package of the file: reinstall it\n"
-     "fedora: rpm -qf {}  # prints the package of the file: reinstall it\n"
-     "arch: pacman -Qo {}  # prints the package of the file: reinstall it\n" DISABLE_ICD},
+     REINSTALL DISABLE_ICD},
     {"icd-library-not-opencl", NULL, CLEAT_CHECK_FAIL,
      "The library is not an OpenCL driver: it has no clGetExtensionFunctionAddress.", DISABLE_ICD},
     {"driver-hangs", NULL, CLEAT_CHECK_FAIL,
@@ -207,10 +208,8 @@ static const fault faults[] = {
      "A kernel of three operations gives a wrong result. Training on this device would give wrong results too.",
      "any: update the driver, or choose another device: cleat train --device NAME\n"},
     {"device-hangs", NULL, CLEAT_CHECK_FAIL,
-     "The device did not finish a small kernel in time. On a very busy machine, repeat with --seconds 60.",
-     "{sudo}dmesg | tail -n 50\n" SEE_RESETS "any: choose another device: cleat train --device NAME\n"},
-    {"device-crashes", NULL, CLEAT_CHECK_FAIL, "The driver crashed while it ran a small kernel.",
-     "{sudo}dmesg | tail -n 50\n" SEE_RESETS "any: choose another device: cleat train --device NAME\n"},
+     "The device did not finish a small kernel in time. On a very busy machine, repeat with --seconds 60.", SEE_RESETS},
+    {"device-crashes", NULL, CLEAT_CHECK_FAIL, "The driver crashed while it ran a small kernel.", SEE_RESETS},
     {"device-memory-low", NULL, CLEAT_CHECK_WARN,
      "Little of the device's memory is free because other programs use it; micro-batches will be small.",
      "nvidia-smi  # or nvtop, radeontop: shows which program uses it\n"
@@ -266,12 +265,10 @@ static const fault faults[] = {
      "libraries.",
      "export POCL_CACHE_DIR=/a/folder/without/noexec\n"},
     {"run-folder-unwritable", NULL, CLEAT_CHECK_WARN, "A run cannot write its checkpoints there.",
-     "cleat train ... --out /a/folder/you/can/write\n"
-     "windows: cleat train ... --out D:\\a\\folder\\you\\can\\write\n"},
+     "any: cleat train ... --out ANOTHER_FOLDER\n"},
     {"run-folder-full", NULL, CLEAT_CHECK_WARN, "Little disk space is left for checkpoints.",
      "df -h {}\n"
-     "cleat train ... --out /a/folder/with/space\n"
-     "windows: cleat train ... --out D:\\a\\folder\\with\\space\n"},
+     "any: cleat train ... --out FOLDER_ON_ANOTHER_DISK\n"},
     /* --- result --- */
     {"no-usable-device", NULL, CLEAT_CHECK_FAIL, "cleat cannot train here: {}.", INSTALL_POCL},
     {"no-usable-device", "explained", CLEAT_CHECK_FAIL,
