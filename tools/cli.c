@@ -1,6 +1,7 @@
 /* Command-line options, messages and exit codes. */
 #include "cli.h"
 
+#include "core/shell.h"
 #include "core/string.h"
 #include "platform/files.h"
 #include "platform/system.h"
@@ -262,7 +263,7 @@ bool cli_has_checkpoint(const cli_command *command, const cli_list *words, const
     char word[2 * CLEAT_PATH];
     if (!checkpoint && words->count == 1 && stat(words->items[0], &about) == 0 && S_ISDIR(about.st_mode))
         *exit_code = cli_usage(command, "--checkpoint is required; '%s' is a folder: --checkpoint %s?", words->items[0],
-                               cleat_shell_word(words->items[0], word, sizeof word) ? word : "FOLDER");
+                               cleat_shell_path(words->items[0], word, sizeof word));
     else if (!checkpoint)
         *exit_code = cli_usage(command, "--checkpoint is required: a run folder, or a checkpoint folder in one");
     else if (words->count > 1)

@@ -1,6 +1,7 @@
 /* cleat doctor: reports whether cleat can train on this machine, and if not, why and what to do. */
 #include "cli.h"
 #include "core/files.h"
+#include "core/shell.h"
 #include "platform/files.h"
 
 #include <cleat/doctor.h>
@@ -75,10 +76,8 @@ static void check_fit(profile_checks *checks) {
     cleat_bytes_text(fit.limit, limit);
     if (!fit.fits) {
         char word[CLEAT_CHECK_COMMAND - 32];
-        if (cleat_shell_word(checks->args->profile, word, sizeof word))
-            snprintf(command, sizeof command, "cleat plan %s --card all", word);
-        else
-            snprintf(command, sizeof command, "cleat plan PROFILE --card all");
+        snprintf(command, sizeof command, "cleat plan %s --card all",
+                 cleat_shell_path(checks->args->profile, word, sizeof word));
         add_check(checks, "profile-does-not-fit", CLEAT_CHECK_FAIL, fit.reason, command,
                   "not even micro-batches of one sample fit in %s", limit);
         return;

@@ -8,6 +8,7 @@ import html.parser
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -268,6 +269,10 @@ def check_running(cleat, folder):
         fcntl.flock(lock, fcntl.LOCK_EX)
         page = read_page(report(cleat, folder, ["killed"]), "running")
     check(page.chips[0] == "Still running" and "--resume" not in page.text, f"running: {page.chips}")
+    copy = shutil.copytree(folder / "killed", folder / "a run")
+    command = read_page(report(cleat, folder, ["a run"]), "a run").commands[0]
+    # each path is one word: PowerShell would divide '/a run'/resolved.ini
+    check(command == f"cleat train '{copy}/resolved.ini' --out '{copy}' --resume", f"a run: {command}")
 
 
 def check_cut_files(cleat, folder):

@@ -1,4 +1,5 @@
 /* The table of faults: severity, cause, and the commands that remove it on each distribution. */
+#include "core/shell.h"
 #include "doctor/doctor.h"
 #include "platform/files.h"
 
@@ -347,7 +348,7 @@ void cleat_fault_describe(const cleat_system *system, const char *variant, const
     expand(row->cause, strlen(row->cause), argument, check->cause, sizeof check->cause);
     /* The commands run as root: a path among them must be one word, whatever it contains. */
     char word[CLEAT_CHECK_COMMAND / 2];
-    if (argument) argument = cleat_shell_word(argument, word, sizeof word) ? word : "PATH";
+    if (argument) argument = cleat_shell_path(argument, word, sizeof word);
     for (const char *line = row->commands; *line && check->n_commands < CLEAT_CHECK_COMMANDS;
          line = strchr(line, '\n') + 1) {
         const char *command = command_of(line, system->distribution);

@@ -234,18 +234,16 @@ void cleat_report_choose_next(cleat_report_run *run) {
     const char *profile = cleat_shell_path(run->profile_path, profile_word, sizeof profile_word);
     /* The resolved settings repeat the run, including its command-line options. */
     snprintf(resolved, sizeof resolved, "%s/resolved.ini", run->history->folder);
-    const char *again =
-        run->history->n_settings ? cleat_shell_path(resolved, resolved_word, sizeof resolved_word) : profile;
+    const char *same = cleat_shell_path(resolved, resolved_word, sizeof resolved_word);
+    const char *again = run->history->n_settings ? same : profile;
     switch (run->outcome) {
     case CLEAT_REPORT_KILLED:
     case CLEAT_REPORT_INTERRUPTED:
     case CLEAT_REPORT_UNKNOWN:
         if (run->history->n_checkpoints)
-            set_next(run, "Continue from the last checkpoint.", "cleat train %s/resolved.ini --out %s --resume", folder,
-                     folder);
+            set_next(run, "Continue from the last checkpoint.", "cleat train %s --out %s --resume", same, folder);
         else
-            set_next(run, "There is no checkpoint to continue from: start again.", "cleat train %s/resolved.ini",
-                     folder);
+            set_next(run, "There is no checkpoint to continue from: start again.", "cleat train %s", same);
         return;
     case CLEAT_REPORT_DIVERGED:
         set_next(run, "Start again with a smaller learning rate or a longer warm-up.",
