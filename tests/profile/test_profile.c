@@ -353,6 +353,10 @@ static void assignments_obey_the_same_rules(void **state) {
     assert_int_equal(profile->train.epochs, 3);
     assert_int_equal(cleat_profile_set(profile, "data.path=/a=b.c/d", NULL), CLEAT_OK);
     assert_string_equal(profile->data->path, "/a=b.c/d");
+    assert_int_equal(cleat_profile_set(profile, "data.path=\"D:/my data/x.csv\"", NULL), CLEAT_OK);
+    assert_string_equal(profile->data->path, "D:/my data/x.csv");
+    assert_int_equal(cleat_profile_set(profile, "data.path=\"", NULL), CLEAT_OK);
+    assert_string_equal(profile->data->path, "\"");
     cleat_profile_destroy(profile);
 }
 

@@ -298,8 +298,11 @@ cleat_status cleat_value_parse(const char *noun, const cleat_key *key, const cha
                                void *fields, cleat_error *error) {
     parsed value = {0};
     char path[CLEAT_INI_TEXT];
-    if (key->path && strlen(text) < sizeof path) {
-        cleat_path_from_user(strcpy(path, text));
+    const size_t length = strlen(text);
+    if (key->path && length < sizeof path) {
+        const bool quoted = length > 1 && text[0] == '"' && text[length - 1] == '"'; /* as the Explorer copies paths */
+        snprintf(path, sizeof path, "%.*s", (int)(length - 2 * quoted), text + quoted);
+        cleat_path_from_user(path);
         text = path;
     }
     verdict judged = parse_by_type(key, text, &value);
