@@ -94,11 +94,12 @@ done:
 
 cleat_status cleat_refuse_utf16(const char *path, const char *text, size_t size, cleat_error *error) {
     if (size < 2 || (memcmp(text, "\xFF\xFE", 2) != 0 && memcmp(text, "\xFE\xFF", 2) != 0)) return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_FORMAT,
-                      "%s:1: the file is UTF-16, as PowerShell's > and Excel's \"Unicode text\" write it; save it as "
-                      "UTF-8 in an editor, or convert it (NEW with the same ending): iconv -f UTF-16 -t UTF-8 OLD > NEW, "
-                      "or in PowerShell: Get-Content OLD | Set-Content -Encoding utf8 NEW",
-                      path);
+    return cleat_fail(
+        error, CLEAT_ERR_FORMAT,
+        "%s:1: the file is UTF-16, as PowerShell's > and Excel's \"Unicode text\" write it; save it as "
+        "UTF-8 in an editor, or (NEW with the same ending): iconv -f UTF-16 -t UTF-8 OLD > NEW; in PowerShell: "
+        "Get-Content OLD | Set-Content -Encoding utf8 NEW",
+        path);
 }
 
 cleat_status cleat_file_read_text(const char *path, char **text, size_t *size, cleat_error *error) {

@@ -16,7 +16,7 @@
 typedef cl_int (*loader_info_fn)(int info, size_t size, void *value, size_t *size_ret);
 enum { LOADER_OPENCL_VERSION = 1, LOADER_VERSION = 2, LOADER_NAME = 3 };
 
-/* The file of the library that a function is in, without links: "/usr/lib/libclblast.so.1.5.3". False: in the program. */
+/* The library that a function is in, without links: "/usr/lib/libclblast.so.1.5.3". False: it is in the program. */
 static bool library_file(void *function, char file[PATH_MAX]) {
     Dl_info about;
     return dladdr(function, &about) && about.dli_fname &&

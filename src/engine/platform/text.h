@@ -10,8 +10,7 @@
 #include <strings.h>
 #endif
 
-/* Around a word of a command that users type; cmd.exe and PowerShell share this form only. And the command of ImageMagick
- * that converts a file. */
+/* Around a word that users type, in the form that cmd and PowerShell share; and the command of ImageMagick. */
 #ifdef _WIN32
 #define CLEAT_SHELL_QUOTE "\""
 #define CLEAT_CONVERT "magick"
