@@ -242,7 +242,7 @@ void cli_explain_quotes(int argc, char **argv) {
         if (marks % 2 == 0 && argv[i][0] != '\'') continue;
         fprintf(stderr,
                 "cleat: Windows passed this as one argument: %s\n"
-                "Write \"...\", without a backslash before the last quote: \\\" is a letter of the argument, and cmd "
+                "Write \"...\", and / for a backslash before the last quote: \\\" is a letter of the argument, and cmd "
                 "has no ' '\n",
                 argv[i]);
         return;
