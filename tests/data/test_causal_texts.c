@@ -517,6 +517,13 @@ static void bad_rows_get_a_message(void **state) {
             fail_msg("%s: opened", cases[i].text);
         if (!strstr(error.text, cases[i].message)) fail_msg("%s: '%s'", cases[i].message, error.text);
     }
+    cleat_causal_options named = options_of(); /* as the message about 'instruction' says */
+    named.prompt_column = "instruction";
+    named.completion_column = "output";
+    cleat_dataset *dataset = NULL;
+    test_write_text(test_path("named.jsonl"), "{\"instruction\": \"a\", \"output\": \"b\"}\n");
+    assert_int_equal(cleat_causal_open(test_path("named.jsonl"), &named, &dataset, NULL), CLEAT_OK);
+    cleat_dataset_destroy(dataset);
 }
 
 static void bad_options_get_a_message(void **state) {
