@@ -257,6 +257,27 @@ static void fields_lie_in_their_parts(void **state) {
     cleat_free(places[1]);
 }
 
+static void keep_warning(void *user, cleat_log_level level, const char *text) {
+    if (level == CLEAT_LOG_WARNING) snprintf(user, 256, "%s", text);
+}
+
+/* On Windows no path has such bytes; elsewhere it may. */
+static void values_of_other_encodings_are_named(void **state) {
+    char warning[256] = "";
+    shelf fields;
+    (void)state;
+    cleat_set_log(keep_warning, warning, CLEAT_LOG_WARNING);
+    assert_int_equal(
+        read_shelf("[shelf]\nroom = 1\nlabel = M\xc3\xbcller ; M\xfcller\n[books]\ncount = 1\n", &fields, NULL, NULL),
+        CLEAT_OK);
+    assert_string_equal(warning, "");
+    assert_int_equal(read_shelf("[shelf]\nroom = 1\nlabel = M\xfcller\n[books]\ncount = 1\n", &fields, NULL, NULL),
+                     CLEAT_OK);
+    expect_contains(warning, "s.ini:3: label = M");
+    expect_contains(warning, "is not UTF-8; save the file as UTF-8");
+    cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_and_written),
@@ -267,6 +288,7 @@ int main(void) {
         cmocka_unit_test(texts_are_owned_and_switches_have_words),
         cmocka_unit_test(a_record_may_take_values_itself),
         cmocka_unit_test(fields_lie_in_their_parts),
+        cmocka_unit_test(values_of_other_encodings_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

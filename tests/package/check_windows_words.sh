@@ -121,6 +121,10 @@ test_files() {
     cp utf16.csv notepad.ini
     cmd 1 'cleat config notepad.ini'
     says 'notepad.ini:1: the file is UTF-16'
+    printf '[data]\r\npath = "C:\\M\374ller"\r\n' >own.ini
+    cmd 0 'cleat config own.ini --set model.type=series_dense'
+    says 'warning: own.ini:2: path = '
+    says 'is not UTF-8; save the file as UTF-8'
 }
 
 for test in test_versions test_help test_quotes test_commands test_files; do "$test"; done

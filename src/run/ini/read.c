@@ -6,6 +6,7 @@
 #include "ini/record.h"
 
 #include "core/memory.h"
+#include "core/string.h"
 
 #include <ctype.h>
 #include <ini.h>
@@ -126,10 +127,7 @@ static char *next_line(char *buffer, int size, void *stream) {
         line[length - 1] = 0;
         trim_end(line);
     }
-    if (!in->continued && *line == '[') {
-        status = begin_section(in, line);
-        if (status) return fail_here(in, status);
-    }
+    if (!in->continued && *line == '[' && (status = begin_section(in, line))) return fail_here(in, status);
     int used = snprintf(buffer, (size_t)size, "%s%s\n", in->continued ? " " : "", line);
     if (used < 0 || used >= size)
         return fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: the line is too long", in->place));
@@ -152,6 +150,9 @@ static void flush(reader *in) {
         *given = pending->line;
     }
     if (!status) status = cleat_record_assign(in->record, key, pending->value, pending->place, in->error);
+    const char *at = pending->value;
+    for (size_t bytes; *at && (bytes = cleat_utf8_size(at)); at += bytes) continue;
+    if (!status && *at) cleat_log(CLEAT_LOG_WARNING, "%s: is not UTF-8; save the file as UTF-8", pending->place);
     if (!status) return;
     in->status = status;
     in->failed_line = pending->line;
@@ -168,10 +169,9 @@ static int handle_pair(void *user, const char *section, const char *name, const 
     }
     flush(in);
     if (in->status) return 0;
-    if (!*section) {
-        fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: key before the first [section]", in->place));
-        return 0;
-    }
+    if (!*section)
+        return fail_here(in, cleat_fail(in->error, CLEAT_ERR_PROFILE, "%s: key before the first [section]",
+                                        in->place)) != NULL;
     pending->open = true;
     pending->line = in->line;
     snprintf(pending->section, sizeof pending->section, "%s", section);
