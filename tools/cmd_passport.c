@@ -326,14 +326,14 @@ static bool is_ini(const char *name) {
 /* The tuner names the version of the kernels in its file, which is in the cache of this passport. */
 static void write_kernels(passport *p) {
     char folder[512], path[512 + 256], hash[64];
-    cleat_listing found = {0};
+    cleat_name_list found = {0};
     snprintf(folder, sizeof folder, "%s/tuned", getenv("CLEAT_CACHE_DIR"));
     if (cleat_listing_read(folder, is_ini, &found, NULL) == CLEAT_OK && found.count == 1) {
         snprintf(path, sizeof path, "%s/%s", folder, found.names[0]);
         find_field(path, "kernels", hash, sizeof hash);
         passport_line(&p->text, "kernels", "%s", hash);
     }
-    cleat_listing_free(&found);
+    cleat_name_list_free(&found);
 }
 
 static void write_tune(passport *p) {

@@ -16,7 +16,7 @@ static bool is_table(const char *name) {
 
 /* Prints the tables of the folder whose names end so, in the order of their steps. */
 static void print_files(const char *folder, const char *ending, const char *between) {
-    cleat_listing found = {0};
+    cleat_name_list found = {0};
     cleat_error error = {0};
     const char *before = "";
     (void)cleat_listing_read(folder, is_table, &found, &error);
@@ -33,7 +33,7 @@ static void print_files(const char *folder, const char *ending, const char *betw
             fprintf(stderr, "%s\n", error.text);
         free(text);
     }
-    cleat_listing_free(&found);
+    cleat_name_list_free(&found);
 }
 
 static void print_json(const cleat_train_report *report) {

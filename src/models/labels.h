@@ -3,12 +3,7 @@
 #define CLEAT_SRC_MODELS_LABELS_H
 
 #include "cleat/dataset.h"
-
-typedef struct cleat_labels {
-    char **names; /* [count] in the order of the outputs, owned */
-    size_t count, capacity;
-} cleat_labels;
-void cleat_labels_clear(cleat_labels *labels);
+#include "core/name_list.h"
 
 /* The location of a family's names. */
 typedef struct cleat_label_source {
@@ -17,8 +12,9 @@ typedef struct cleat_label_source {
     const char *(*name)(const cleat_dataset *dataset, size_t index); /* of a dataset; NULL past the last */
 } cleat_label_source;
 
-/* *labels, which the caller clears, is empty if `source` is NULL or the folder does not have its file. */
-cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_labels *labels,
+/* *labels, in the order of the outputs, which the caller frees, is empty if `source` is NULL or the folder lacks its
+ * file. */
+cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_name_list *labels,
                                cleat_error *error);
 
 #endif

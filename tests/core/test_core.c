@@ -399,7 +399,7 @@ static bool is_csv(const char *name) {
 static void folders_are_listed_in_order(void **state) {
     const place *p = *state;
     static const char *const names[] = {"b.csv", "C.csv", ".hidden.csv", "a.csv.txt", ".csv", "ends.b", "a b.csv"};
-    cleat_listing all = {0}, tables = {0};
+    cleat_name_list all = {0}, tables = {0};
     cleat_error error;
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
@@ -420,8 +420,8 @@ static void folders_are_listed_in_order(void **state) {
     snprintf(path, sizeof path, "%s/nowhere", p->folder);
     assert_int_equal(cleat_listing_read(path, NULL, &tables, &error), CLEAT_ERR_NOT_FOUND);
     assert_non_null(strstr(error.text, path));
-    cleat_listing_free(&tables);
-    cleat_listing_free(&all);
+    cleat_name_list_free(&tables);
+    cleat_name_list_free(&all);
     assert_string_equal(cleat_name_ending(".csv"), "");
     assert_string_equal(cleat_name_ending("ends."), ".");
 }

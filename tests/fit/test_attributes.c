@@ -77,7 +77,7 @@ static bool is_ini(const char *name) {
 
 /* In another process, with different addresses. */
 static int print_all(void) {
-    cleat_listing names;
+    cleat_name_list names;
     int built = 0;
     if (cleat_listing_read(source_path("profiles"), is_ini, &names, NULL)) return EXIT_FAILURE;
     for (size_t i = 0; i < names.count; ++i) {
@@ -85,7 +85,7 @@ static int print_all(void) {
         snprintf(path, sizeof path, "profiles/%s", names.names[i]);
         built += print_profile(source_path(path));
     }
-    cleat_listing_free(&names);
+    cleat_name_list_free(&names);
     return built >= MIN_PROFILES ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

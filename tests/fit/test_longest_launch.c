@@ -86,7 +86,7 @@ static bool is_ini(const char *name) {
 }
 
 static void no_launch_is_long(void **state) {
-    cleat_listing names;
+    cleat_name_list names;
     int planned = 0, failures = 0;
     (void)state;
     assert_int_equal(cleat_listing_read(source_path("profiles"), is_ini, &names, NULL), CLEAT_OK);
@@ -101,7 +101,7 @@ static void no_launch_is_long(void **state) {
         print_error("%s: a launch of %.0f ms\n", names.names[i], 1e3 * found.seconds);
         ++failures;
     }
-    cleat_listing_free(&names);
+    cleat_name_list_free(&names);
     assert_true(planned >= MIN_PROFILES);
     assert_int_equal(failures, 0);
 }

@@ -65,7 +65,7 @@ const bool fuzz_is_quick = false;
 /* Replays every input of one target. Returns their number. */
 static size_t replay(const char *corpus, const fuzz_target *target) {
     char folder[1024], path[2048];
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     snprintf(folder, sizeof folder, "%s/%s", corpus, target->name);
     if (cleat_listing_read(folder, NULL, &files, NULL)) return 0;
     const size_t count = files.count;
@@ -82,7 +82,7 @@ static size_t replay(const char *corpus, const fuzz_target *target) {
         target->parse(exact, size);
         free(exact);
     }
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     return count;
 }
 

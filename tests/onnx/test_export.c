@@ -487,7 +487,7 @@ static bool is_profile(const char *name) {
 
 /* The networks of all profiles: detects a new one without a translation. */
 static void every_op_of_every_profile_has_a_translation(void **state) {
-    cleat_listing profiles = {0};
+    cleat_name_list profiles = {0};
     cleat_error error;
     (void)state;
     if (cleat_listing_read(source_path("profiles"), is_profile, &profiles, &error) != CLEAT_OK)
@@ -504,7 +504,7 @@ static void every_op_of_every_profile_has_a_translation(void **state) {
         cleat_model_destroy(model);
         cleat_profile_destroy(profile);
     }
-    cleat_listing_free(&profiles);
+    cleat_name_list_free(&profiles);
 }
 
 /* --- failures --------------------------------------------------------------------------------------------------- */

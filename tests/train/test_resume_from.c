@@ -211,11 +211,11 @@ static void a_refused_copy_leaves_nothing(void **state) {
     assert_int_equal(mkdir(tiny_path(t, "mine", path), 0755), 0);
     shell("touch '%s/notes.txt'%s", path, "");
     assert_contains(train_with(t, "given", "mine", false, other), CLEAT_ERR_PROFILE, "different settings");
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     assert_int_equal(cleat_listing_read(path, NULL, &files, NULL), CLEAT_OK);
     assert_int_equal(files.count, 1);
     assert_string_equal(files.names[0], "notes.txt");
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     tiny_result result = train_from(t, "given", "mine", false);
     if (result.status) fail_msg("%s", result.error.text);
 }

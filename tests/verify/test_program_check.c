@@ -30,13 +30,13 @@ static void use_new_cache(const tiny *t, const char *name) {
 }
 
 static size_t records(const tiny *t, const char *name) {
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     char folder[2 * TINY_PATH], cache[TINY_PATH];
     snprintf(folder, sizeof folder, "%s/checked", tiny_path(t, name, cache));
     if (!cleat_folder_exists(folder)) return 0;
     assert_int_equal(cleat_listing_read(folder, NULL, &files, NULL), CLEAT_OK);
     const size_t count = files.count;
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     return count;
 }
 

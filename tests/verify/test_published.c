@@ -44,7 +44,7 @@ static void assert_repeats(const char *folder, cleat_precision precision) {
 
 /* Runs the folders with expected results; returns their number. */
 static size_t all_in(const char *parent, cleat_precision precision) {
-    cleat_listing folders = {0};
+    cleat_name_list folders = {0};
     size_t found = 0;
     if (cleat_listing_read(parent, NULL, &folders, NULL)) return 0;
     for (size_t i = 0; i < folders.count; ++i) {
@@ -55,7 +55,7 @@ static size_t all_in(const char *parent, cleat_precision precision) {
         assert_repeats(folder, precision);
         ++found;
     }
-    cleat_listing_free(&folders);
+    cleat_name_list_free(&folders);
     return found;
 }
 

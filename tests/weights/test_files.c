@@ -33,14 +33,14 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     folder *f = *state;
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     char path[PATH];
     cleat_listing_read(f->path, NULL, &files, NULL);
     for (size_t i = 0; i < files.count; ++i) {
         snprintf(path, sizeof path, "%s/%s", f->path, files.names[i]);
         unlink(path);
     }
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     rmdir(f->path);
     cleat_free(f);
     return 0;

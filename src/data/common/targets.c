@@ -19,8 +19,7 @@ const char *const cleat_problem_names[] = {"single_label", "multi_label", "regre
 const char *const cleat_label_separator_names[] = {"any", "bar", "semicolon", "comma", "blank", NULL};
 static const char *const separators[] = {"|;,", "|", ";", ",", " \t"}; /* by cleat_label_separator */
 
-cleat_status cleat_names_split(const char *text, const char *setting, char ***names, size_t *count, size_t *capacity,
-                               cleat_error *error) {
+cleat_status cleat_names_split(const char *text, const char *setting, cleat_name_list *names, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (const char *at = text + strspn(text, blanks); *at && !status; at += strspn(at, blanks)) {
         const bool quoted = *at == '"';
@@ -29,11 +28,7 @@ cleat_status cleat_names_split(const char *text, const char *setting, char ***na
         if (!size || (quoted && at[size] != '"'))
             return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: an empty name, or a quote that is not closed: %.80s",
                               setting, at - 1);
-        char *name = cleat_alloc(size + 1, 1);
-        if (name) memcpy(name, at, size);
-        status = name ? cleat_grow_names(names, count, capacity, name, error)
-                      : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a name");
-        cleat_free(name);
+        status = cleat_name_list_add_part(names, at, size, error);
         at += size + quoted;
     }
     return status;
@@ -61,22 +56,17 @@ static cleat_status add_name(cleat_targets *targets, const char *name, const cha
     return targets->all[targets->count++].name ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a name");
 }
 
-static void free_names(char **names, size_t count) {
-    for (size_t i = 0; i < count; ++i) cleat_free(names[i]);
-    cleat_free(names);
-}
-
 cleat_status cleat_targets_open(const cleat_target_options *options, const char *labels, const char *fitted,
                                 cleat_targets *targets, cleat_error *error) {
-    char **names = NULL;
-    size_t count = 0, capacity = 0;
+    cleat_name_list names = {0};
     *targets = (cleat_targets){0};
-    cleat_status status = *fitted ? cleat_targets_read(fitted, targets, error)
-                                  : cleat_names_split(labels, "data.labels", &names, &count, &capacity, error);
-    for (size_t i = 0; i < count && !status; ++i) status = add_name(targets, names[i], "data.labels", error);
+    cleat_status status =
+        *fitted ? cleat_targets_read(fitted, targets, error) : cleat_names_split(labels, "data.labels", &names, error);
+    for (size_t i = 0; i < names.count && !status; ++i)
+        status = add_name(targets, names.names[i], "data.labels", error);
     targets->named = targets->count > 0;
     targets->options = *options;
-    free_names(names, count);
+    cleat_name_list_free(&names);
     return status;
 }
 
@@ -111,18 +101,18 @@ static cleat_status find_columns(cleat_targets *targets, const cleat_csv *csv, c
 
 cleat_status cleat_targets_find(cleat_targets *targets, const cleat_csv *csv, const char *label_column,
                                 cleat_error *error) {
-    char **names = NULL;
-    size_t count = 0, capacity = 0;
+    cleat_name_list names = {0};
     cleat_status status = cleat_csv_column(csv, label_column) >= 0 /* one name, perhaps with blanks */
-                              ? cleat_grow_names(&names, &count, &capacity, label_column, error)
-                              : cleat_names_split(label_column, "names", &names, &count, &capacity, error);
+                              ? cleat_name_list_add(&names, label_column, error)
+                              : cleat_names_split(label_column, "names", &names, error);
+    const size_t count = names.count;
     cleat_free(targets->columns);
     targets->columns = cleat_alloc(count, sizeof *targets->columns);
     targets->n_columns = count;
     targets->is_list = !are_numbers(targets) && count == 1;
     if (!status && !targets->columns) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu columns", count);
-    if (!status) status = find_columns(targets, csv, names, error);
-    free_names(names, count);
+    if (!status) status = find_columns(targets, csv, names.names, error);
+    cleat_name_list_free(&names);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #ifndef CLEAT_SRC_TARGETS_H
 #define CLEAT_SRC_TARGETS_H
 
+#include "core/name_list.h"
 #include "core/name_table.h"
 #include "data/common/csv.h"
 #include "data/dataset.h"
@@ -45,8 +46,7 @@ typedef struct cleat_targets {
 
 /* Appends the names in `text`, words or in double quotes. CLEAT_ERR_FORMAT, after `setting`: an empty name or an open
  * quote. */
-cleat_status cleat_names_split(const char *text, const char *setting, char ***names, size_t *count, size_t *capacity,
-                               cleat_error *error);
+cleat_status cleat_names_split(const char *text, const char *setting, cleat_name_list *names, cleat_error *error);
 
 /* Starts with the labels of data.labels, or with the state in the folder `fitted`; both may be "". The caller frees
  * *targets in any case. */

@@ -39,11 +39,11 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
         uint8_t *pixels = block + i * (RECORD - 1);
         for (int p = 0; p < PLANE; ++p) /* from [3, 32, 32], to [32, 32, 3] */
             for (int c = 0; c < 3; ++c) pixels[3 * p + c] = record[1 + c * PLANE + p];
-        if (set->n_names && record[0] >= set->n_names)
+        if (set->names.count && record[0] >= set->names.count)
             return cleat_fail(
                 error, CLEAT_ERR_FORMAT,
                 "%s: label %d of record %zu is out of range: batches.meta.txt names %zu classes, 0 to %zu", path,
-                record[0], i, set->n_names, set->n_names - 1);
+                record[0], i, set->names.count, set->names.count - 1);
         snprintf(id, sizeof id, "%s-%05zu", stem, i);
         status = cleat_image_set_add(set, id, pixels, record[0], split, error);
     }
@@ -79,25 +79,19 @@ static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_e
         line += strspn(line, " \t");
         for (size_t end = strlen(line); end && strchr(" \t", line[end - 1]);) line[--end] = 0;
         if (!*line) continue;
-        size_t before = set->n_names;
+        size_t before = set->names.count;
         status = cleat_image_set_name(set, line, path, &label, error);
-        if (!status && set->n_names == before)
+        if (!status && set->names.count == before)
             status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate class '%.60s'", path, line);
     }
     cleat_free(data);
     return status;
 }
 
-static bool holds(const cleat_listing *listing, const char *name) {
-    for (size_t i = 0; i < listing->count; ++i)
-        if (strcmp(listing->names[i], name) == 0) return true;
-    return false;
-}
-
-static cleat_status read_files(const char *folder, const cleat_listing *listing, cleat_image_set *set,
+static cleat_status read_files(const char *folder, const cleat_name_list *listing, cleat_image_set *set,
                                cleat_error *error) {
     cleat_status status = read_names(folder, set, error);
-    bool named = set->n_names > 0;
+    bool named = set->names.count > 0;
     set->height = set->width = SIDE;
     set->channels = 3;
     for (size_t i = 0; i < listing->count && !status; ++i) {
@@ -111,16 +105,17 @@ static cleat_status read_files(const char *folder, const cleat_listing *listing,
 }
 
 cleat_status cleat_cifar_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     *found = false;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count; ++i) *found |= split_of(listing.names[i]) != CLEAT_SPLITS;
     if (!status && *found) status = read_files(folder, &listing, set, error);
-    if (!status && !*found && holds(&listing, "train.bin") && holds(&listing, "fine_label_names.txt"))
+    if (!status && !*found && cleat_name_list_find(&listing, "train.bin") >= 0 &&
+        cleat_name_list_find(&listing, "fine_label_names.txt") >= 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                             "%s: CIFAR-100 files, with two labels per record, are not supported; use the CIFAR-10 "
                             "layout, in data_batch_*.bin and test_batch.bin",
                             folder);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }

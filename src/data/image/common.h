@@ -3,6 +3,7 @@
 #define CLEAT_SRC_IMAGE_COMMON_H
 
 #include "cleat/images.h"
+#include "core/name_list.h"
 #include "data/common/image_dataset.h"
 #include "data/image/file.h"
 
@@ -29,10 +30,9 @@ typedef struct cleat_channel_sums {
 typedef struct cleat_image_preprocessor {
     int64_t channels;
     double mean[CLEAT_IMAGE_MAX_CHANNELS], std[CLEAT_IMAGE_MAX_CHANNELS]; /* [channels] */
-    char **classes;                                                       /* [n_classes]; none for masks */
-    int64_t *samples; /* [n_classes] number of training images; NULL if the file does not contain it */
-    size_t n_classes;
-    double positive; /* of masks: fraction of pixels that are 1; else 0 */
+    cleat_name_list classes;                                              /* none for masks */
+    int64_t *samples; /* [classes.count] number of training images; NULL if the file does not contain it */
+    double positive;  /* of masks: fraction of pixels that are 1; else 0 */
 } cleat_image_preprocessor;
 /* Sets channels, means and (biased) standard deviations from the sums. A constant channel gets std 1, with a
  * warning that names `path`. */

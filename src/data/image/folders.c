@@ -25,11 +25,11 @@ typedef struct place {
 
 typedef struct walk {
     cleat_image_set *set;
-    size_t skipped;            /* number of files without an image extension */
+    size_t skipped;                 /* number of files without an image extension */
     char first[PATH_BYTES];    /* the first of them */
-    size_t outside;            /* number of images outside of class folders */
+    size_t outside;                 /* number of images outside of class folders */
     char outsider[PATH_BYTES]; /* the first of them */
-    cleat_faults faults;       /* class folders without images */
+    cleat_faults faults;            /* class folders without images */
 } walk;
 
 cleat_split cleat_image_part_called(const char *name) {
@@ -48,7 +48,7 @@ static bool is_folder(const walk *w, const place *at, const char *name) {
 }
 
 /* Enters a folder. A folder that contains the current one, reached through a link, is an error. */
-static cleat_status enter(const walk *w, const place *above, const char *name, place *at, cleat_listing *listing,
+static cleat_status enter(const walk *w, const place *above, const char *name, place *at, cleat_name_list *listing,
                           cleat_error *error) {
     char path[PATH_BYTES];
     struct stat about;
@@ -76,7 +76,7 @@ static void skip(walk *w, const char *below) {
 static cleat_status walk_images(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
                                 cleat_error *error) {
     place at;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char below[PATH_BYTES];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
@@ -91,7 +91,7 @@ static cleat_status walk_images(walk *w, const place *above, const char *name, i
         else
             skip(w, below);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
@@ -121,7 +121,7 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
  * only. */
 static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     place at;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char below[PATH_BYTES];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
@@ -138,7 +138,7 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
         else if (!w->outside++)
             snprintf(w->outsider, sizeof w->outsider, "%s", below);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
@@ -146,16 +146,16 @@ static cleat_status walk_classes(walk *w, const place *above, const char *name, 
  * name. */
 static bool holds_folders(const walk *w, const place *root, const char *name) {
     place at;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     bool found = false;
     /* the walk will report the error */
     if (enter(w, root, name, &at, &listing, NULL) != CLEAT_OK) return true;
     for (size_t i = 0; i < listing.count && !found; ++i) found = is_folder(w, &at, listing.names[i]);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return found;
 }
 
-static cleat_status find_parts(const walk *w, const place *root, const cleat_listing *listing,
+static cleat_status find_parts(const walk *w, const place *root, const cleat_name_list *listing,
                                const char *parts[CLEAT_SPLITS], cleat_error *error) {
     bool any = false;
     for (size_t i = 0; i < listing->count; ++i)
@@ -206,13 +206,13 @@ static cleat_status no_images(const char *root, cleat_error *error) {
 static cleat_status walk_root(walk *w, cleat_error *error) {
     const char *parts[CLEAT_SPLITS] = {NULL};
     place root;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = enter(w, NULL, "", &root, &listing, error);
     if (!status) status = find_parts(w, &root, &listing, parts, error);
     if (!status)
         status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
                                                   : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (status) return status;
     if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
     if (w->skipped)

@@ -136,7 +136,7 @@ static const part parts[] = {
     {"train", CLEAT_SPLIT_TRAIN}, {"val", CLEAT_SPLIT_VAL}, {"t10k", CLEAT_SPLIT_TEST}, {"test", CLEAT_SPLIT_TEST}};
 
 /* The only file whose name begins with PREFIX-KIND, or NULL. */
-static cleat_status find_file(const char *folder, const cleat_listing *listing, const char *prefix, const char *kind,
+static cleat_status find_file(const char *folder, const cleat_name_list *listing, const char *prefix, const char *kind,
                               const char **name, cleat_error *error) {
     char start[32];
     int size = snprintf(start, sizeof start, "%s-%s", prefix, kind);
@@ -212,7 +212,7 @@ static cleat_status read_part(const char *folder, const part *p, const char *ima
 }
 
 cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *found, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     *found = false;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; ++i) {
@@ -226,7 +226,7 @@ cleat_status cleat_idx_open(const char *folder, cleat_image_set *set, bool *foun
         if (!status) status = read_part(folder, &parts[i], images, labels, set, error);
         set->parts[parts[i].split] = *found = true;
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (status || !*found) return status;
     set->official_test = set->ordered = true;
     return cleat_image_set_number(set, error);

@@ -295,9 +295,9 @@ static cleat_status make_table(images *im, cleat_error *error) {
 static cleat_status count_samples(images *im, cleat_error *error) {
     cleat_image_info *info = &im->all.common.info;
     bool given = im->all.fitted.samples != NULL;
-    if (!given) im->all.fitted.samples = cleat_alloc(im->all.fitted.n_classes, sizeof *im->all.fitted.samples);
+    if (!given) im->all.fitted.samples = cleat_alloc(im->all.fitted.classes.count, sizeof *im->all.fitted.samples);
     if (!im->all.fitted.samples)
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->all.fitted.n_classes);
+        return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", im->all.fitted.classes.count);
     for (size_t i = 0; i < im->set.n_rows; ++i) {
         const cleat_image_row *row = &im->set.rows[i];
         ++info->samples[row->split];
@@ -308,8 +308,8 @@ static cleat_status count_samples(images *im, cleat_error *error) {
 
 static void log_classes(const images *im, const char *path) {
     cleat_string line = {0};
-    for (size_t i = 0; i < im->all.fitted.n_classes && line.size < 800; ++i)
-        cleat_string_add(&line, "%s%s %lld", i ? ", " : "", im->all.fitted.classes[i],
+    for (size_t i = 0; i < im->all.fitted.classes.count && line.size < 800; ++i)
+        cleat_string_add(&line, "%s%s %lld", i ? ", " : "", im->all.fitted.classes.names[i],
                          (long long)im->all.fitted.samples[i]);
     if (line.data) cleat_log(CLEAT_LOG_INFO, "%s: training split: %s", path, line.data);
     cleat_string_free(&line);
@@ -351,7 +351,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     if (!status && has_targets)
         status = cleat_targets_open(&options->targets, options->classes ? options->classes : "",
                                     fitted ? options->fitted : "", &im->set.targets, error);
-    if (!status && fitted && !im->all.fitted.n_classes && !has_targets)
+    if (!status && fitted && !im->all.fitted.classes.count && !has_targets)
         status =
             cleat_fail(error, CLEAT_ERR_FORMAT,
                        "%s/pictures.json: the file has no classes: the model was trained on masks", options->fitted);
@@ -363,7 +363,7 @@ static cleat_status open_images(const char *path, images *im, cleat_error *error
     if (!status && !im->set.height)
         status = cleat_image_cache_create(im->set.n_rows, options->cache_bytes, &im->all.cache, error);
     if (status) return status;
-    cleat_image_base_describe(&im->all, options, (int64_t)im->all.fitted.n_classes);
+    cleat_image_base_describe(&im->all, options, (int64_t)im->all.fitted.classes.count);
     im->all.common.fields[LABEL] = (cleat_field){.name = "label", .dtype = CLEAT_I32, .rank = 0, .pad = CLEAT_NO_CLASS};
     im->all.common.base.count = im->set.n_rows;
     if (has_targets) status = open_targets(im, path, error);
@@ -399,7 +399,7 @@ static const images *as_images(const cleat_dataset *dataset) {
 const char *cleat_images_class(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
     if (im && dataset->targets) return index < dataset->targets->count ? dataset->targets->all[index].name : NULL;
-    return im && index < im->all.fitted.n_classes ? im->all.fitted.classes[index] : NULL;
+    return im && index < im->all.fitted.classes.count ? im->all.fitted.classes.names[index] : NULL;
 }
 
 int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
@@ -410,7 +410,7 @@ int32_t cleat_images_label(const cleat_dataset *dataset, size_t sample) {
 int64_t cleat_images_class_samples(const cleat_dataset *dataset, size_t index) {
     const images *im = as_images(dataset);
     if (im && dataset->targets) return index < dataset->targets->count ? dataset->targets->all[index].samples : 0;
-    return im && index < im->all.fitted.n_classes ? im->all.fitted.samples[index] : 0;
+    return im && index < im->all.fitted.classes.count ? im->all.fitted.samples[index] : 0;
 }
 
 cleat_image_cache_stats cleat_images_dataset_cache_statistics(const cleat_dataset *dataset) {

@@ -25,10 +25,9 @@ typedef struct cleat_image_set {
     char *root;                         /* folder of the files, or a name of the set for messages */
     cleat_image_row *rows;              /* [n_rows] */
     size_t n_rows, rows_capacity;
-    char **names; /* [n_names] label names of the data; "0", "1", ... if the data only have numbers */
-    size_t n_names, names_capacity;
-    bool ordered;  /* names are in the order of the data's label numbers */
-    bool numbered; /* the data have label numbers only */
+    cleat_name_list names; /* label names of the data; "0", "1", ... if the data only have numbers */
+    bool ordered;          /* names are in the order of the data's label numbers */
+    bool numbered;         /* the data have label numbers only */
     /* the test split is the one commonly used for validation if there is no other */
     bool official_test;
     cleat_targets targets;    /* of the rows, which then have no label, if their options have a problem */

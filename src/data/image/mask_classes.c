@@ -42,28 +42,24 @@ cleat_status cleat_mask_classes_of(const cleat_image_options *options, cleat_mas
 }
 
 /* Appends the names in `text`, one for each class. */
-static cleat_status add_names(const char *text, const char *separators, cleat_image_preprocessor *fitted,
-                              cleat_error *error) {
-    for (size_t size; (size = next_name(&text, separators)) > 0; text += size) {
-        char *name = cleat_alloc(size + 1, 1);
-        if (!name) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' names");
-        memcpy(name, text, size);
-        fitted->classes[fitted->n_classes++] = name;
-    }
-    return CLEAT_OK;
+static cleat_status add_names(const char *text, const char *separators, cleat_name_list *names, cleat_error *error) {
+    cleat_status status = CLEAT_OK;
+    for (size_t size; !status && (size = next_name(&text, separators)) > 0; text += size)
+        status = cleat_name_list_add_part(names, text, size, error);
+    return status;
 }
 
-static cleat_status add_numbers(int64_t count, cleat_image_preprocessor *fitted, cleat_error *error) {
+static cleat_status add_numbers(int64_t count, cleat_name_list *names, cleat_error *error) {
     char name[32];
     cleat_status status = CLEAT_OK;
     for (int64_t c = 0; c < count && !status; ++c) {
         snprintf(name, sizeof name, "class_%lld", (long long)c);
-        status = add_names(name, " ", fitted, error);
+        status = add_names(name, " ", names, error);
     }
     return status;
 }
 
-static cleat_status add_lines(const char *path, int64_t count, cleat_image_preprocessor *fitted, cleat_error *error) {
+static cleat_status add_lines(const char *path, int64_t count, cleat_name_list *names, cleat_error *error) {
     static const char ends[] = "\r\n";
     char *text = NULL;
     size_t size = 0;
@@ -75,14 +71,13 @@ static cleat_status add_lines(const char *path, int64_t count, cleat_image_prepr
                             "%s: has %lld names, but data.classes is %lld; give one line for each class", path,
                             (long long)lines, (long long)count);
     else
-        status = add_names(text, ends, fitted, error);
+        status = add_names(text, ends, names, error);
     cleat_free(text);
     return status;
 }
 
 /* *all: the object names each class. */
-static cleat_status add_ids(const cJSON *ids, int64_t count, bool *all, cleat_image_preprocessor *fitted,
-                            cleat_error *error) {
+static cleat_status add_ids(const cJSON *ids, int64_t count, bool *all, cleat_name_list *names, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     *all = cJSON_GetArraySize(ids) == count;
     for (int64_t c = 0; c < count && *all && !status; ++c) {
@@ -90,26 +85,25 @@ static cleat_status add_ids(const cJSON *ids, int64_t count, bool *all, cleat_im
         snprintf(key, sizeof key, "%lld", (long long)c);
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(ids, key));
         *all = name && strcspn(name, "\r\n") == strlen(name) && name[strspn(name, " ")];
-        if (*all) status = add_names(name, "\n", fitted, error);
+        if (*all) status = add_names(name, "\n", names, error);
     }
     return status;
 }
 
 /* The names in a config.json, or numbers if it does not name all classes. */
-static cleat_status add_names_of(const char *path, int64_t count, cleat_image_preprocessor *fitted,
-                                 cleat_error *error) {
+static cleat_status add_names_of(const char *path, int64_t count, cleat_name_list *names, cleat_error *error) {
     char *text = NULL;
     size_t size = 0;
     bool all = false;
     cleat_status status = cleat_file_read_text(path, &text, &size, error);
     if (status) return status;
     cJSON *object = cJSON_ParseWithLength(text, size);
-    status = add_ids(cleat_json_member(object, "id2label"), count, &all, fitted, error);
+    status = add_ids(cleat_json_member(object, "id2label"), count, &all, names, error);
     cJSON_Delete(object);
     cleat_free(text);
     if (status || all) return status;
-    while (fitted->n_classes > 0) cleat_free(fitted->classes[--fitted->n_classes]);
-    return add_numbers(count, fitted, error);
+    cleat_name_list_free(names);
+    return add_numbers(count, names, error);
 }
 
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
@@ -118,15 +112,15 @@ cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options
     char file[PATH_BYTES];
     fitted->classes = cleat_alloc((size_t)classes->count, sizeof *fitted->classes);
     fitted->samples = cleat_alloc((size_t)classes->count, sizeof *fitted->samples);
-    if (!fitted->classes || !fitted->samples)
+    if (!fitted->samples)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes->count);
-    if (count_names(options->classes, " ") > 0) return add_names(options->classes, " ", fitted, error);
+    if (count_names(options->classes, " ") > 0) return add_names(options->classes, " ", &fitted->classes, error);
     cleat_status status = cleat_path_join(path, FILE_NAME, file, sizeof file, error);
     if (status) return status;
-    if (cleat_file_exists(file)) return add_lines(file, classes->count, fitted, error);
+    if (cleat_file_exists(file)) return add_lines(file, classes->count, &fitted->classes, error);
     return options->names && *options->names && cleat_file_exists(options->names)
-               ? add_names_of(options->names, classes->count, fitted, error)
-               : add_numbers(classes->count, fitted, error);
+               ? add_names_of(options->names, classes->count, &fitted->classes, error)
+               : add_numbers(classes->count, &fitted->classes, error);
 }
 
 static cleat_status no_class(const char *path, const cleat_mask_classes *classes, const cleat_image *mask, int64_t i,

@@ -109,7 +109,7 @@ static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error
 /* Files with the suffix, unless it is "", are masks. */
 static cleat_status add_images(const char *folder, const char *suffix, cleat_mask_set *set, cleat_error *error) {
     char path[PATH_BYTES];
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     size_t skipped = 0;
     const char *first = NULL;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
@@ -127,7 +127,7 @@ static cleat_status add_images(const char *folder, const char *suffix, cleat_mas
         cleat_log(CLEAT_LOG_WARNING,
                   "%s: %zu files without the extension .png, .jpg, .jpeg, .tif or .tiff are ignored, the first is %s",
                   folder, skipped, first);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (!status && !set->count)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                             "%s: no images (.png, .jpg, .jpeg, .tif, .tiff) in this folder; convert others "
@@ -181,7 +181,7 @@ static cleat_status add_mask(const char *folder, const char *suffix, const char 
 }
 
 /* The suffix with which more names are those of images. */
-static const char *find_suffix(const cleat_listing *listing, const cleat_mask_set *set) {
+static const char *find_suffix(const cleat_name_list *listing, const cleat_mask_set *set) {
     static const char usual[] = "_mask";
     size_t plain = 0, marked = 0;
     for (size_t i = 0; i < listing->count; ++i) {
@@ -194,7 +194,7 @@ static const char *find_suffix(const cleat_listing *listing, const cleat_mask_se
 /* mixed: images are in the same folder; masks are the files with the suffix. */
 static cleat_status add_masks(const char *folder, const char *suffix, bool mixed, cleat_mask_set *set,
                               cleat_faults *faults, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     size_t skipped = 0;
     cleat_error why;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
@@ -208,7 +208,7 @@ static cleat_status add_masks(const char *folder, const char *suffix, bool mixed
         else if (add_mask(folder, suffix, name, set, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (!status && skipped)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu files without the extension .png, .tif or .tiff are ignored", folder,
                   skipped);

@@ -245,7 +245,7 @@ static cleat_status read_fitted(masks *m, const cleat_image_options *options, cl
     const int64_t asked = m->classes.count;
     cleat_status status = cleat_image_base_read_fitted(&m->all, options, error);
     if (status) return status;
-    m->classes.count = (int64_t)m->all.fitted.n_classes;
+    m->classes.count = (int64_t)m->all.fitted.classes.count;
     if (asked == m->classes.count) return CLEAT_OK;
     if (!asked)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -338,10 +338,10 @@ static const masks *as_masks(const cleat_dataset *dataset) {
 
 const char *cleat_masks_class(const cleat_dataset *dataset, size_t index) {
     const masks *m = as_masks(dataset);
-    return m && index < m->all.fitted.n_classes ? m->all.fitted.classes[index] : NULL;
+    return m && index < m->all.fitted.classes.count ? m->all.fitted.classes.names[index] : NULL;
 }
 
 int64_t cleat_masks_class_pixels(const cleat_dataset *dataset, size_t index) {
     const masks *m = as_masks(dataset);
-    return m && index < m->all.fitted.n_classes && m->all.fitted.samples ? m->all.fitted.samples[index] : 0;
+    return m && index < m->all.fitted.classes.count && m->all.fitted.samples ? m->all.fitted.samples[index] : 0;
 }

@@ -14,8 +14,7 @@
 static const char file[] = "pictures.json";
 
 void cleat_image_preprocessor_free(cleat_image_preprocessor *fitted) {
-    for (size_t i = 0; fitted->classes && i < fitted->n_classes; ++i) cleat_free(fitted->classes[i]);
-    cleat_free(fitted->classes);
+    cleat_name_list_free(&fitted->classes);
     cleat_free(fitted->samples);
     *fitted = (cleat_image_preprocessor){0};
 }
@@ -28,18 +27,18 @@ cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_imag
     cleat_string_add(&text, ",\n \"deviations\": ");
     cleat_fitted_json_add_numbers(&text, fitted->std, (size_t)fitted->channels);
     cleat_string_add(&text, ",\n \"classes\": [");
-    for (size_t i = 0; i < fitted->n_classes; ++i) {
+    for (size_t i = 0; i < fitted->classes.count; ++i) {
         cleat_string_add(&text, "%s", i ? ", " : "");
-        cleat_fitted_json_add_string(&text, fitted->classes[i]);
+        cleat_fitted_json_add_string(&text, fitted->classes.names[i]);
     }
     cleat_string_add(&text, "]");
     if (fitted->samples) {
         cleat_string_add(&text, ",\n \"samples\": [");
-        for (size_t i = 0; i < fitted->n_classes; ++i)
+        for (size_t i = 0; i < fitted->classes.count; ++i)
             cleat_string_add(&text, "%s%lld", i ? ", " : "", (long long)fitted->samples[i]);
         cleat_string_add(&text, "]");
     }
-    if (!fitted->n_classes) {
+    if (!fitted->classes.count) {
         cleat_string_add(&text, ",\n \"positive\": ");
         cleat_fitted_json_add_number(&text, fitted->positive);
     }
@@ -49,21 +48,18 @@ cleat_status cleat_image_preprocessor_write(const char *folder, const cleat_imag
 
 static cleat_status get_classes(const cJSON *list, cleat_image_preprocessor *fitted, cleat_error *error) {
     const cJSON *item;
-    fitted->classes = cleat_alloc((size_t)cJSON_GetArraySize(list), sizeof *fitted->classes);
-    if (!fitted->classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' names");
+    cleat_status status = CLEAT_OK;
     cJSON_ArrayForEach(item, list) {
-        char *name = cleat_strdup(item->valuestring);
-        if (!name) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' names");
-        fitted->classes[fitted->n_classes++] = name;
+        if (!status) status = cleat_name_list_add(&fitted->classes, item->valuestring, error);
     }
-    return CLEAT_OK;
+    return status;
 }
 
 static cleat_status get_samples(const cJSON *list, cleat_image_preprocessor *fitted, cleat_error *error) {
     const cJSON *item;
     size_t used = 0;
     if (!list) return CLEAT_OK;
-    fitted->samples = cleat_alloc(fitted->n_classes, sizeof *fitted->samples);
+    fitted->samples = cleat_alloc(fitted->classes.count, sizeof *fitted->samples);
     if (!fitted->samples) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the classes' samples");
     cJSON_ArrayForEach(item, list) fitted->samples[used++] = (int64_t)item->valuedouble;
     return CLEAT_OK;

@@ -17,10 +17,9 @@ enum { MAX_CLASSES = 65536 };
 void cleat_image_set_free(cleat_image_set *set) {
     for (size_t i = 0; i < set->n_rows; ++i)
         cleat_free(set->rows[i].id), cleat_free(set->rows[i].file), cleat_free(set->rows[i].group);
-    for (size_t i = 0; i < set->n_names; ++i) cleat_free(set->names[i]);
     for (size_t i = 0; i < set->n_blocks; ++i) cleat_free(set->blocks[i]);
     cleat_free(set->rows);
-    cleat_free(set->names);
+    cleat_name_list_free(&set->names);
     cleat_free(set->blocks);
     cleat_free(set->root);
     cleat_targets_free(&set->targets);
@@ -69,20 +68,20 @@ static bool spelt_alike(const char *a, const char *b) {
 
 cleat_status cleat_image_set_name(cleat_image_set *set, const char *name, const char *place, int32_t *label,
                                   cleat_error *error) {
-    for (size_t i = 0; i < set->n_names; ++i) {
-        if (strcmp(set->names[i], name) == 0) {
+    for (size_t i = 0; i < set->names.count; ++i) {
+        if (strcmp(set->names.names[i], name) == 0) {
             *label = (int32_t)i;
             return CLEAT_OK;
         }
-        if (spelt_alike(set->names[i], name) && !set->options->predict)
+        if (spelt_alike(set->names.names[i], name) && !set->options->predict)
             return cleat_fail(error, CLEAT_ERR_FORMAT,
                               "%s: '%.60s' and '%.60s' are two spellings of one class; rename one of them", place,
-                              set->names[i], name);
+                              set->names.names[i], name);
     }
-    if (set->n_names >= MAX_CLASSES)
+    if (set->names.count >= MAX_CLASSES)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d classes", place, MAX_CLASSES);
-    cleat_status status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
-    if (!status) *label = (int32_t)set->n_names - 1;
+    cleat_status status = cleat_name_list_add(&set->names, name, error);
+    if (!status) *label = (int32_t)set->names.count - 1;
     return status;
 }
 
@@ -93,7 +92,7 @@ cleat_status cleat_image_set_number(cleat_image_set *set, cleat_error *error) {
     for (size_t i = 0; i < set->n_rows; ++i) most = set->rows[i].label > most ? set->rows[i].label : most;
     for (int32_t i = 0; i <= most && !status; ++i) {
         snprintf(name, sizeof name, "%d", i);
-        status = cleat_grow_names(&set->names, &set->n_names, &set->names_capacity, name, error);
+        status = cleat_name_list_add(&set->names, name, error);
     }
     set->numbered = true;
     return status;
@@ -143,17 +142,15 @@ static bool has_classes(const cleat_image_set *set) {
     return set->options->classes && set->options->classes[strspn(set->options->classes, " \t\n")];
 }
 
-static cleat_status classes_from_option(const char *text, cleat_image_preprocessor *fitted, size_t *capacity,
-                                        cleat_error *error) {
+static cleat_status classes_from_option(const char *text, cleat_image_preprocessor *fitted, cleat_error *error) {
     char name[256];
     cleat_status status = CLEAT_OK;
     for (const char *at = text + strspn(text, " \t\n"); *at && !status; at += strspn(at, " \t\n")) {
         int size = (int)strcspn(at, " \t\n");
         snprintf(name, sizeof name, "%.*s", size, at);
-        for (size_t i = 0; i < fitted->n_classes; ++i)
-            if (strcmp(fitted->classes[i], name) == 0)
-                return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: duplicate '%s'", name);
-        status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, name, error);
+        if (cleat_name_list_find(&fitted->classes, name) >= 0)
+            return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the classes: duplicate '%s'", name);
+        status = cleat_name_list_add(&fitted->classes, name, error);
         at += size;
     }
     return status;
@@ -162,32 +159,31 @@ static cleat_status classes_from_option(const char *text, cleat_image_preprocess
 /* Classes are the names that occur in the training split. If classes have numbers, unused ones in between are
  * kept, so that a class index equals the data's number. */
 static cleat_status classes_from_training(const cleat_image_set *set, cleat_image_preprocessor *fitted,
-                                          size_t *capacity, cleat_error *error) {
+                                          cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    bool *trained = cleat_alloc(set->n_names, sizeof *trained);
-    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
+    bool *trained = cleat_alloc(set->names.count, sizeof *trained);
+    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->names.count);
     for (size_t i = 0; i < set->n_rows; ++i)
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN && set->rows[i].label >= 0) trained[set->rows[i].label] = true;
-    size_t ordered = set->ordered ? set->n_names : 0;
+    size_t ordered = set->ordered ? set->names.count : 0;
     while (set->numbered && ordered && !trained[ordered - 1]) --ordered;
-    for (size_t i = 0; i < set->n_names && !status; ++i)
+    for (size_t i = 0; i < set->names.count && !status; ++i)
         if (set->ordered ? i < ordered : trained[i])
-            status = cleat_grow_names(&fitted->classes, &fitted->n_classes, capacity, set->names[i], error);
-    if (!status && !set->ordered && fitted->n_classes)
-        qsort(fitted->classes, fitted->n_classes, sizeof *fitted->classes, cleat_by_bytes);
+            status = cleat_name_list_add(&fitted->classes, set->names.names[i], error);
+    if (!status && !set->ordered && fitted->classes.count)
+        qsort(fitted->classes.names, fitted->classes.count, sizeof *fitted->classes.names, cleat_by_bytes);
     cleat_free(trained);
     return status;
 }
 
 static cleat_status assign_classes(const cleat_image_set *set, cleat_image_preprocessor *fitted, cleat_error *error) {
-    size_t capacity = 0;
     if (is_fitted(set)) return CLEAT_OK;
-    cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, fitted, &capacity, error)
-                                           : classes_from_training(set, fitted, &capacity, error);
-    if (!status && fitted->n_classes < 2)
+    cleat_status status = has_classes(set) ? classes_from_option(set->options->classes, fitted, error)
+                                           : classes_from_training(set, fitted, error);
+    if (!status && fitted->classes.count < 2)
         status = cleat_fail(error, CLEAT_ERR_FORMAT,
                             "%s: %zu classes in the training split: classification requires two or more", set->root,
-                            fitted->n_classes);
+                            fitted->classes.count);
     return status;
 }
 
@@ -200,12 +196,12 @@ static int place_size(const cleat_image_row *row) {
 
 static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
                                   const cleat_image_row *row, cleat_error *error) {
-    const char *name = set->names[row->label];
+    const char *name = set->names.names[row->label];
     const char *source = is_fitted(set) ? "the model" : has_classes(set) ? "data.labels" : "the training split";
-    const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes, fitted->n_classes);
+    const char *near = cleat_nearest_name(name, (const char *const *)fitted->classes.names, fitted->classes.count);
     cleat_string known = {0};
-    for (size_t i = 0; i < fitted->n_classes && known.size < 400; ++i)
-        cleat_string_add(&known, "%s%s", i ? ", " : "", fitted->classes[i]);
+    for (size_t i = 0; i < fitted->classes.count && known.size < 400; ++i)
+        cleat_string_add(&known, "%s%s", i ? ", " : "", fitted->classes.names[i]);
     cleat_status status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s/%.*s: unknown class '%.60s': %s has %s%s%s%s",
                                      set->root, place_size(row), row->file ? row->file : row->id, name, source,
                                      known.data ? known.data : "none", near ? "; did you mean '" : "", near ? near : "",
@@ -215,17 +211,16 @@ static cleat_status unknown_class(const cleat_image_set *set, const cleat_image_
 }
 
 static int32_t class_of(const cleat_image_set *set, const cleat_image_preprocessor *fitted, size_t name) {
-    if (set->numbered) return name < fitted->n_classes ? (int32_t)name : CLEAT_NO_CLASS;
-    for (size_t i = 0; i < fitted->n_classes; ++i)
-        if (strcmp(fitted->classes[i], set->names[name]) == 0) return (int32_t)i;
-    return CLEAT_NO_CLASS;
+    if (set->numbered) return name < fitted->classes.count ? (int32_t)name : CLEAT_NO_CLASS;
+    const int found = cleat_name_list_find(&fitted->classes, set->names.names[name]);
+    return found < 0 ? CLEAT_NO_CLASS : found;
 }
 
 static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preprocessor *fitted, cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    int32_t *classes = cleat_alloc(set->n_names, sizeof *classes);
-    if (!classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->n_names);
-    for (size_t i = 0; i < set->n_names; ++i) classes[i] = class_of(set, fitted, i);
+    int32_t *classes = cleat_alloc(set->names.count, sizeof *classes);
+    if (!classes) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", set->names.count);
+    for (size_t i = 0; i < set->names.count; ++i) classes[i] = class_of(set, fitted, i);
     for (size_t i = 0; i < set->n_rows && !status; ++i) {
         cleat_image_row *row = &set->rows[i];
         if (row->label == CLEAT_NO_CLASS) continue;
@@ -242,26 +237,26 @@ static cleat_status rename_rows(cleat_image_set *set, const cleat_image_preproce
 static cleat_status check_trained(const cleat_image_set *set, const cleat_image_preprocessor *fitted,
                                   cleat_error *error) {
     cleat_status status = CLEAT_OK;
-    int64_t *trained = cleat_alloc(fitted->n_classes, sizeof *trained);
+    int64_t *trained = cleat_alloc(fitted->classes.count, sizeof *trained);
     double number;
-    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->n_classes);
+    if (!trained) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu classes", fitted->classes.count);
     for (size_t i = 0; i < set->n_rows; ++i)
         if (set->rows[i].split == CLEAT_SPLIT_TRAIN) ++trained[set->rows[i].label];
     for (size_t i = 0; i < set->n_rows && !status; ++i) {
         const cleat_image_row *row = &set->rows[i];
         if (!trained[row->label])
-            status =
-                cleat_fail(error, CLEAT_ERR_FORMAT,
-                           "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
-                           "data.val_fraction, or remove the class%s",
-                           set->root, place_size(row), row->file ? row->file : row->id, fitted->classes[row->label],
-                           cleat_number_parse(fitted->classes[row->label], &number)
-                               ? "; if numbers are to be estimated, set model.problem_type=regression"
-                               : "");
+            status = cleat_fail(error, CLEAT_ERR_FORMAT,
+                                "%s/%.*s: the class '%.60s' has no images in the training split; add images, reduce "
+                                "data.val_fraction, or remove the class%s",
+                                set->root, place_size(row), row->file ? row->file : row->id,
+                                fitted->classes.names[row->label],
+                                cleat_number_parse(fitted->classes.names[row->label], &number)
+                                    ? "; if numbers are to be estimated, set model.problem_type=regression"
+                                    : "");
     }
-    for (size_t i = 0; i < fitted->n_classes && !status; ++i)
+    for (size_t i = 0; i < fitted->classes.count && !status; ++i)
         if (!trained[i])
-            cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no images", set->root, fitted->classes[i]);
+            cleat_log(CLEAT_LOG_WARNING, "%s: the class '%s' has no images", set->root, fitted->classes.names[i]);
     cleat_free(trained);
     return status;
 }
@@ -273,9 +268,9 @@ cleat_status cleat_image_set_assign_classes(cleat_image_set *set, cleat_image_pr
     cleat_status status = has_targets ? CLEAT_OK : assign_classes(set, fitted, error);
     if (!status) status = assign_splits(set, error);
     if (has_targets) return status;
-    if (!status && is_fitted(set) && set->numbered && set->n_names && strcmp(fitted->classes[0], "0") != 0)
+    if (!status && is_fitted(set) && set->numbered && set->names.count && strcmp(fitted->classes.names[0], "0") != 0)
         cleat_log(CLEAT_LOG_WARNING, "%s: labels are numbers: 0 is mapped to class '%s' of the model, and so on",
-                  set->root, fitted->classes[0]);
+                  set->root, fitted->classes.names[0]);
     if (!status) status = rename_rows(set, fitted, error);
     if (!status && !is_fitted(set)) status = check_trained(set, fitted, error);
     return status;

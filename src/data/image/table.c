@@ -18,16 +18,15 @@ bool cleat_image_is_table(const char *path) {
 }
 
 /* Appends the folders in a folder. */
-static cleat_status list_folders(const char *folder, cleat_listing *folders, cleat_error *error) {
-    cleat_listing all = {0};
+static cleat_status list_folders(const char *folder, cleat_name_list *folders, cleat_error *error) {
+    cleat_name_list all = {0};
     char path[PATH_BYTES];
     cleat_status status = cleat_listing_read(folder, NULL, &all, error);
     for (size_t i = 0; i < all.count && !status && folders->count < MAX_FOLDERS; ++i) {
         status = cleat_path_join(folder, all.names[i], path, sizeof path, error);
-        if (!status && cleat_folder_exists(path))
-            status = cleat_grow_names(&folders->names, &folders->count, &folders->capacity, all.names[i], error);
+        if (!status && cleat_folder_exists(path)) status = cleat_name_list_add(folders, all.names[i], error);
     }
-    cleat_listing_free(&all);
+    cleat_name_list_free(&all);
     return status;
 }
 
@@ -42,32 +41,32 @@ static cleat_split split_of(const char *path) {
 /* Two folders that are not called like stores of images (train, png, test_images), or a folder in a store. */
 static bool has_class_folders(const char *root) {
     static const char *const stores[] = {"train", "val", "test", "image", "img", "jpg", "jpeg", "png", "tif"};
-    cleat_listing folders = {0};
+    cleat_name_list folders = {0};
     char path[PATH_BYTES];
     size_t classes = 0;
     (void)!list_folders(root, &folders, NULL);
     for (size_t i = 0; i < folders.count; ++i) {
-        cleat_listing below = {0};
+        cleat_name_list below = {0};
         bool store = false;
         for (size_t k = 0; k < sizeof stores / sizeof *stores; ++k) store |= !!strcasestr(folders.names[i], stores[k]);
         if (store && cleat_path_join(root, folders.names[i], path, sizeof path, NULL) == CLEAT_OK)
             (void)!list_folders(path, &below, NULL);
         classes += store ? 2 * below.count : 1;
-        cleat_listing_free(&below);
+        cleat_name_list_free(&below);
     }
-    cleat_listing_free(&folders);
+    cleat_name_list_free(&folders);
     return classes >= 2;
 }
 
 typedef struct image_tables {
     char folder[PATH_BYTES], paths[CLEAT_SPLITS][PATH_BYTES]; /* "": none */
-    bool guessed;                                             /* by their names in a folder */
+    bool guessed;                                                       /* by their names in a folder */
 } image_tables;
 
 /* `path` is the training table, or a folder of tables called train, val (valid, validation, dev) and test. *found:
  * there is a train table, and there are no folders of classes. */
 static cleat_status find_tables(const char *path, image_tables *tables, bool *found, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     *tables = (image_tables){.guessed = cleat_folder_exists(path)};
     cleat_status status = cleat_path_join("", path, tables->folder, PATH_BYTES, error);
     if (!status && tables->guessed) status = cleat_listing_read(path, cleat_image_is_table, &listing, error);
@@ -86,7 +85,7 @@ static cleat_status find_tables(const char *path, image_tables *tables, bool *fo
         strcpy(slash ? slash + (slash == tables->folder) : tables->folder, slash ? "" : ".");
     }
     if (!status) *found = *tables->paths[CLEAT_SPLIT_TRAIN] && !(tables->guessed && has_class_folders(path));
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
@@ -163,7 +162,7 @@ typedef struct table {
     const cleat_image_options *options;
     cleat_split split;
     cleat_csv csv;
-    cleat_listing folders;   /* of root; the first name is "" */
+    cleat_name_list folders; /* of root; the first name is "" */
     size_t folder;           /* in which most images are */
     int column;              /* which names them */
     cleat_name_table *named; /* the files of all tables, with their lines */
@@ -291,10 +290,10 @@ static cleat_status read_tables(classes *c, cleat_error *error) {
     const cleat_image_options *options = c->set->options;
     const bool given = options->image_folder && *options->image_folder;
     cleat_name_table named = {0};
-    cleat_listing folders = {0};
+    cleat_name_list folders = {0};
     cleat_status status =
         cleat_path_join("", given ? options->image_folder : c->tables.folder, c->root, PATH_BYTES, error);
-    if (!status) status = cleat_grow_names(&folders.names, &folders.count, &folders.capacity, "", error);
+    if (!status) status = cleat_name_list_add(&folders, "", error);
     if (!status) status = list_folders(c->root, &folders, error);
     if (status && given) (void)cleat_fail_in(error, status, "data.image_folder");
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
@@ -303,7 +302,7 @@ static cleat_status read_tables(classes *c, cleat_error *error) {
         t.folders = folders;
         if (*t.path) status = read_table(&t, error);
     }
-    cleat_listing_free(&folders);
+    cleat_name_list_free(&folders);
     cleat_name_table_free(&named);
     return status;
 }

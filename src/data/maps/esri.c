@@ -94,10 +94,10 @@ static int by_channel_and_day(const void *a, const void *b) {
 }
 
 static cleat_status list_files(reader *r, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(r->folder, is_grid, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) status = add_file(r, listing.names[i], error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (status) return status;
     qsort(r->files, r->n_files, sizeof *r->files, by_channel_and_day);
     for (size_t i = 1; i < r->n_files; ++i)

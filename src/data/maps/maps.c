@@ -282,7 +282,7 @@ static const char of_table[] =
 
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {
     size_t asc = 0, npy = 0, tables = strcasecmp(cleat_name_ending(folder), ".csv") == 0;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     if (cleat_file_exists(folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: is a file; maps are a folder (data.path)%s", folder,
                           tables ? of_table : "");
@@ -295,7 +295,7 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
         npy += strcmp(cleat_name_ending(listing.names[i]), ".npy") == 0;
         tables += strcasecmp(cleat_name_ending(listing.names[i]), ".csv") == 0;
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (!asc && !npy)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND,
                           "%s: no maps in this folder; expected ESRI ASCII grids NAME_YYYYMMDD.asc, or stacks NAME.npy "

@@ -3,8 +3,8 @@
 #define CLEAT_SRC_MAPS_H
 
 #include "cleat/maps.h"
+#include "core/name_list.h"
 #include "data/common/image_dataset.h"
-#include "data/common/name_list.h"
 #include "data/maps/npy.h"
 
 extern const char *const cleat_transform_names[]; /* by cleat_transform; ends in NULL */

@@ -61,10 +61,10 @@ static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
 }
 
 static cleat_status list_files(reader *r, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(r->folder, is_stack, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) status = add_file(r, listing.names[i], error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

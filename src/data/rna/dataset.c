@@ -293,7 +293,7 @@ static bool is_pdb(const char *name) {
 }
 
 static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char path[4096];
     cleat_status status = cleat_listing_read(folder, is_pdb, &listing, error);
     if (!status && !listing.count)
@@ -311,7 +311,7 @@ static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, clea
     if (!status) status = cleat_faults_report(&faults, error);
     if (!status && without_rna)
         cleat_log(CLEAT_LOG_WARNING, "%s: %zu of %zu files contain no RNA chain", folder, without_rna, listing.count);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

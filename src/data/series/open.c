@@ -199,7 +199,7 @@ static bool is_csv(const char *name) {
 }
 
 static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(folder, is_csv, &listing, error);
     if (status) return status;
     if (listing.count == 1)
@@ -210,13 +210,14 @@ static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_er
         status = cleat_fail(error, CLEAT_ERR_ARGUMENT,
                             "%s: %zu *.csv files in this folder (%.100s, %.100s, ...); set data.path to one of them",
                             folder, listing.count, listing.names[0], listing.names[1]);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
 static cleat_status find_file(const char *path, const char *name, char found[PATH_BYTES], cleat_error *error) {
     if (cleat_folder_exists(path))
-        return name && *name ? cleat_path_join(path, name, found, PATH_BYTES, error) : only_csv(path, found, error);
+        return name && *name ? cleat_path_join(path, name, found, PATH_BYTES, error)
+                             : only_csv(path, found, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
     if ((size_t)snprintf(found, PATH_BYTES, "%s", path) < PATH_BYTES) return CLEAT_OK;

@@ -3,8 +3,8 @@
 #define CLEAT_SRC_SERIES_H
 
 #include "cleat/series.h"
+#include "core/name_list.h"
 #include "data/common/csv.h"
-#include "data/common/name_list.h"
 #include "data/common/time.h"
 #include "data/dataset.h"
 #include "data/series/calendar.h"

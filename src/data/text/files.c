@@ -66,7 +66,7 @@ static bool is_conll_of(const char *name, cleat_split split) {
 /* Writes the path of the folder's file for `split`, or "" if there is none. */
 static cleat_status guess(const char *folder, const cleat_text_options *options, cleat_split split, char path[4096],
                           cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     const char *found = NULL;
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     *path = 0;
@@ -81,7 +81,7 @@ static cleat_status guess(const char *folder, const cleat_text_options *options,
         found = name;
     }
     if (!status && found) status = cleat_path_join(folder, found, path, 4096, error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

@@ -11,54 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Classes, or types of entities, while they are collected. */
-typedef struct names_list {
-    char **names;
-    size_t count, capacity;
-} names_list;
-
-static void free_list(names_list *list) {
-    for (size_t i = 0; i < list->count; ++i) cleat_free(list->names[i]);
-    cleat_free(list->names);
-    *list = (names_list){0};
-}
-
-static int32_t find(const names_list *list, const char *name) {
-    for (size_t i = 0; i < list->count; ++i)
-        if (strcmp(list->names[i], name) == 0) return (int32_t)i;
-    return -1;
-}
-
-static cleat_status append(names_list *list, const char *name, size_t size, cleat_error *error) {
-    cleat_status status = cleat_grow(&list->names, list->count, &list->capacity, error);
-    if (status) return status;
-    char *copy = cleat_alloc(size + 1, 1);
-    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a label of %zu bytes", size);
-    memcpy(copy, name, size);
-    list->names[list->count++] = copy;
-    return CLEAT_OK;
-}
-
 /* Appends a name written by a user at `place`; a duplicate is an error. */
-static cleat_status append_once(names_list *list, const char *name, size_t size, const char *place,
+static cleat_status append_once(cleat_name_list *list, const char *name, size_t size, const char *place,
                                 cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     if (list->count >= CLEAT_TEXT_MAX_LABELS)
         return cleat_fail(error, CLEAT_ERR_FORMAT, "%s: more than %d labels", place, CLEAT_TEXT_MAX_LABELS);
-    cleat_status status = append(list, name, size, error);
-    if (!status && find(list, list->names[list->count - 1]) != (int32_t)list->count - 1)
+    cleat_status status = cleat_name_list_add_part(list, name, size, error);
+    if (!status && cleat_name_list_find(list, list->names[list->count - 1]) != (int)list->count - 1)
         status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: duplicate label '%s'", place,
                             cleat_format_excerpt(name, size, shown));
     return status;
 }
 
 /* A name with blanks is in quotes: "very good" bad. */
-static cleat_status from_option(const char *text, names_list *list, cleat_error *error) {
-    names_list names = {0};
-    cleat_status status = cleat_names_split(text, "data.labels", &names.names, &names.count, &names.capacity, error);
+static cleat_status from_option(const char *text, cleat_name_list *list, cleat_error *error) {
+    cleat_name_list names = {0};
+    cleat_status status = cleat_names_split(text, "data.labels", &names, error);
     for (size_t i = 0; i < names.count && !status; ++i)
         status = append_once(list, names.names[i], strlen(names.names[i]), "data.labels", error);
-    free_list(&names);
+    cleat_name_list_free(&names);
     return status;
 }
 
@@ -75,7 +47,7 @@ static int by_number(const void *a, const void *b) {
 
 /* Whether all labels are numbers after the same letters. Rows of a published output layer are in numerical
  * order; byte order has 10 before 2. */
-static bool are_numbers(const names_list *list) {
+static bool are_numbers(const cleat_name_list *list) {
     double number;
     for (size_t i = 0; i < list->count; ++i) {
         const size_t size = strcspn(list->names[i], "-0123456789");
@@ -86,10 +58,10 @@ static bool are_numbers(const names_list *list) {
     return true;
 }
 
-static cleat_status from_training(const cleat_text_set *set, names_list *list, cleat_error *error) {
+static cleat_status from_training(const cleat_text_set *set, cleat_name_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < set->n_names && !status; ++i)
-        if (set->names[i].trained) status = append(list, set->names[i].name, strlen(set->names[i].name), error);
+        if (set->names[i].trained) status = cleat_name_list_add(list, set->names[i].name, error);
     if (!status && list->count)
         qsort(list->names, list->count, sizeof *list->names, are_numbers(list) ? by_number : cleat_by_bytes);
     return status;
@@ -98,8 +70,8 @@ static cleat_status from_training(const cleat_text_set *set, names_list *list, c
 static const char FILE_NAME[] = "labels.txt", SAMPLES_NAME[] = "label_samples.txt";
 
 /* For tags line 1 is O, followed by B-x and I-x alternately; the x are the types. */
-static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size, names_list *list,
-                                  cleat_error *error) {
+static cleat_status read_tag_line(const char *place, size_t number, const char *line, size_t size,
+                                  cleat_name_list *list, cleat_error *error) {
     char shown[CLEAT_EXCERPT_SIZE];
     if (number == 1 && size == 1 && *line == 'O') return CLEAT_OK;
     char wanted = number % 2 == 0 ? 'B' : 'I';
@@ -113,7 +85,7 @@ static cleat_status read_tag_line(const char *place, size_t number, const char *
                       place, cleat_format_excerpt(line, size, shown));
 }
 
-static cleat_status from_folder(const char *folder, cleat_text_task task, names_list *list, cleat_error *error) {
+static cleat_status from_folder(const char *folder, cleat_text_task task, cleat_name_list *list, cleat_error *error) {
     cleat_source source;
     char path[4096], place[4200];
     size_t number = 0;
@@ -137,7 +109,7 @@ static cleat_status from_folder(const char *folder, cleat_text_task task, names_
     return status;
 }
 
-static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const names_list *list,
+static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_name *name, const cleat_name_list *list,
                                   cleat_error *error) {
     const cleat_text_options *options = set->options;
     const bool fitted = *cleat_text_option(options->fitted);
@@ -160,14 +132,14 @@ static cleat_status unknown_label(const cleat_text_set *set, const cleat_text_na
     return status;
 }
 
-static cleat_status rename_units(cleat_text_set *set, const names_list *list, cleat_error *error) {
+static cleat_status rename_units(cleat_text_set *set, const cleat_name_list *list, cleat_error *error) {
     cleat_status status = CLEAT_OK;
     bool tags = set->options->task == CLEAT_TEXT_TAGS;
     int32_t *ids = cleat_alloc(set->n_names, sizeof *ids);
     if (!ids) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu labels", set->n_names);
     for (size_t i = 0; i < set->n_names && !status; ++i) {
         cleat_error why;
-        ids[i] = find(list, set->names[i].name);
+        ids[i] = cleat_name_list_find(list, set->names[i].name);
         if (ids[i] >= 0) continue;
         (void)unknown_label(set, &set->names[i], list, &why);
         status = cleat_faults_add(&set->faults, &why, error);
@@ -183,7 +155,7 @@ static cleat_status rename_units(cleat_text_set *set, const names_list *list, cl
 }
 
 /* Classes are copied; types become O, B-x, I-x, ... */
-static cleat_status set_label_names(const names_list *list, cleat_text_task task, cleat_text_labels *labels,
+static cleat_status set_label_names(const cleat_name_list *list, cleat_text_task task, cleat_text_labels *labels,
                                     cleat_error *error) {
     bool tags = task == CLEAT_TEXT_TAGS;
     cleat_text_labels made = {.count = tags ? 1 + 2 * list->count : list->count};
@@ -271,7 +243,7 @@ static cleat_status check_regression(const cleat_text_set *set, cleat_error *err
 
 cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *labels, cleat_error *error) {
     const cleat_text_options *options = set->options;
-    names_list list = {0};
+    cleat_name_list list = {0};
     const bool found = !*cleat_text_option(options->fitted) && !*cleat_text_option(options->labels);
     cleat_status status = found ? check_regression(set, error) : CLEAT_OK;
     if (status) return status;
@@ -282,14 +254,14 @@ cleat_status cleat_text_select_labels(cleat_text_set *set, cleat_text_labels *la
     if (!status) status = rename_units(set, &list, error);
     if (!status) status = set_label_names(&list, options->task, labels, error);
     if (!status && *cleat_text_option(options->fitted)) status = read_samples(options->fitted, labels, error);
-    free_list(&list);
+    cleat_name_list_free(&list);
     return status;
 }
 
 cleat_status cleat_text_check_labels(cleat_text_task task, const char *folder, cleat_error *error) {
-    names_list list = {0};
+    cleat_name_list list = {0};
     cleat_status status = from_folder(folder, task, &list, error);
-    free_list(&list);
+    cleat_name_list_free(&list);
     return status;
 }
 

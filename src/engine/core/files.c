@@ -412,9 +412,9 @@ int cleat_by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_listing *listing,
+cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_name_list *listing,
                                 cleat_error *error) {
-    cleat_listing found = {0};
+    cleat_name_list found = {0};
     cleat_status status = CLEAT_OK;
     DIR *stream = opendir(folder);
     if (!stream) return io_fail(error, folder, "list the folder");
@@ -424,11 +424,11 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
         if (!entry && errno) status = io_fail(error, folder, "list the folder");
         if (!entry) break;
         if (entry->d_name[0] != '.' && (!accepts || accepts(entry->d_name)))
-            status = cleat_grow_names(&found.names, &found.count, &found.capacity, entry->d_name, error);
+            status = cleat_name_list_add(&found, entry->d_name, error);
     }
     closedir(stream);
     if (status) {
-        cleat_listing_free(&found);
+        cleat_name_list_free(&found);
         return status;
     }
     if (found.count) qsort(found.names, found.count, sizeof *found.names, cleat_by_bytes);
@@ -436,15 +436,9 @@ cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *
     return CLEAT_OK;
 }
 
-void cleat_listing_free(cleat_listing *listing) {
-    for (size_t i = 0; i < listing->count; ++i) cleat_free(listing->names[i]);
-    cleat_free(listing->names);
-    *listing = (cleat_listing){0};
-}
-
 const char *cleat_listing_hint(const char *folder, const char *name, char text[256]) {
     char path[CLEAT_FILE_PATH];
-    cleat_listing in = {0};
+    cleat_name_list in = {0};
     size_t used = 0;
     *text = 0;
     if (cleat_listing_read(folder, NULL, &in, NULL) != CLEAT_OK) return text;
@@ -452,7 +446,7 @@ const char *cleat_listing_hint(const char *folder, const char *name, char text[2
         if ((size_t)snprintf(path, sizeof path, "%s/%s/%s", folder, in.names[i], name) < sizeof path &&
             cleat_file_exists(path))
             used += (size_t)snprintf(text + used, 72, "%s%.40s", used ? ", " : "; give one of its runs: ", in.names[i]);
-    cleat_listing_free(&in);
+    cleat_name_list_free(&in);
     return text;
 }
 

@@ -2,6 +2,7 @@
 #ifndef CLEAT_SRC_FILES_H
 #define CLEAT_SRC_FILES_H
 
+#include "core/name_list.h"
 #include "core/string.h"
 
 /* Reads the whole file and appends a zero byte that *size does not count. The caller frees *data
@@ -68,17 +69,10 @@ bool cleat_file_field(const char *path, const char *word, char *value, size_t si
 void cleat_folder_existing(const char *path, char *found, size_t size);
 /* The bytes that are free there; INT64_MAX: unknown. */
 int64_t cleat_folder_space(const char *folder);
-/* Names in a folder, without hidden ones, sorted by bytes. */
-typedef struct cleat_listing {
-    char **names; /* [count] */
-    size_t count, capacity;
-} cleat_listing;
-/* Lists the names that `accepts` accepts, or all if it is NULL. CLEAT_ERR_NOT_FOUND: the folder does not
- * exist. */
-cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_listing *listing,
+/* Lists the names in a folder, without hidden ones, that `accepts` accepts, or all if it is NULL, sorted by bytes.
+ * CLEAT_ERR_NOT_FOUND: the folder does not exist. */
+cleat_status cleat_listing_read(const char *folder, bool (*accepts)(const char *name), cleat_name_list *listing,
                                 cleat_error *error);
-/* A zero-initialised listing is allowed. */
-void cleat_listing_free(cleat_listing *listing);
 /* Sets text [256] to the first folders in `folder` with the file `name`: "; give one of its runs: a, b"; else "". */
 const char *cleat_listing_hint(const char *folder, const char *name, char text[256]);
 /* For qsort: the order of strings in listings. */

@@ -43,12 +43,3 @@ cleat_status cleat_grow_array(void *array, size_t count, size_t *capacity, size_
     *capacity = wanted;
     return CLEAT_OK;
 }
-
-cleat_status cleat_grow_names(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error) {
-    cleat_status status = cleat_grow(names, *count, capacity, error);
-    if (status) return status;
-    char *copy = cleat_strdup(name);
-    if (!copy) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for the name %.60s", name);
-    (*names)[(*count)++] = copy;
-    return CLEAT_OK;
-}

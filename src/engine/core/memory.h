@@ -14,8 +14,6 @@ char *cleat_strdup(const char *text);
 /* Reserves space for one more element in a growable array: *array [capacity]. New elements are zero. */
 #define cleat_grow(array, count, capacity, error) cleat_grow_array(array, count, capacity, sizeof **(array), error)
 cleat_status cleat_grow_array(void *array, size_t count, size_t *capacity, size_t size, cleat_error *error);
-/* Appends a copy of `name` to a growable list of strings [count]; the list owns the copy. */
-cleat_status cleat_grow_names(char ***names, size_t *count, size_t *capacity, const char *name, cleat_error *error);
 
 /* Returns unused memory to the system after kernels were compiled: free parts of the heap, of which compilers
  * leave tens of MB in each thread's arena, and pages of compilers' libraries, which come back from the file

@@ -17,10 +17,10 @@ static bool is_icd(const char *name) {
 }
 
 static bool driver_is_installed(void) {
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     if (cleat_listing_read("/etc/OpenCL/vendors", is_icd, &files, NULL)) return false;
     const bool any = files.count > 0;
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     return any;
 }
 

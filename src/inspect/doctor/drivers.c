@@ -225,13 +225,13 @@ static void add_file(cleat_doctor *doctor, const char *file) {
 
 static void add_folder(cleat_doctor *doctor) {
     char path[DOCTOR_PATH + 256];
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     if (cleat_listing_read(doctor->vendors, is_icd, &files, NULL) != CLEAT_OK) return;
     for (size_t i = 0; i < files.count; ++i) {
         int length = snprintf(path, sizeof path, "%s/%s", doctor->vendors, files.names[i]);
         if (length < DOCTOR_PATH) add_file(doctor, path);
     }
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
 }
 
 /* As the loaders do: OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH (ocl-icd), else /etc/OpenCL/vendors; on Windows the

@@ -77,12 +77,12 @@ static bool is_render_node(const char *name) {
 
 static void read_render_node(const char *root, const char *folder, cleat_card_slot *card) {
     char path[DOCTOR_PATH], whole[DOCTOR_PATH];
-    cleat_listing nodes = {0};
+    cleat_name_list nodes = {0};
     snprintf(path, sizeof path, "%.400s/drm", folder);
     cleat_root_path(root, path, whole);
     if (cleat_listing_read(whole, is_render_node, &nodes, NULL) == CLEAT_OK && nodes.count > 0)
         snprintf(card->node, sizeof card->node, "/dev/dri/%s", nodes.names[0]);
-    cleat_listing_free(&nodes);
+    cleat_name_list_free(&nodes);
 }
 
 /* /dev/nvidiaN, with N from NVIDIA's list in /proc. */
@@ -123,13 +123,13 @@ static bool read_slot(const char *root, const char *address, cleat_card_slot *ca
 
 static size_t read_sysfs(const char *root, cleat_card_slot cards[DOCTOR_CARDS]) {
     char folder[DOCTOR_PATH];
-    cleat_listing slots = {0};
+    cleat_name_list slots = {0};
     size_t count = 0;
     cleat_root_path(root, "/sys/bus/pci/devices", folder);
     if (cleat_listing_read(folder, NULL, &slots, NULL) != CLEAT_OK) return 0;
     for (size_t i = 0; i < slots.count && count < DOCTOR_CARDS; ++i)
         if (read_slot(root, slots.names[i], &cards[count])) ++count;
-    cleat_listing_free(&slots);
+    cleat_name_list_free(&slots);
     return count;
 }
 
@@ -153,12 +153,12 @@ static void read_nvidia_entry(const char *root, const char *address, cleat_card_
 
 static size_t read_nvidia_list(const char *root, cleat_card_slot cards[DOCTOR_CARDS], size_t count) {
     char folder[DOCTOR_PATH];
-    cleat_listing entries = {0};
+    cleat_name_list entries = {0};
     cleat_root_path(root, "/proc/driver/nvidia/gpus", folder);
     if (cleat_listing_read(folder, NULL, &entries, NULL) != CLEAT_OK) return count;
     for (size_t i = 0; i < entries.count && count < DOCTOR_CARDS; ++i)
         if (!is_known(cards, count, entries.names[i])) read_nvidia_entry(root, entries.names[i], &cards[count++]);
-    cleat_listing_free(&entries);
+    cleat_name_list_free(&entries);
     return count;
 }
 

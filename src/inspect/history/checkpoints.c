@@ -72,7 +72,7 @@ static int by_step(const void *a, const void *b) {
 }
 
 cleat_status cleat_history_read_checkpoints(cleat_history *history, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char best[64], last[64];
     cleat_status status = cleat_listing_read(history->folder, is_checkpoint, &listing, error);
     if (!status) status = read_pointer(history, "best", best, error);
@@ -90,6 +90,6 @@ cleat_status cleat_history_read_checkpoints(cleat_history *history, cleat_error 
     }
     if (!status && history->n_checkpoints)
         qsort(history->checkpoints, history->n_checkpoints, sizeof *history->checkpoints, by_step);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }

@@ -38,13 +38,13 @@ static bool is_profile_json(const char *name) {
 static cleat_status read_profile(cleat_history *history, cleat_error *error) {
     char path[PATH_BYTES];
     size_t size;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(history->folder, is_profile_json, &listing, error);
     if (!status && listing.count) {
         snprintf(path, sizeof path, "%s/%s", history->folder, listing.names[listing.count - 1]);
         status = cleat_history_text(path, &history->profile, &size, error);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

@@ -233,7 +233,7 @@ static bool is_cpu_sensor(const char *name) {
 }
 
 static void open_temperature(host_state *host, cleat_route_sources sources) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char folder[PATH], name[64];
     snprintf(folder, sizeof folder, "%s/sys/class/hwmon", host->place->root);
     if (cleat_listing_read(folder, NULL, &listing, NULL)) return;
@@ -244,7 +244,7 @@ static void open_temperature(host_state *host, cleat_route_sources sources) {
         name[strcspn(name, "\n")] = 0;
         cleat_route_offer(sources, CLEAT_FIGURE_TEMPERATURE, "hwmon %s temp1_input", name);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
 }
 
 #define THROTTLE_COUNT "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"

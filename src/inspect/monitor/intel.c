@@ -88,11 +88,11 @@ static void open_clock(intel_state *state, const char *folder, cleat_route_sourc
     static const char *const i915_throttle[] = {"gt/gt0/throttle_reason_status", NULL};
     char drm[PATH], card[PATH] = "";
     const char *clock = NULL, *throttle = NULL;
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     snprintf(drm, sizeof drm, "%.300s/drm", folder);
     if (!cleat_listing_read(drm, is_card, &listing, NULL) && listing.count)
         snprintf(card, sizeof card, "%.310s/%.32s", drm, listing.names[0]);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (choose(state->clock, folder, xe, &clock) || (*card && choose(state->clock, card, i915, &clock)))
         cleat_route_offer(sources, CLEAT_FIGURE_CLOCK, "%s of the card in sysfs", clock);
     if (choose(state->throttle, folder, xe_throttle, &throttle) ||

@@ -66,11 +66,11 @@ bool cleat_kernel_field(const char *text, const char *word, double *number) {
 
 bool cleat_kernel_hwmon(const char *device, char *path, size_t size) {
     char folder[PATH_BYTES];
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     if ((size_t)snprintf(folder, sizeof folder, "%s/hwmon", device) >= sizeof folder) return false;
     if (cleat_listing_read(folder, NULL, &listing, NULL)) return false;
     bool found = listing.count > 0 && (size_t)snprintf(path, size, "%s/%s", folder, listing.names[0]) < size;
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return found;
 }
 

@@ -18,7 +18,7 @@ static bool find_gpu(const cleat_route_place *place, double *gpu) {
     const cleat_device_facts *facts = &place->facts;
     const int location = facts->pci_bus << 8 | facts->pci_device << 3 | facts->pci_function;
     char folder[PATH], text[4096];
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     bool found = false;
     snprintf(folder, sizeof folder, "%s/sys/class/kfd/kfd/topology/nodes", place->root);
     if (cleat_listing_read(folder, NULL, &listing, NULL)) return false;
@@ -29,7 +29,7 @@ static bool find_gpu(const cleat_route_place *place, double *gpu) {
                 (!cleat_kernel_field(text, "domain ", &domain) || domain == facts->pci_domain) &&
                 cleat_kernel_number(gpu, "%s/%s/gpu_id", folder, listing.names[i]) && *gpu > 0;
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return found;
 }
 

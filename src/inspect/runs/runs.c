@@ -127,9 +127,9 @@ static cleat_status add_run(const search *in, const char *folder, cleat_error *e
 static cleat_status search_folder(const search *in, const char *folder, int depth, cleat_error *error) {
     char path[CLEAT_FILE_PATH];
     struct stat info;
-    cleat_listing inside = {0};
+    cleat_name_list inside = {0};
     const bool is_run = cleat_listing_read(folder, is_file_of_run, &inside, NULL) == CLEAT_OK && inside.count > 0;
-    cleat_listing_free(&inside);
+    cleat_name_list_free(&inside);
     if (is_run) return add_run(in, folder, error);
     const size_t before = in->list->count + in->list->damaged, others = in->list->others;
     cleat_status status = CLEAT_OK;
@@ -139,7 +139,7 @@ static cleat_status search_folder(const search *in, const char *folder, int dept
             cleat_path_join(folder, inside.names[i], path, sizeof path, NULL) == CLEAT_OK && lstat(path, &info) == 0 &&
             S_ISDIR(info.st_mode))
             status = search_folder(in, path, depth + 1, error);
-    cleat_listing_free(&inside);
+    cleat_name_list_free(&inside);
     if (in->list->count + in->list->damaged > before || depth == 0) return status;
     in->list->others = others + 1;
     if (!others) snprintf(in->list->other, sizeof in->list->other, "%.500s", folder);

@@ -21,7 +21,7 @@ bool cleat_event_file_name(const char *name) {
 /* Readers compare names, so a process that starts within the same second, or after the clock was set back, must
  * not sort before an earlier one. */
 static cleat_status next_second(const char *folder, long long *second, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(folder, cleat_event_file_name, &listing, error);
     if (status) return status;
     *second = (long long)time(NULL);
@@ -29,7 +29,7 @@ static cleat_status next_second(const char *folder, long long *second, cleat_err
         long long there = strtoll(listing.names[i] + sizeof prefix - 1, NULL, 10);
         if (there >= *second && there < 9999999999) *second = there + 1;
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return CLEAT_OK;
 }
 

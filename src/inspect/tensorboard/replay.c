@@ -196,14 +196,14 @@ static bool is_converted(const char *name) {
 /* Removes earlier conversions from the folder; a failure is only a warning. */
 static void remove_earlier(const char *folder, const char *current) {
     char path[CLEAT_EVENT_PATH];
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     if (cleat_listing_read(folder, is_converted, &listing, NULL) != CLEAT_OK) return;
     for (size_t i = 0; i < listing.count; ++i) {
         if (cleat_path_join(folder, listing.names[i], path, sizeof path, NULL) != CLEAT_OK) continue;
         if (strcmp(path, current) != 0 && unlink(path) != 0)
             cleat_log(CLEAT_LOG_WARNING, "%s: an earlier conversion cannot be removed", path);
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
 }
 
 cleat_status cleat_tensorboard_convert(const char *run, const char *out, cleat_tensorboard_report *report,

@@ -88,9 +88,9 @@ const char *cleat_tensorboard_path(const cleat_tensorboard *board) {
 }
 
 bool cleat_tensorboard_exists(const char *folder) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     bool found = cleat_listing_read(folder, cleat_event_file_name, &listing, NULL) == CLEAT_OK && listing.count > 0;
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return found;
 }
 

@@ -101,32 +101,26 @@ static bool is_file_name(const cJSON *name) {
 }
 
 static cleat_status open_listed(cleat_weights *weights, const char *index, const cJSON *map, cleat_error *error) {
-    char **names = NULL;
-    size_t count = 0, capacity = 0;
+    cleat_name_list names = {0};
     const cJSON *item;
     cleat_status status = CLEAT_OK;
     cJSON_ArrayForEach(item, map) {
-        bool known = false;
         if (!is_file_name(item)) {
             status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: '%.100s' is not in a file of this folder", index,
                                 item->string ? item->string : "");
             break;
         }
-        for (size_t i = count; i-- > 0 && !known;) known = strcmp(names[i], item->valuestring) == 0;
-        if (known) continue;
-        if (count == MAX_SHARDS)
+        if (cleat_name_list_find(&names, item->valuestring) >= 0) continue;
+        if (names.count == MAX_SHARDS)
             status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: lists more than %d shards", index, MAX_SHARDS);
-        if (!status) status = cleat_grow_names(&names, &count, &capacity, item->valuestring, error);
+        if (!status) status = cleat_name_list_add(&names, item->valuestring, error);
         if (status) break;
     }
-    for (size_t i = 0; i < count; ++i) {
-        if (!status) {
-            status = open_shard(weights, names[i], error);
-            if (status == CLEAT_ERR_NOT_FOUND) status = cleat_fail_in(error, status, "%s", index);
-        }
-        cleat_free(names[i]);
+    for (size_t i = 0; i < names.count && !status; ++i) {
+        status = open_shard(weights, names.names[i], error);
+        if (status == CLEAT_ERR_NOT_FOUND) status = cleat_fail_in(error, status, "%s", index);
     }
-    cleat_free(names);
+    cleat_name_list_free(&names);
     return status;
 }
 
@@ -186,7 +180,7 @@ static bool is_gguf(const char *name) {
 }
 
 static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     char path[LONGEST_PATH];
     cleat_status status = cleat_listing_read(weights->folder, is_pickled, &listing, error);
     if (!status && listing.count > 0) {
@@ -205,7 +199,7 @@ static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *err
             status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: has neither %s nor %s%s%.200s", weights->folder,
                                 weights_name, index_name, hint, listing.count ? listing.names[0] : "");
     }
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

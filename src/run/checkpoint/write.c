@@ -142,12 +142,12 @@ static cleat_status record_written(const char *folder, const char *name, cleat_c
 /* Writes the fitted preprocessing of the dataset. */
 static cleat_status write_fitted(const char *folder, const cleat_dataset *dataset, cleat_checkpoint_files *files,
                                  cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_dataset_save(dataset, folder, error);
     if (!status) status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i)
         status = record_written(folder, listing.names[i], files, error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 

@@ -108,11 +108,11 @@ cleat_status cleat_profile_list(cleat_profile_entry **list, size_t *count, cleat
     if (!where) return cleat_fail(error, CLEAT_ERR_MEMORY, "out of memory listing profiles");
     find_folders(where);
     for (size_t i = 0; i < where->count && !status; ++i) {
-        cleat_listing files = {0};
+        cleat_name_list files = {0};
         if (cleat_listing_read(where->items[i], is_profile_name, &files, NULL)) continue; /* unreadable */
         for (size_t k = 0; k < files.count && !status; ++k)
             status = add_entry(&all, where->items[i], files.names[k], error);
-        cleat_listing_free(&files);
+        cleat_name_list_free(&files);
     }
     cleat_free(where);
     if (status) {

@@ -118,14 +118,14 @@ static void add_meaning(facts *f, const char *name, const char *text) {
 }
 
 static cleat_status add_labels(facts *f, const cleat_label_source *names, const char *folder, cleat_error *error) {
-    cleat_labels labels = {0};
+    cleat_name_list labels = {0};
     cleat_status status = cleat_labels_read(names, folder, &labels, error);
     if (labels.count) {
         cJSON *list = cJSON_CreateStringArray((const char *const *)labels.names, (int)labels.count);
         f->failed = f->failed || !list;
         add_json(f, "labels", list);
     }
-    cleat_labels_clear(&labels);
+    cleat_name_list_free(&labels);
     return status;
 }
 
@@ -158,14 +158,14 @@ static void add_settings(facts *f, const cleat_settings *settings) {
 static cleat_status collect_facts(const cleat_checkpoint *checkpoint, const cleat_model *model,
                                   const cleat_settings *settings, facts *f, cleat_error *error) {
     char step[32];
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     snprintf(step, sizeof step, "%" PRId64, checkpoint->state.step);
     add_fact(f, "cleat.step", step);
     add_settings(f, settings);
     cleat_status status = add_labels(f, model->type->labels, checkpoint->folder, error);
     if (!status) status = cleat_listing_read(checkpoint->folder, is_fitted, &files, error);
     for (size_t i = 0; i < files.count && !status; ++i) status = add_file(f, checkpoint->folder, files.names[i], error);
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     if (!status && f->failed) status = cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for metadata");
     return status;
 }

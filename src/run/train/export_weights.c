@@ -25,7 +25,7 @@ typedef struct export {
     cleat_checkpoint *checkpoint;
     cleat_model *model;
     const char *out;
-    cleat_labels labels;
+    cleat_name_list labels;
     cleat_weights_export_report report;
 }
 export;
@@ -194,11 +194,11 @@ static cleat_status write_adapters(export *e, cleat_weights_format format, cleat
 
 /* Removes what is in the folder, but not `kept`. */
 static cleat_status remove_others(const char *folder, const char *kept, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(folder, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i)
         if (strcmp(listing.names[i], kept) != 0) status = cleat_remove_inside(folder, listing.names[i], error);
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
@@ -227,17 +227,17 @@ static cleat_status write_gguf(export *e, cleat_weights_format format, cleat_err
 /* --- the export ----------------------------------------------------------------------------------------------- */
 
 static cleat_status make_folder(const char *out, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_folder_make(out, error);
     if (!status) status = cleat_listing_read(out, NULL, &listing, error);
     const size_t count = listing.count;
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     if (status || count == 0) return status;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: is not empty; name a new folder", out);
 }
 
 static cleat_status count_files(export *e, cleat_error *error) {
-    cleat_listing listing = {0};
+    cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(e->out, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         char path[LONGEST_PATH];
@@ -246,7 +246,7 @@ static cleat_status count_files(export *e, cleat_error *error) {
         if (!status && stat(path, &about) == 0) e->report.bytes += about.st_size;
     }
     e->report.files = listing.count;
-    cleat_listing_free(&listing);
+    cleat_name_list_free(&listing);
     return status;
 }
 
@@ -270,7 +270,7 @@ cleat_status cleat_export_weights(const cleat_profile *profile, const char *chec
         status = (format == CLEAT_WEIGHTS_PEFT ? write_adapters : write_published)(&e, format, error);
     if (!status) status = count_files(&e, error);
     if (!status && report) *report = e.report;
-    cleat_labels_clear(&e.labels);
+    cleat_name_list_free(&e.labels);
     cleat_model_destroy(e.model);
     cleat_checkpoint_close(e.checkpoint);
     return status;

@@ -109,7 +109,7 @@ static void warn_of_further(const cleat_profile *profile, const cleat_weights *w
 /* --- labels --------------------------------------------------------------------------------------------------- */
 
 /* The first label with another name; SIZE_MAX: there is none, or nothing is known because one side has none. */
-static size_t find_other(const cleat_labels *then, const cleat_label_source *labels, const cleat_dataset *dataset) {
+static size_t find_other(const cleat_name_list *then, const cleat_label_source *labels, const cleat_dataset *dataset) {
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < then->count; ++i) {
         const char *now = labels->name(dataset, i), *name = then->names[i];
@@ -123,7 +123,7 @@ static size_t find_other(const cleat_labels *then, const cleat_label_source *lab
 /* Why the output layer of a run is for other labels than those of the data, as many; "": it is not. */
 static cleat_status compare_labels(const cleat_weights *weights, const cleat_label_source *labels,
                                    const cleat_dataset *dataset, char reason[160], cleat_error *error) {
-    cleat_labels then = {0};
+    cleat_name_list then = {0};
     reason[0] = 0;
     if (!cleat_weights_are_own(weights)) return CLEAT_OK; /* its architecture compares */
     cleat_status status = cleat_labels_read(labels, cleat_weights_folder(weights), &then, error);
@@ -132,7 +132,7 @@ static cleat_status compare_labels(const cleat_weights *weights, const cleat_lab
     if (i != SIZE_MAX)
         snprintf(reason, 160, "its labels are others: label %zu is '%.40s' there, '%.40s' in the data", i + 1,
                  then.names[i], labels->name(dataset, i));
-    cleat_labels_clear(&then);
+    cleat_name_list_free(&then);
     return CLEAT_OK;
 }
 

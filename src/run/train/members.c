@@ -9,7 +9,7 @@
 
 /* --- what members have in common ------------------------------------------------------------------------------ */
 
-static cleat_status compare_labels(const cleat_labels *was, const cleat_labels *is, cleat_error *error) {
+static cleat_status compare_labels(const cleat_name_list *was, const cleat_name_list *is, cleat_error *error) {
     if (was->count != is->count)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%zu and %zu labels", was->count, is->count);
     for (size_t i = 0; i < is->count; ++i)
@@ -39,7 +39,7 @@ static cleat_status compare_fit(const cleat_members *members, const cleat_loaded
 }
 
 static cleat_status compare(const cleat_members *members, const cleat_loaded_model *loaded,
-                            const cleat_profile *profile, const cleat_labels *labels, cleat_error *error) {
+                            const cleat_profile *profile, const cleat_name_list *labels, cleat_error *error) {
     const cleat_model_class *family = loaded->model->type;
     const cleat_targets *targets = loaded->dataset->targets;
     cleat_status status = CLEAT_OK;
@@ -67,14 +67,14 @@ cleat_status cleat_members_check(const cleat_member *members, size_t n, cleat_er
 cleat_status cleat_members_add(cleat_members *members, size_t count, const cleat_loaded_model *loaded,
                                const cleat_profile *profile, cleat_error *error) {
     const cleat_model_class *family = loaded->model->type;
-    cleat_labels labels = {0};
+    cleat_name_list labels = {0};
     if (!family->combine)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "predictions of several models of type %s cannot be combined",
                           family->name);
     cleat_status status = cleat_labels_read(family->labels, loaded->folder, &labels, error);
     if (!status && members->profile) status = compare(members, loaded, profile, &labels, error);
     if (status || members->profile) {
-        cleat_labels_clear(&labels);
+        cleat_name_list_free(&labels);
         return status;
     }
     members->profile = profile;
@@ -94,7 +94,7 @@ void cleat_members_free(cleat_members *members) {
     for (size_t i = 0; members->outputs && i < members->count * members->samples; ++i)
         cleat_prediction_free(&members->outputs[i]);
     cleat_free(members->outputs);
-    cleat_labels_clear(&members->labels);
+    cleat_name_list_free(&members->labels);
     cleat_targets_free(&members->targets);
     *members = (cleat_members){0};
 }

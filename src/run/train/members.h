@@ -14,7 +14,7 @@ typedef struct cleat_members {
     /* What the first one loaded predicts. */
     char folder[CLEAT_CHECKPOINT_PATH];
     cleat_checkpoint_files files;
-    cleat_labels labels;
+    cleat_name_list labels;
     const cleat_profile *profile;
     cleat_targets targets; /* with the scale of numbers in `outputs`, into which those of others are converted */
     double flops;          /* cleat_loaded_model.flops */

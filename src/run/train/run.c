@@ -196,11 +196,11 @@ void cleat_run_close_folder(cleat_run *run) {
 
 void cleat_run_discard_folder(cleat_run *run) {
     char path[CLEAT_PATH + 32];
-    cleat_listing files = {0};
+    cleat_name_list files = {0};
     if (run->is_copy) undo_resume_from(run->folder);
     if (strlen(run->folder) <= run->existing || cleat_listing_read(run->folder, NULL, &files, NULL)) return;
     const size_t count = files.count;
-    cleat_listing_free(&files);
+    cleat_name_list_free(&files);
     if (count > 0) return;
     snprintf(path, sizeof path, "%s/.train.lock", run->folder);
     unlink(path);
