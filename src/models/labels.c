@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { LONGEST_PATH = 1400 };
-
 static cleat_status read_list(const cleat_label_source *source, const char *folder, cleat_name_list *labels,
                               cleat_error *error) {
     cJSON *root;
@@ -25,7 +23,7 @@ static cleat_status read_list(const cleat_label_source *source, const char *fold
 
 static cleat_status read_lines(const cleat_label_source *source, const char *folder, cleat_name_list *labels,
                                cleat_error *error) {
-    char path[LONGEST_PATH], *text, *rest = NULL;
+    char path[CLEAT_FILE_PATH], *text, *rest = NULL;
     size_t size;
     cleat_status status = cleat_path_join(folder, source->file, path, sizeof path, error);
     if (status || !cleat_file_exists(path)) return status;
@@ -40,7 +38,7 @@ static cleat_status read_lines(const cleat_label_source *source, const char *fol
 cleat_status cleat_labels_read(const cleat_label_source *source, const char *folder, cleat_name_list *labels,
                                cleat_error *error) {
     static const cleat_label_source targets = {CLEAT_TARGETS_FILE, "targets", NULL};
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     cleat_name_list made = {0};
     cleat_status status = cleat_path_join(folder, targets.file, path, sizeof path, error);
     if (!status && source && cleat_file_exists(path)) source = &targets;

@@ -1,6 +1,7 @@
 /* Masks of classes: cross entropy of pixels, intersection over union of each class, predictions as ids. */
 #include "models/mask_classes.h"
 
+#include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
 #include "data/image/masks.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, COLOURS = 256, SHOWN_CLASSES = 5 /* most classes whose iou are metrics */ };
+enum { COLOURS = 256, SHOWN_CLASSES = 5 /* most classes whose iou are metrics */ };
 
 static int64_t classes_of(const cleat_model *model) {
     return cleat_masks_shape(model, CLEAT_MODE_PREDICT).classes;
@@ -214,7 +215,7 @@ static cleat_status write_files(const cleat_model *model, const cleat_mask_outpu
                                 const float *probabilities, cleat_error *error) {
     const cleat_image image = {.height = output->out_height, .width = output->out_width, .channels = 1, .pixels = ids};
     uint8_t palette[3 * COLOURS];
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     make_palette(palette);
     cleat_status status = cleat_masks_path(output, ".npy", path, error);
     if (!status) status = cleat_npy_write(path, probabilities, output->out_height, output->out_width, error);

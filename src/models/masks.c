@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 static const double RARE = 0.02; /* share of the pixels below which a mask is called unbalanced */
 
 cleat_status cleat_masks_make_own(cleat_model *model, int64_t n_classes, cleat_error *error) {
@@ -267,17 +265,17 @@ static float interpolate(const float *logits, int64_t height, int64_t width, int
 }
 
 cleat_status cleat_masks_path(const cleat_mask_output *output, const char *ending, char *path, cleat_error *error) {
-    char name[PATH_BYTES];
+    char name[CLEAT_FILE_PATH];
     if ((size_t)snprintf(name, sizeof name, "%s%s", output->id, ending) >= sizeof name)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%.100s...: too long for a file name", output->id);
-    return cleat_path_join(output->folder, name, path, PATH_BYTES, error);
+    return cleat_path_join(output->folder, name, path, CLEAT_FILE_PATH, error);
 }
 
 cleat_status cleat_masks_outline(const cleat_model *model, const cleat_mask_output *output, const uint8_t *mask,
                                  const uint8_t *palette, cleat_error *error) {
     static const uint8_t orange[] = {213, 94, 0};
     const int64_t height = output->out_height, width = output->out_width;
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     if (!output->image) return CLEAT_OK;
     cleat_image drawn = {.height = height, .width = width, .channels = 3};
     if (!(drawn.pixels = cleat_alloc((size_t)(height * width), 3)))
@@ -300,7 +298,7 @@ cleat_status cleat_masks_outline(const cleat_model *model, const cleat_mask_outp
 
 cleat_status cleat_masks_write(const cleat_model *model, const cleat_mask_output *output, cleat_error *error) {
     const int64_t out_height = output->out_height, out_width = output->out_width;
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     size_t pixels = (size_t)(out_height * out_width);
     float *probabilities = cleat_alloc(pixels, sizeof *probabilities);
     uint8_t *mask = cleat_alloc(pixels, 1);

@@ -461,16 +461,14 @@ static cleat_rna_chain chain_of(const cleat_prediction *prediction) {
                              .coords = prediction->output};
 }
 
-enum { PATH_BYTES = 4096 };
-
 /* Path FOLDER/ID.pdb, or FOLDER/ID-2.pdb if an earlier id maps to the same file name. */
-static cleat_status pdb_path(const char *folder, const char *id, cleat_name_table *taken, char path[PATH_BYTES],
+static cleat_status pdb_path(const char *folder, const char *id, cleat_name_table *taken, char path[CLEAT_FILE_PATH],
                              cleat_error *error) {
-    char name[PATH_BYTES];
+    char name[CLEAT_FILE_PATH];
     uint32_t earlier;
     for (int number = 1;; ++number) {
         int length = snprintf(name, sizeof name, number > 1 ? "%s-%d" : "%s", id, number);
-        if (length < 0 || (size_t)length >= sizeof name || !cleat_rna_pdb_path(folder, name, path, PATH_BYTES))
+        if (length < 0 || (size_t)length >= sizeof name || !cleat_rna_pdb_path(folder, name, path, CLEAT_FILE_PATH))
             return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s.../%.100s.pdb", folder, id);
         if (!cleat_name_table_find(taken, path, &earlier)) return cleat_name_table_add(taken, path, 0, error);
     }
@@ -479,7 +477,7 @@ static cleat_status pdb_path(const char *folder, const char *id, cleat_name_tabl
 /* A chain that does not fit the columns of a PDB file is written only to the CSV. */
 static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count, const char *folder,
                                     cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_name_table taken = {0};
     cleat_error why, first = {0};
     size_t left_out = 0;
@@ -502,7 +500,7 @@ static cleat_status write_pdb_files(const cleat_rna_chain *chains, size_t count,
 static cleat_status write(const cleat_model *model, const cleat_prediction *predictions, size_t count,
                           const char *folder, cleat_error *error) {
     (void)model;
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_rna_chain *chains = cleat_alloc(count, sizeof *chains);
     if (!chains) return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %zu chains", count);
     for (size_t i = 0; i < count; ++i) chains[i] = chain_of(&predictions[i]);

@@ -9,12 +9,10 @@
 
 #include <string.h>
 
-enum { LONGEST_PATH = 1400 };
-
 /* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, regardless of the
  * setting. */
 static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {
-    char vocabulary[LONGEST_PATH], json[LONGEST_PATH];
+    char vocabulary[CLEAT_FILE_PATH], json[CLEAT_FILE_PATH];
     cleat_tokenizer *tokenizer = NULL;
     cleat_status status = cleat_path_join(folder, "vocab.txt", vocabulary, sizeof vocabulary, error);
     if (!status) status = cleat_path_join(folder, "tokenizer.json", json, sizeof json, error);
@@ -29,7 +27,7 @@ static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_err
  * libraries take from tokenizer_config.json, and each word of a tagger begins with a space. */
 static cleat_status complete_pipeline(const char *folder, const cleat_tokenizer *tokenizer, bool words, bool *spaces,
                                       cleat_error *error) {
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     cJSON *json = NULL;
     bool changed = false;
     cleat_status status = cleat_path_join(folder, "tokenizer.json", path, sizeof path, error);
@@ -74,7 +72,7 @@ static void remove_contradictions(cJSON *config) {
 
 cleat_status cleat_export_tokenizer(const char *folder, const cleat_export_texts *texts, cleat_error *error) {
     static const char config_file[] = "tokenizer_config.json";
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     cJSON *config = NULL;
     cleat_tokenizer *tokenizer = NULL;
     bool spaces = false;
@@ -108,7 +106,7 @@ static cleat_status copy_files(const char *from, const char *to, cleat_error *er
                                         "generation_config.json"};
     cleat_status status = CLEAT_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; ++i) {
-        char path[LONGEST_PATH];
+        char path[CLEAT_FILE_PATH];
         status = cleat_path_join(from, names[i], path, sizeof path, error);
         if (!status && cleat_file_exists(path)) status = cleat_file_copy(from, to, names[i], true, error);
     }

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 void cleat_fitted_json_add_number(cleat_string *text, double number) {
     char digits[32];
     cleat_number_print(number, digits);
@@ -49,9 +47,9 @@ cleat_status cleat_fitted_json_fail(const char *folder, const char *name, const 
 }
 
 cleat_status cleat_fitted_json_read(const char *folder, const char *name, cJSON **object, cleat_error *error) {
-    char path[PATH_BYTES], *data = NULL;
+    char path[CLEAT_FILE_PATH], *data = NULL;
     size_t size = 0;
-    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, name, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_file_read_text(path, &data, &size, error);
     if (status) return status;
     cJSON *root = cJSON_ParseWithLength(data, size);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, NAME_BYTES = 256 };
+enum { NAME_BYTES = 256 };
 
 /* Assigns the sample of one line, whose name has been trimmed. */
 static cleat_status assign_line(const cleat_source *source, size_t line, const char *name, cleat_split split,
@@ -45,7 +45,7 @@ static cleat_status next_line(cleat_source *source, size_t line, char name[NAME_
 /* *there: whether the folder has a file of this split. */
 static cleat_status assign_file(const char *folder, cleat_split split, const cleat_name_table *known,
                                 cleat_split *splits, bool *there, cleat_faults *faults, cleat_error *error) {
-    char path[PATH_BYTES], name[NAME_BYTES];
+    char path[CLEAT_FILE_PATH], name[NAME_BYTES];
     cleat_source source;
     cleat_error why;
     *there = false;

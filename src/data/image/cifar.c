@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
+enum { SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE };
 
 /* Split by file name; CLEAT_SPLITS: not a file of this layout. */
 static cleat_split split_of(const char *name) {
@@ -52,10 +52,10 @@ static cleat_status add_records(const char *path, const char *stem, cleat_split 
 
 static cleat_status read_file(const char *folder, const char *name, cleat_split split, cleat_image_set *set,
                               cleat_error *error) {
-    char path[PATH_BYTES], stem[256], *data = NULL;
+    char path[CLEAT_FILE_PATH], stem[256], *data = NULL;
     size_t size = 0;
     snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - 4), name);
-    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, name, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_file_read(path, &data, &size, error);
     if (status) return status;
     status = size == 0 || size % RECORD
@@ -67,9 +67,9 @@ static cleat_status read_file(const char *folder, const char *name, cleat_split 
 
 /* One name per line; empty lines are ignored. */
 static cleat_status read_names(const char *folder, cleat_image_set *set, cleat_error *error) {
-    char path[PATH_BYTES], *data = NULL;
+    char path[CLEAT_FILE_PATH], *data = NULL;
     size_t size = 0;
-    cleat_status status = cleat_path_join(folder, "batches.meta.txt", path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, "batches.meta.txt", path, CLEAT_FILE_PATH, error);
     if (status || !cleat_file_exists(path)) return status;
     status = cleat_file_read(path, &data, &size, error);
     if (status) return status;

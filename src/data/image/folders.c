@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, DEEPEST = 16 };
+enum { DEEPEST = 16 };
 
 /* A folder that is being read; linked to its parents. */
 typedef struct place {
@@ -20,15 +20,15 @@ typedef struct place {
     dev_t device;
     ino_t number;
     int depth;
-    char path[PATH_BYTES]; /* relative to the root; "" is the root */
+    char path[CLEAT_FILE_PATH]; /* relative to the root; "" is the root */
 } place;
 
 typedef struct walk {
     cleat_image_set *set;
     size_t skipped;                 /* number of files without an image extension */
-    char first[PATH_BYTES];    /* the first of them */
+    char first[CLEAT_FILE_PATH];    /* the first of them */
     size_t outside;                 /* number of images outside of class folders */
-    char outsider[PATH_BYTES]; /* the first of them */
+    char outsider[CLEAT_FILE_PATH]; /* the first of them */
     cleat_faults faults;            /* class folders without images */
 } walk;
 
@@ -42,18 +42,18 @@ cleat_split cleat_image_part_called(const char *name) {
 }
 
 static bool is_folder(const walk *w, const place *at, const char *name) {
-    char below[PATH_BYTES], path[PATH_BYTES];
-    return cleat_path_join(at->path, name, below, PATH_BYTES, NULL) == CLEAT_OK &&
-           cleat_path_join(w->set->root, below, path, PATH_BYTES, NULL) == CLEAT_OK && cleat_folder_exists(path);
+    char below[CLEAT_FILE_PATH], path[CLEAT_FILE_PATH];
+    return cleat_path_join(at->path, name, below, CLEAT_FILE_PATH, NULL) == CLEAT_OK &&
+           cleat_path_join(w->set->root, below, path, CLEAT_FILE_PATH, NULL) == CLEAT_OK && cleat_folder_exists(path);
 }
 
 /* Enters a folder. A folder that contains the current one, reached through a link, is an error. */
 static cleat_status enter(const walk *w, const place *above, const char *name, place *at, cleat_name_list *listing,
                           cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     struct stat about;
-    cleat_status status = cleat_path_join(above ? above->path : "", name, at->path, PATH_BYTES, error);
-    if (!status) status = cleat_path_join(w->set->root, at->path, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(above ? above->path : "", name, at->path, CLEAT_FILE_PATH, error);
+    if (!status) status = cleat_path_join(w->set->root, at->path, path, CLEAT_FILE_PATH, error);
     if (status) return status;
     at->above = above;
     at->depth = above ? above->depth + 1 : 0;
@@ -77,14 +77,14 @@ static cleat_status walk_images(walk *w, const place *above, const char *name, i
                                 cleat_error *error) {
     place at;
     cleat_name_list listing = {0};
-    char below[PATH_BYTES];
+    char below[CLEAT_FILE_PATH];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
             status = walk_images(w, &at, listing.names[i], label, split, error);
             continue;
         }
-        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
+        status = cleat_path_join(at.path, listing.names[i], below, CLEAT_FILE_PATH, error);
         if (status) break;
         if (cleat_image_is_name(listing.names[i]))
             status = cleat_image_set_add(w->set, below, NULL, label, split, error);
@@ -97,11 +97,11 @@ static cleat_status walk_images(walk *w, const place *above, const char *name, i
 
 static cleat_status walk_class(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     const cleat_image_options *options = w->set->options;
-    char path[PATH_BYTES], below[PATH_BYTES];
+    char path[CLEAT_FILE_PATH], below[CLEAT_FILE_PATH];
     size_t before = w->set->n_rows;
     int32_t label;
-    cleat_status status = cleat_path_join(above->path, name, below, PATH_BYTES, error);
-    if (!status) status = cleat_path_join(w->set->root, below, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(above->path, name, below, CLEAT_FILE_PATH, error);
+    if (!status) status = cleat_path_join(w->set->root, below, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_image_set_name(w->set, name, path, &label, error);
     if (!status) status = walk_images(w, above, name, label, split, error);
     if (status || w->set->n_rows > before) return status;
@@ -122,14 +122,14 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
 static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     place at;
     cleat_name_list listing = {0};
-    char below[PATH_BYTES];
+    char below[CLEAT_FILE_PATH];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
             status = walk_class(w, &at, listing.names[i], split, error);
             continue;
         }
-        status = cleat_path_join(at.path, listing.names[i], below, PATH_BYTES, error);
+        status = cleat_path_join(at.path, listing.names[i], below, CLEAT_FILE_PATH, error);
         if (status) break;
         if (!cleat_image_is_name(listing.names[i]))
             skip(w, below);
@@ -229,10 +229,10 @@ static cleat_status probe(void *user, size_t index, cleat_error *error) {
     cleat_image_set *set = user;
     cleat_image_row *row = &set->rows[index];
     if (row->unreadable) return CLEAT_OK;
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_image image = {0};
     cleat_error why = {0};
-    cleat_status status = cleat_path_join(set->root, row->file ? row->file : row->id, path, PATH_BYTES, &why);
+    cleat_status status = cleat_path_join(set->root, row->file ? row->file : row->id, path, CLEAT_FILE_PATH, &why);
     if (!status) status = cleat_image_probe(path, &image, &why);
     if (!status) row->channels = (uint8_t)image.channels;
     row->alpha = image.alpha;

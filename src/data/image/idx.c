@@ -14,7 +14,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { PATH_BYTES = 4096, MAX_RANK = 4, BYTES_TYPE = 8, GZIP_RATIO = 1032 };
+enum { MAX_RANK = 4, BYTES_TYPE = 8, GZIP_RATIO = 1032 };
 enum { ROW_BYTES = sizeof(cleat_image_row) + 40 }; /* of an image in memory, with its name, without its pixels */
 
 typedef struct idx {
@@ -187,13 +187,13 @@ static cleat_status add_images(const char *prefix, cleat_split split, const idx 
 
 static cleat_status read_part(const char *folder, const part *p, const char *image_name, const char *label_name,
                               cleat_image_set *set, cleat_error *error) {
-    char image_path[PATH_BYTES], label_path[PATH_BYTES];
+    char image_path[CLEAT_FILE_PATH], label_path[CLEAT_FILE_PATH];
     idx images = {0}, labels = {0};
     if (!label_name && !set->options->predict)
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: %s has no label file %s-labels*", folder, image_name,
                           p->prefix);
-    cleat_status status = cleat_path_join(folder, image_name, image_path, PATH_BYTES, error);
-    if (!status && label_name) status = cleat_path_join(folder, label_name, label_path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, image_name, image_path, CLEAT_FILE_PATH, error);
+    if (!status && label_name) status = cleat_path_join(folder, label_name, label_path, CLEAT_FILE_PATH, error);
     if (!status && label_name) status = read_idx(label_path, 1, 1, &labels, error);
     if (!status) status = read_idx(image_path, 3, 4, &images, error);
     if (!status) status = same_sizes(image_path, &images, set, error);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, MAX_FIT_SAMPLES = 2000 };
+enum { MAX_FIT_SAMPLES = 2000 };
 
 typedef struct images {
     cleat_image_base all; /* first, so that a cleat_dataset * can be cast to this type */
@@ -32,9 +32,9 @@ static const images *images_of(const cleat_dataset *dataset) {
 
 static cleat_status read_file(void *user, size_t index, cleat_image *image, cleat_error *error) {
     const images *im = user;
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     const cleat_image_row *row = &im->set.rows[index];
-    cleat_status status = cleat_path_join(im->set.root, row->file ? row->file : row->id, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(im->set.root, row->file ? row->file : row->id, path, CLEAT_FILE_PATH, error);
     if (status) return status;
     return cleat_image_read_min_side(path, im->all.fitted.channels, im->min_side, image, error);
 }

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 static const char FILE_NAME[] = "labels.txt";
 
 /* The next name of a list separated by `separators`: moves *at to it and returns its size; 0: there are no more. */
@@ -109,8 +107,7 @@ static cleat_status add_names_of(const char *path, int64_t count, cleat_name_lis
 cleat_status cleat_mask_classes_name(const char *path, const cleat_image_options *options,
                                      const cleat_mask_classes *classes, cleat_image_preprocessor *fitted,
                                      cleat_error *error) {
-    char file[PATH_BYTES];
-    fitted->classes = cleat_alloc((size_t)classes->count, sizeof *fitted->classes);
+    char file[CLEAT_FILE_PATH];
     fitted->samples = cleat_alloc((size_t)classes->count, sizeof *fitted->samples);
     if (!fitted->samples)
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for %lld classes", (long long)classes->count);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, WHITE = 128 };
+enum { WHITE = 128 };
 
 void cleat_mask_set_free(cleat_mask_set *set) {
     for (size_t i = 0; i < set->count; ++i) {
@@ -88,7 +88,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 static cleat_mask_sample *find(const cleat_mask_set *set, const char *name, size_t size) {
-    char wanted[PATH_BYTES];
+    char wanted[CLEAT_FILE_PATH];
     snprintf(wanted, sizeof wanted, "%.*s", (int)size, name);
     cleat_mask_sample key = {.name = wanted};
     return set->count ? bsearch(&key, set->samples, set->count, sizeof key, by_name) : NULL;
@@ -108,7 +108,7 @@ static cleat_status add_image(cleat_mask_set *set, const char *path, cleat_error
 
 /* Files with the suffix, unless it is "", are masks. */
 static cleat_status add_images(const char *folder, const char *suffix, cleat_mask_set *set, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_name_list listing = {0};
     size_t skipped = 0;
     const char *first = NULL;
@@ -120,7 +120,7 @@ static cleat_status add_images(const char *folder, const char *suffix, cleat_mas
             if (!skipped++) first = name;
             continue;
         }
-        status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+        status = cleat_path_join(folder, name, path, CLEAT_FILE_PATH, error);
         if (!status) status = add_image(set, path, error);
     }
     if (!status && skipped)
@@ -157,8 +157,8 @@ static cleat_mask_sample *find_beginning(const cleat_mask_set *set, const char *
 
 static cleat_status add_mask(const char *folder, const char *suffix, const char *name, cleat_mask_set *set,
                              cleat_error *error) {
-    char path[PATH_BYTES];
-    cleat_status status = cleat_path_join(folder, name, path, PATH_BYTES, error);
+    char path[CLEAT_FILE_PATH];
+    cleat_status status = cleat_path_join(folder, name, path, CLEAT_FILE_PATH, error);
     if (status) return status;
     if (strncasecmp(cleat_name_ending(name), ".jp", 3) == 0)
         return cleat_fail(error, CLEAT_ERR_FORMAT,
@@ -273,11 +273,11 @@ static cleat_status set_splits(const char *folder, const cleat_image_options *op
 
 static cleat_status find_pairs(const char *path, const char *suffix, const cleat_image_options *options,
                                cleat_mask_set *set, cleat_faults *faults, cleat_error *error) {
-    char images[PATH_BYTES], masks[PATH_BYTES];
+    char images[CLEAT_FILE_PATH], masks[CLEAT_FILE_PATH];
     if (!cleat_folder_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: the folder does not exist (data.path)", path);
-    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
-    if (!status) status = cleat_path_join(path, "masks", masks, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(path, "images", images, CLEAT_FILE_PATH, error);
+    if (!status) status = cleat_path_join(path, "masks", masks, CLEAT_FILE_PATH, error);
     if (status) return status;
     const bool mixed = !cleat_folder_exists(masks), has_images = cleat_folder_exists(images);
     bool masked = false;
@@ -298,8 +298,8 @@ static cleat_status find_pairs(const char *path, const char *suffix, const cleat
 
 /* One image, a folder of images, or a folder that contains images/. */
 static cleat_status find_images(const char *path, const char *suffix, cleat_mask_set *set, cleat_error *error) {
-    char images[PATH_BYTES];
-    cleat_status status = cleat_path_join(path, "images", images, PATH_BYTES, error);
+    char images[CLEAT_FILE_PATH];
+    cleat_status status = cleat_path_join(path, "images", images, CLEAT_FILE_PATH, error);
     if (status) return status;
     if (!cleat_folder_exists(path) && !cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);

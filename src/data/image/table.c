@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, FIRST_ROWS = 20, MAX_FOLDERS = 64 };
+enum { FIRST_ROWS = 20, MAX_FOLDERS = 64 };
 
 bool cleat_image_is_table(const char *path) {
     const char *ending = cleat_name_ending(path);
@@ -20,7 +20,7 @@ bool cleat_image_is_table(const char *path) {
 /* Appends the folders in a folder. */
 static cleat_status list_folders(const char *folder, cleat_name_list *folders, cleat_error *error) {
     cleat_name_list all = {0};
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_status status = cleat_listing_read(folder, NULL, &all, error);
     for (size_t i = 0; i < all.count && !status && folders->count < MAX_FOLDERS; ++i) {
         status = cleat_path_join(folder, all.names[i], path, sizeof path, error);
@@ -42,7 +42,7 @@ static cleat_split split_of(const char *path) {
 static bool has_class_folders(const char *root) {
     static const char *const stores[] = {"train", "val", "test", "image", "img", "jpg", "jpeg", "png", "tif"};
     cleat_name_list folders = {0};
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     size_t classes = 0;
     (void)!list_folders(root, &folders, NULL);
     for (size_t i = 0; i < folders.count; ++i) {
@@ -59,7 +59,7 @@ static bool has_class_folders(const char *root) {
 }
 
 typedef struct image_tables {
-    char folder[PATH_BYTES], paths[CLEAT_SPLITS][PATH_BYTES]; /* "": none */
+    char folder[CLEAT_FILE_PATH], paths[CLEAT_SPLITS][CLEAT_FILE_PATH]; /* "": none */
     bool guessed;                                                       /* by their names in a folder */
 } image_tables;
 
@@ -68,7 +68,7 @@ typedef struct image_tables {
 static cleat_status find_tables(const char *path, image_tables *tables, bool *found, cleat_error *error) {
     cleat_name_list listing = {0};
     *tables = (image_tables){.guessed = cleat_folder_exists(path)};
-    cleat_status status = cleat_path_join("", path, tables->folder, PATH_BYTES, error);
+    cleat_status status = cleat_path_join("", path, tables->folder, CLEAT_FILE_PATH, error);
     if (!status && tables->guessed) status = cleat_listing_read(path, cleat_image_is_table, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         const cleat_split split = split_of(listing.names[i]);
@@ -77,7 +77,7 @@ static cleat_status find_tables(const char *path, image_tables *tables, bool *fo
             status = cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s and %s: two %s tables; remove one", tables->paths[split],
                                 listing.names[i], cleat_split_name(split));
         else
-            status = cleat_path_join(path, listing.names[i], tables->paths[split], PATH_BYTES, error);
+            status = cleat_path_join(path, listing.names[i], tables->paths[split], CLEAT_FILE_PATH, error);
     }
     if (!status && !tables->guessed) {
         char *slash = strrchr(tables->folder, '/');
@@ -93,7 +93,7 @@ typedef struct classes {
     cleat_image_set *set;
     image_tables tables;
     cleat_faults faults;
-    char root[PATH_BYTES], place[PATH_BYTES + 32];
+    char root[CLEAT_FILE_PATH], place[CLEAT_FILE_PATH + 32];
     int column;             /* -1: no classes, or targets */
     int group;              /* column; -1: none */
     cleat_name_table known; /* names of classes and their indices */
@@ -169,12 +169,12 @@ typedef struct table {
 } table;
 
 /* Writes the path below the root of the image called `name` in a folder. */
-static bool find_file(const table *t, size_t folder, const char *name, char file[PATH_BYTES]) {
+static bool find_file(const table *t, size_t folder, const char *name, char file[CLEAT_FILE_PATH]) {
     static const char *const endings[] = {"", ".jpg", ".jpeg", ".png", ".tif", ".tiff", ".JPG", ".PNG", ".TIF"};
-    char below[PATH_BYTES], path[PATH_BYTES];
+    char below[CLEAT_FILE_PATH], path[CLEAT_FILE_PATH];
     if (!*name || cleat_path_join(t->folders.names[folder], name, below, sizeof below, NULL) != CLEAT_OK) return false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
-        if ((size_t)snprintf(file, PATH_BYTES, "%s%s", below, endings[i]) < PATH_BYTES &&
+        if ((size_t)snprintf(file, CLEAT_FILE_PATH, "%s%s", below, endings[i]) < CLEAT_FILE_PATH &&
             cleat_path_join(t->root, file, path, sizeof path, NULL) == CLEAT_OK && cleat_file_exists(path))
             return true;
     return false;
@@ -197,7 +197,7 @@ static bool is_target(const table *t, int column) {
 /* By the first row that names a file; the columns of classes and numbers may hold numbers that are names of files. */
 static cleat_status find_column(table *t, cleat_error *error) {
     const char *wanted = t->options->image_column ? t->options->image_column : "";
-    char file[PATH_BYTES];
+    char file[CLEAT_FILE_PATH];
     cleat_csv_stream stream;
     int only = -1, best = -1;
     size_t second = 0, rows = 0;
@@ -244,7 +244,7 @@ static cleat_status find_column(table *t, cleat_error *error) {
 /* The image is in the usual folder, or in exactly one other. */
 static cleat_status add_row(void *user, cleat_error *error) {
     table *t = user;
-    char file[PATH_BYTES], other[PATH_BYTES];
+    char file[CLEAT_FILE_PATH], other[CLEAT_FILE_PATH];
     const char *name = t->csv.fields[t->column];
     const bool usual = find_file(t, t->folder, name, file);
     bool found = usual;
@@ -292,7 +292,7 @@ static cleat_status read_tables(classes *c, cleat_error *error) {
     cleat_name_table named = {0};
     cleat_name_list folders = {0};
     cleat_status status =
-        cleat_path_join("", given ? options->image_folder : c->tables.folder, c->root, PATH_BYTES, error);
+        cleat_path_join("", given ? options->image_folder : c->tables.folder, c->root, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_name_list_add(&folders, "", error);
     if (!status) status = list_folders(c->root, &folders, error);
     if (status && given) (void)cleat_fail_in(error, status, "data.image_folder");

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_KEY = 64, LONGEST_PATH = 4200 };
+enum { LONGEST_KEY = 64 };
 
 cleat_status cleat_json_read_file(const char *folder, const char *name, cJSON **object, cleat_error *error) {
-    char path[LONGEST_PATH], *text;
+    char path[CLEAT_FILE_PATH], *text;
     size_t size;
     *object = NULL;
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
@@ -24,7 +24,7 @@ cleat_status cleat_json_read_file(const char *folder, const char *name, cJSON **
 }
 
 cleat_status cleat_json_write_file(const char *folder, const char *name, const cJSON *object, cleat_error *error) {
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     cleat_status status = cleat_path_join(folder, name, path, sizeof path, error);
     char *text = status || !object ? NULL : cJSON_Print(object);
     if (!status && !text) status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", path);

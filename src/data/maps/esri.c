@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DAY = 86400, DATE_TEXT = 11, PATH_BYTES = 4096 };
+enum { DAY = 86400, DATE_TEXT = 11 };
 
 typedef struct grid_file {
     char *file;    /* file name in the folder; owned */
@@ -40,7 +40,7 @@ typedef struct reader {
     size_t n_days, days_capacity;
     int64_t incomplete;    /* days with missing files */
     cleat_esri_grid first; /* without values; all other grids must match it */
-    char first_path[PATH_BYTES];
+    char first_path[CLEAT_FILE_PATH];
 } reader;
 
 static const char *date_text(int64_t day, char text[CLEAT_TIME_TEXT]) {
@@ -316,7 +316,7 @@ static cleat_status store_grid(reader *r, const char *path, const cleat_esri_gri
 }
 
 static cleat_status read_grid(reader *r, const map_day *day, size_t channel, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_esri_grid grid = {0};
     if (!day->files[channel]) return CLEAT_OK;
     cleat_status status = cleat_path_join(r->folder, day->files[channel]->file, path, sizeof path, error);

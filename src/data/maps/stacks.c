@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
 static const char MASK_ENDING[] = "_mask";
 
 typedef struct reader {
@@ -52,7 +51,7 @@ static bool is_stack(const char *name) {
 }
 
 static cleat_status add_file(reader *r, const char *file, cleat_error *error) {
-    char name[PATH_BYTES];
+    char name[CLEAT_FILE_PATH];
     size_t size = strlen(file) - strlen(".npy"), ending = sizeof MASK_ENDING - 1;
     snprintf(name, sizeof name, "%.*s", (int)size, file);
     bool mask = size > ending && strcmp(name + size - ending, MASK_ENDING) == 0;
@@ -98,11 +97,11 @@ static cleat_status check_pairs(reader *r, cleat_error *error) {
     return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no stack NAME.npy in this folder", r->folder);
 }
 
-static cleat_status path_of(const reader *r, const char *name, const char *ending, char path[PATH_BYTES],
+static cleat_status path_of(const reader *r, const char *name, const char *ending, char path[CLEAT_FILE_PATH],
                             cleat_error *error) {
-    char file[PATH_BYTES];
+    char file[CLEAT_FILE_PATH];
     snprintf(file, sizeof file, "%s%s.npy", name, ending);
-    return cleat_path_join(r->folder, file, path, PATH_BYTES, error);
+    return cleat_path_join(r->folder, file, path, CLEAT_FILE_PATH, error);
 }
 
 static cleat_status check_stack(const reader *r, const char *path, const cleat_npy *stack, cleat_error *error) {
@@ -127,7 +126,7 @@ static cleat_status check_stack(const reader *r, const char *path, const cleat_n
 
 /* Adds the sample of a stack: its last `lookback` steps. */
 static cleat_status add_sample(reader *r, const char *name, cleat_split split, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_maps *maps = r->maps;
     cleat_maps_sample sample = {.split = split, .first = maps->n_steps, .target = -1, .today = -1};
     cleat_status status = path_of(r, name, "", path, error);
@@ -171,7 +170,7 @@ static cleat_status add_samples(reader *r, cleat_error *error) {
 }
 
 static cleat_status read_mask(const reader *r, const cleat_maps_sample *sample, float *room, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_npy mask;
     const cleat_maps *maps = r->maps;
     int64_t pixels = cleat_maps_target_elements(maps);

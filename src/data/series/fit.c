@@ -23,8 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 static cleat_status fit_column(const char *path, const cleat_series_table *table, const cleat_series_part *rows,
                                size_t column, double *mean, double *std, cleat_error *error) {
     size_t width = table->columns.used.count;
@@ -116,10 +114,10 @@ static const char FILE_NAME[] = "series.csv";
 
 cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
                                              cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_string text = {0};
     size_t features = fitted->features.count;
-    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_folder_make(folder, error);
     if (status) return status;
     cleat_string_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
@@ -215,11 +213,11 @@ static cleat_status add_line(const cleat_csv *csv, line_columns *at, cleat_serie
 }
 
 cleat_status cleat_series_preprocessor_read(const char *folder, cleat_series_preprocessor *fitted, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_csv csv;
     line_columns at = {.kind = 0};
     cleat_series_preprocessor found = {0};
-    cleat_status status = cleat_path_join(folder, FILE_NAME, path, PATH_BYTES, error);
+    cleat_status status = cleat_path_join(folder, FILE_NAME, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_csv_open(path, &csv, error);
     if (status) return status;
     status = cleat_csv_need_column(&csv, "kind", &at.kind, error);

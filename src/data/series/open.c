@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, LONGEST = 1 << 20 };
+enum { LONGEST = 1 << 20 };
 
 /* Means and standard deviations of the used columns: fitted to the training rows, or taken from `fitted`. */
 static cleat_status find_means(const char *path, const cleat_series_options *options, cleat_series *s,
@@ -198,12 +198,12 @@ static bool is_csv(const char *name) {
     return strcmp(cleat_name_ending(name), ".csv") == 0;
 }
 
-static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_error *error) {
+static cleat_status only_csv(const char *folder, char path[CLEAT_FILE_PATH], cleat_error *error) {
     cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(folder, is_csv, &listing, error);
     if (status) return status;
     if (listing.count == 1)
-        status = cleat_path_join(folder, listing.names[0], path, PATH_BYTES, error);
+        status = cleat_path_join(folder, listing.names[0], path, CLEAT_FILE_PATH, error);
     else if (listing.count == 0)
         status = cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no *.csv file in this folder (data.path)", folder);
     else
@@ -214,13 +214,13 @@ static cleat_status only_csv(const char *folder, char path[PATH_BYTES], cleat_er
     return status;
 }
 
-static cleat_status find_file(const char *path, const char *name, char found[PATH_BYTES], cleat_error *error) {
+static cleat_status find_file(const char *path, const char *name, char found[CLEAT_FILE_PATH], cleat_error *error) {
     if (cleat_folder_exists(path))
-        return name && *name ? cleat_path_join(path, name, found, PATH_BYTES, error)
+        return name && *name ? cleat_path_join(path, name, found, CLEAT_FILE_PATH, error)
                              : only_csv(path, found, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
-    if ((size_t)snprintf(found, PATH_BYTES, "%s", path) < PATH_BYTES) return CLEAT_OK;
+    if ((size_t)snprintf(found, CLEAT_FILE_PATH, "%s", path) < CLEAT_FILE_PATH) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
 }
 
@@ -308,7 +308,7 @@ static cleat_status check_columns(const cleat_csv *csv, const void *options, cle
 }
 
 cleat_status cleat_series_check_columns(const char *path, const cleat_series_options *options, cleat_error *error) {
-    char file[PATH_BYTES];
+    char file[CLEAT_FILE_PATH];
     cleat_status status = find_file(path, options->file, file, error);
     return status ? status : cleat_csv_check_header(file, check_columns, options, error);
 }
@@ -318,7 +318,7 @@ cleat_status cleat_series_open(const char *path, const cleat_series_options *opt
     cleat_series_options chosen = options ? *options : cleat_series_defaults();
     if (chosen.fitted && !*chosen.fitted) chosen.fitted = NULL;
     if (chosen.series_column && !*chosen.series_column) chosen.series_column = NULL;
-    char file[PATH_BYTES];
+    char file[CLEAT_FILE_PATH];
     cleat_series_table table = {0};
     cleat_series_preprocessor fitted = {0};
     const cleat_series_preprocessor *earlier = chosen.fitted ? &fitted : NULL;

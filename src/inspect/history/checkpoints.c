@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 static bool is_checkpoint(const char *name) {
     long long epoch, step;
     return sscanf(name, "ckpt-E%lld-S%lld", &epoch, &step) == 2 && strlen(name) < 64;
@@ -40,7 +38,7 @@ static void read_state(const char *text, cleat_history_checkpoint *checkpoint) {
 
 static cleat_status read_checkpoint(const cleat_history *history, const char *name,
                                     cleat_history_checkpoint *checkpoint, cleat_error *error) {
-    char path[PATH_BYTES], *text = NULL;
+    char path[CLEAT_FILE_PATH], *text = NULL;
     size_t size;
     long long epoch = 0, step = 0;
     sscanf(name, "ckpt-E%lld-S%lld", &epoch, &step);
@@ -56,7 +54,7 @@ static cleat_status read_checkpoint(const cleat_history *history, const char *na
 
 /* The name in the file RUN/pointer; "" if there is none. */
 static cleat_status read_pointer(const cleat_history *history, const char *pointer, char name[64], cleat_error *error) {
-    char path[PATH_BYTES], *text = NULL;
+    char path[CLEAT_FILE_PATH], *text = NULL;
     size_t size;
     name[0] = 0;
     snprintf(path, sizeof path, "%s/%s", history->folder, pointer);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
-
 cleat_status cleat_history_text(const char *path, char **text, size_t *size, cleat_error *error) {
     *text = NULL;
     return cleat_file_exists(path) ? cleat_file_read(path, text, size, error) : CLEAT_OK;
@@ -20,7 +18,7 @@ cleat_status cleat_history_text(const char *path, char **text, size_t *size, cle
 
 /* A run holds an exclusive lock on this file; a shared lock, released at once, fails if one does. */
 static bool is_locked(const char *folder) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     snprintf(path, sizeof path, "%s/.train.lock", folder);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
@@ -36,7 +34,7 @@ static bool is_profile_json(const char *name) {
 
 /* The newest recording: names are sorted, and their numbers have equal width. */
 static cleat_status read_profile(cleat_history *history, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     size_t size;
     cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(history->folder, is_profile_json, &listing, error);
@@ -81,7 +79,7 @@ static cleat_status read_settings(cleat_history *history, const char *path, clea
 }
 
 static cleat_status read_files(cleat_history *history, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     size_t size;
     snprintf(path, sizeof path, "%s/metrics.jsonl", history->folder);
     cleat_status status = cleat_history_read_log(history, path, false, error);
@@ -108,7 +106,7 @@ static char *name_of(const char *folder) {
 cleat_status cleat_history_read(const char *folder, cleat_history **history, cleat_error *error) {
     if (!cleat_folder_exists(folder))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: there is no such folder; give the folder of a run", folder);
-    if (strlen(folder) > PATH_BYTES - 128)
+    if (strlen(folder) > CLEAT_FILE_PATH - 128)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", folder);
     cleat_history *made = cleat_alloc(1, sizeof *made);
     cleat_status status = made ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "%s: out of memory", folder);

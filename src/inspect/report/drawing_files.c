@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096, NAME_BYTES = 120, GAP = 10, TOP = 54 };
+enum { NAME_BYTES = 120, GAP = 10, TOP = 54 };
 
 /* Literal colours, since few programs besides browsers know variables of CSS; a ground for pages of any colour. */
 static const char style[] =
@@ -21,7 +21,7 @@ static const char colours[] = "<tspan fill=\"#0072b2\">truth</tspan>  <tspan fil
 
 /* The name of the sample, and of its column, as a file name that is not taken yet. */
 static cleat_status choose_path(const cJSON *example, const char *folder, cleat_name_table *taken,
-                                char path[PATH_BYTES], cleat_error *error) {
+                                char path[CLEAT_FILE_PATH], cleat_error *error) {
     const char *column = cleat_json_text(example, "column");
     char name[NAME_BYTES], file[NAME_BYTES + 32];
     uint32_t before;
@@ -33,7 +33,7 @@ static cleat_status choose_path(const cJSON *example, const char *folder, cleat_
     for (int number = 2; cleat_name_table_find(taken, file, &before); ++number)
         snprintf(file, sizeof file, "%s-%d.svg", name, number);
     cleat_status status = cleat_name_table_add(taken, file, 0, error);
-    return status ? status : cleat_path_join(folder, file, path, PATH_BYTES, error);
+    return status ? status : cleat_path_join(folder, file, path, CLEAT_FILE_PATH, error);
 }
 
 /* The drawings of the page, each an <svg>, beside each other below title and legend. */
@@ -63,7 +63,7 @@ cleat_status cleat_figure_write(const cJSON *example, const char *folder, cleat_
     const char *kind = cleat_json_text(example, "kind");
     const bool series = kind && strcmp(kind, "series") == 0;
     cleat_string drawings = {0}, svg = {0};
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     if (!kind || !cleat_json_text(example, "name") || (!series && strcmp(kind, "rna") != 0)) return CLEAT_OK;
     cleat_status status = choose_path(example, folder, taken, path, error);
     if (status) return status;

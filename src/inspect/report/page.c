@@ -17,8 +17,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATH_BYTES = 4096 };
-
 /* report.css, report.js, head.html, dygraphs_license.html. */
 extern const cleat_embedded_file cleat_embedded_page[];
 /* dygraph.min.js, dygraph.min.css (MIT); empty in a build without dygraphs. */
@@ -114,7 +112,7 @@ static void build_page(const cleat_report_run *runs, size_t count, cleat_string 
 }
 
 static cleat_status write_page(const cleat_report_run *runs, size_t count, const char *out, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     cleat_string page = {0};
     cleat_status status = CLEAT_OK;
     if (!out) status = cleat_path_join(runs[0].history->folder, "report.html", path, sizeof path, error);
@@ -124,7 +122,7 @@ static cleat_status write_page(const cleat_report_run *runs, size_t count, const
 }
 
 static cleat_status write_tables(const cleat_report_run *runs, size_t count, const char *csv, cleat_error *error) {
-    char path[PATH_BYTES];
+    char path[CLEAT_FILE_PATH];
     if (csv) return cleat_csv_write(runs[0].history, csv, error);
     for (size_t r = 0; r < count; ++r) {
         cleat_status status = cleat_path_join(runs[r].history->folder, "metrics.csv", path, sizeof path, error);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_PATH = 1400, LONGEST_NAME = CLEAT_WEIGHT_NAME + 64 };
+enum { LONGEST_NAME = CLEAT_WEIGHT_NAME + 64 };
 
 static bool is_adapter(const char *name) {
     return strstr(name, ".lora_") != NULL;
@@ -255,7 +255,7 @@ cleat_status cleat_adapters_write(const cleat_model *model, const cleat_architec
                                   cleat_error *error) {
     static const cleat_st_metadata metadata = {"format", "pt"};
     const size_t most = 2 * CLEAT_WEIGHT_PARTS * cleat_safetensors_count(values);
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     if (model->options.params.lora_rank <= 0)
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED, "the run was trained without adapters (train.lora_rank)");
     writer w = {.model = model,

@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_PATH = 1400 };
-
 typedef struct export {
     const cleat_profile *profile;
     cleat_checkpoint *checkpoint;
@@ -181,7 +179,7 @@ static cleat_status write_published(export *e, cleat_weights_format format, clea
 static cleat_status write_adapters(export *e, cleat_weights_format format, cleat_error *error) {
     const cleat_architecture *architecture = architecture_for(e, format, error);
     const char *base = e->profile->init;
-    char config[LONGEST_PATH];
+    char config[CLEAT_FILE_PATH];
     if (!architecture) return CLEAT_ERR_NOT_SUPPORTED;
     if (!*base || cleat_path_join(base, "config.json", config, sizeof config, NULL) || !cleat_file_exists(config))
         base = NULL;
@@ -208,7 +206,7 @@ static cleat_status write_gguf(export *e, cleat_weights_format format, cleat_err
                                             CLEAT_GGUF_TYPE_Q8_0};
     const bool is_adapter = format == CLEAT_WEIGHTS_GGUF_LORA;
     const char *name = is_adapter ? "adapter.gguf" : "model.gguf";
-    char path[LONGEST_PATH];
+    char path[CLEAT_FILE_PATH];
     cleat_status status = cleat_path_join(e->out, name, path, sizeof path, error);
     if (!status && is_adapter) {
         const cleat_weights_content content = content_of(e, architecture_for(e, format, error));
@@ -240,7 +238,7 @@ static cleat_status count_files(export *e, cleat_error *error) {
     cleat_name_list listing = {0};
     cleat_status status = cleat_listing_read(e->out, NULL, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
-        char path[LONGEST_PATH];
+        char path[CLEAT_FILE_PATH];
         struct stat about;
         status = cleat_path_join(e->out, listing.names[i], path, sizeof path, error);
         if (!status && stat(path, &about) == 0) e->report.bytes += about.st_size;
