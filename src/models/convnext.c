@@ -86,23 +86,21 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_convnext_layer_of(&shape, param);
 }
 
-cleat_status cleat_convnext_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_convnext_describe(const cleat_model *model, cJSON *config) {
     const cleat_convnext shape = shape_of(model);
     cJSON *arguments = cleat_published_add_timm(model, config, "convnext_tiny");
-    const bool done = arguments && cleat_published_add_list(arguments, "depths", shape.blocks, shape.stages) &&
-                      cleat_published_add_list(arguments, "dims", shape.widths, shape.stages) &&
-                      cJSON_AddNumberToObject(config, "layer_norm_eps", settings_of(model)->norm_eps);
-    return cleat_published_described(done, error);
+    return arguments && cleat_published_add_list(arguments, "depths", shape.blocks, shape.stages) &&
+           cleat_published_add_list(arguments, "dims", shape.widths, shape.stages) &&
+           cJSON_AddNumberToObject(config, "layer_norm_eps", settings_of(model)->norm_eps);
 }
 
-cleat_status cleat_convnext_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_convnext_describe_transformers(const cleat_model *model, cJSON *config) {
     const cleat_convnext shape = shape_of(model);
-    const bool done = cleat_published_add_transformers(model, config, "convnext", "ConvNextForImageClassification") &&
-                      cleat_published_add_list(config, "depths", shape.blocks, shape.stages) &&
-                      cleat_published_add_list(config, "hidden_sizes", shape.widths, shape.stages) &&
-                      cJSON_AddNumberToObject(config, "num_stages", (double)shape.stages) &&
-                      cJSON_AddNumberToObject(config, "layer_norm_eps", settings_of(model)->last_norm_eps);
-    return cleat_published_described(done, error);
+    return cleat_published_add_transformers(model, config, "convnext", "ConvNextForImageClassification") &&
+           cleat_published_add_list(config, "depths", shape.blocks, shape.stages) &&
+           cleat_published_add_list(config, "hidden_sizes", shape.widths, shape.stages) &&
+           cJSON_AddNumberToObject(config, "num_stages", (double)shape.stages) &&
+           cJSON_AddNumberToObject(config, "layer_norm_eps", settings_of(model)->last_norm_eps);
 }
 
 static const cleat_architecture *const architectures[] = {

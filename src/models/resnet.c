@@ -95,7 +95,7 @@ static void build(const cleat_model *model, cleat_graph *graph, cleat_mode mode,
     cleat_image_classifier_end(&g, cleat_nn_linear(graph, "fc", x, classes, NULL)); /* [B, classes] */
 }
 
-cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_resnet_describe(const cleat_model *model, cJSON *config) {
     const cleat_resnet shape = shape_of(model);
     /* timm's bottlenecks have an expansion of 4 and may have wider convolutions: base_width is 64 for plain ones. */
     const int64_t wider = shape.expansion == 2 ? 2 : 1;
@@ -105,19 +105,18 @@ cleat_status cleat_resnet_describe(const cleat_model *model, cJSON *config, clea
     bool done = arguments && cleat_published_add_list(arguments, "layers", shape.blocks, shape.stages) &&
                 cleat_published_add_list(arguments, "channels", planes, shape.stages);
     if (wider > 1) done = done && cJSON_AddNumberToObject(arguments, "base_width", (double)(64 * wider));
-    return cleat_published_described(done, error);
+    return done;
 }
 
-cleat_status cleat_resnet_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_resnet_describe_transformers(const cleat_model *model, cJSON *config) {
     const cleat_resnet shape = shape_of(model);
     int64_t outputs[CLEAT_RESNET_STAGES];
     for (int64_t i = 0; i < shape.stages; ++i) outputs[i] = shape.expansion * shape.widths[i];
-    const bool done = cleat_published_add_transformers(model, config, "resnet", "ResNetForImageClassification") &&
-                      cleat_published_add_list(config, "depths", shape.blocks, shape.stages) &&
-                      cleat_published_add_list(config, "hidden_sizes", outputs, shape.stages) &&
-                      cJSON_AddNumberToObject(config, "embedding_size", (double)shape.stem_width) &&
-                      cJSON_AddStringToObject(config, "layer_type", shape.expansion > 1 ? "bottleneck" : "basic");
-    return cleat_published_described(done, error);
+    return cleat_published_add_transformers(model, config, "resnet", "ResNetForImageClassification") &&
+           cleat_published_add_list(config, "depths", shape.blocks, shape.stages) &&
+           cleat_published_add_list(config, "hidden_sizes", outputs, shape.stages) &&
+           cJSON_AddNumberToObject(config, "embedding_size", (double)shape.stem_width) &&
+           cJSON_AddStringToObject(config, "layer_type", shape.expansion > 1 ? "bottleneck" : "basic");
 }
 
 static const cleat_architecture *const architectures[] = {&cleat_published_resnet, &cleat_published_resnet_transformers,

@@ -79,33 +79,30 @@ static int64_t layer_of(const cleat_model *model, const char *param) {
     return cleat_nn_encoder_layer_of(param, layers(model));
 }
 
-cleat_status cleat_vit_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_vit_describe(const cleat_model *model, cJSON *config) {
     const vit_settings *s = settings_of(model);
     cJSON *arguments = cleat_published_add_timm(model, config, "vit_base_patch16_224");
     const double ratio = (double)s->encoder.d_ff / (double)s->encoder.d_model;
-    const bool done = arguments &&
-                      cJSON_AddNumberToObject(arguments, "img_size", (double)s->classifier.data.options.size) &&
-                      cJSON_AddNumberToObject(arguments, "patch_size", (double)s->patch) &&
-                      cJSON_AddNumberToObject(arguments, "embed_dim", (double)s->encoder.d_model) &&
-                      cJSON_AddNumberToObject(arguments, "depth", (double)s->encoder.layers) &&
-                      cJSON_AddNumberToObject(arguments, "num_heads", (double)s->encoder.heads) &&
-                      cJSON_AddNumberToObject(arguments, "mlp_ratio", ratio) &&
-                      cJSON_AddStringToObject(arguments, "global_pool", s->pooling == VIT_MEAN ? "avg" : "token") &&
-                      cJSON_AddBoolToObject(arguments, "class_token", s->class_token) &&
-                      cJSON_AddNumberToObject(config, "layer_norm_eps", s->norm_eps);
-    return cleat_published_described(done, error);
+    return arguments && cJSON_AddNumberToObject(arguments, "img_size", (double)s->classifier.data.options.size) &&
+           cJSON_AddNumberToObject(arguments, "patch_size", (double)s->patch) &&
+           cJSON_AddNumberToObject(arguments, "embed_dim", (double)s->encoder.d_model) &&
+           cJSON_AddNumberToObject(arguments, "depth", (double)s->encoder.layers) &&
+           cJSON_AddNumberToObject(arguments, "num_heads", (double)s->encoder.heads) &&
+           cJSON_AddNumberToObject(arguments, "mlp_ratio", ratio) &&
+           cJSON_AddStringToObject(arguments, "global_pool", s->pooling == VIT_MEAN ? "avg" : "token") &&
+           cJSON_AddBoolToObject(arguments, "class_token", s->class_token) &&
+           cJSON_AddNumberToObject(config, "layer_norm_eps", s->norm_eps);
 }
 
-cleat_status cleat_vit_describe_transformers(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_vit_describe_transformers(const cleat_model *model, cJSON *config) {
     const vit_settings *s = settings_of(model);
-    const bool done = cleat_published_add_transformers(model, config, "vit", "ViTForImageClassification") &&
-                      cJSON_AddNumberToObject(config, "hidden_size", (double)s->encoder.d_model) &&
-                      cJSON_AddNumberToObject(config, "num_hidden_layers", (double)s->encoder.layers) &&
-                      cJSON_AddNumberToObject(config, "num_attention_heads", (double)s->encoder.heads) &&
-                      cJSON_AddNumberToObject(config, "intermediate_size", (double)s->encoder.d_ff) &&
-                      cJSON_AddNumberToObject(config, "patch_size", (double)s->patch) &&
-                      cJSON_AddNumberToObject(config, "layer_norm_eps", s->norm_eps);
-    return cleat_published_described(done, error);
+    return cleat_published_add_transformers(model, config, "vit", "ViTForImageClassification") &&
+           cJSON_AddNumberToObject(config, "hidden_size", (double)s->encoder.d_model) &&
+           cJSON_AddNumberToObject(config, "num_hidden_layers", (double)s->encoder.layers) &&
+           cJSON_AddNumberToObject(config, "num_attention_heads", (double)s->encoder.heads) &&
+           cJSON_AddNumberToObject(config, "intermediate_size", (double)s->encoder.d_ff) &&
+           cJSON_AddNumberToObject(config, "patch_size", (double)s->patch) &&
+           cJSON_AddNumberToObject(config, "layer_norm_eps", s->norm_eps);
 }
 
 static const cleat_architecture *const architectures[] = {&cleat_published_vit, &cleat_published_vit_torchvision,

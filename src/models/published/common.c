@@ -289,7 +289,3 @@ bool cleat_published_add_transformers(const cleat_model *model, cJSON *config, c
            cJSON_AddNumberToObject(config, "image_size", (double)settings->data.options.size) &&
            cJSON_AddNumberToObject(config, "num_channels", (double)cleat_image_classifier_sizes(model).inputs);
 }
-
-cleat_status cleat_published_described(bool done, cleat_error *error) {
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
-}

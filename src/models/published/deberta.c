@@ -123,7 +123,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     return status ? status : cleat_published_set_texts(weights, sink, 0, error);
 }
 /* Members that are lists, or that are omitted if they have no value. */
-static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *config) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
     static const char *const words[] = {"p2c", "c2p"};
     const int first = s.position_terms == CLEAT_ONLY_C2P, last = s.position_terms != CLEAT_ONLY_P2C;
@@ -140,14 +140,12 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
            cJSON_AddNumberToObject(config, "pooler_hidden_size", width);
     if (s.padding_row != CLEAT_AUTO)
         done = done && cJSON_AddNumberToObject(config, "pad_token_id", (double)s.padding_row);
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }
 
 /* Selects the head with the names of `masked_names`. */
-static cleat_status describe_masked(const cleat_model *model, cJSON *config, cleat_error *error) {
-    if (!cJSON_AddTrueToObject(config, "legacy"))
-        return cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
-    return describe(model, config, error);
+static bool describe_masked(const cleat_model *model, cJSON *config) {
+    return cJSON_AddTrueToObject(config, "legacy") && describe(model, config);
 }
 
 #define ARCHITECTURE(HEAD, NAMES, CONFIG, DESCRIBE)                                                                    \

@@ -107,22 +107,21 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     return status ? status : set_global(weights, sink, error);
 }
 
-static cleat_status describe(const cleat_model *model, cJSON *made, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *made) {
     const cleat_causal_settings *s = model->settings;
     const cleat_llama shape = cleat_causal_shape(model);
     const double scalar = s->query_scalar == CLEAT_AUTO ? (double)shape.head : s->query_scalar;
-    cleat_status status = cleat_causal_describe(model, made, error);
-    if (status) return status;
+    bool done = cleat_causal_describe(model, made);
     cJSON *types = cJSON_AddArrayToObject(made, "layer_types");
-    bool done = cleat_causal_put(made, "query_pre_attn_scalar", scalar) &&
-                cleat_causal_put(made, "sliding_window", (double)(shape.window ? shape.window : s->max_positions)) &&
-                cJSON_AddNumberToObject(made, "rope_local_base_freq",
-                                        s->local_rope_base > 0 ? s->local_rope_base : s->rope_base);
+    done = done && cleat_causal_put(made, "query_pre_attn_scalar", scalar) &&
+           cleat_causal_put(made, "sliding_window", (double)(shape.window ? shape.window : s->max_positions)) &&
+           cJSON_AddNumberToObject(made, "rope_local_base_freq",
+                                   s->local_rope_base > 0 ? s->local_rope_base : s->rope_base);
     for (int64_t i = 1; i <= s->layers && done; ++i) {
         const bool global = !shape.window || (s->global_every && i % s->global_every == 0);
         done = cJSON_AddItemToArray(types, cJSON_CreateString(global ? "full_attention" : "sliding_attention"));
     }
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }
 
 const cleat_architecture cleat_published_gemma3 = {

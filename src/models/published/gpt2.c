@@ -54,14 +54,12 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
     return status;
 }
 
-static cleat_status describe(const cleat_model *model, cJSON *made, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *made) {
     const cleat_llama shape = cleat_causal_shape(model);
     cJSON *array = cJSON_AddArrayToObject(made, "architectures");
-    if (array && cJSON_AddItemToArray(array, cJSON_CreateString("GPT2LMHeadModel")) &&
-        cleat_causal_put(made, "vocab_size", (double)shape.vocabulary) &&
-        cleat_causal_put(made, "n_inner", (double)shape.d_ff))
-        return CLEAT_OK;
-    return cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return array && cJSON_AddItemToArray(array, cJSON_CreateString("GPT2LMHeadModel")) &&
+           cleat_causal_put(made, "vocab_size", (double)shape.vocabulary) &&
+           cleat_causal_put(made, "n_inner", (double)shape.d_ff);
 }
 
 const cleat_architecture cleat_published_gpt2 = {

@@ -18,13 +18,13 @@ void cleat_resnet_place(const cleat_model *model, int64_t number, int64_t *stage
 
 /* cleat_architecture.describe of networks of timm: config.json as timm.create_model("local-dir:FOLDER") reads it
  * (models/resnet.c, vit.c, convnext.c). */
-cleat_status cleat_resnet_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
-cleat_status cleat_vit_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
-cleat_status cleat_convnext_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+bool cleat_resnet_describe(const cleat_model *model, struct cJSON *config);
+bool cleat_vit_describe(const cleat_model *model, struct cJSON *config);
+bool cleat_convnext_describe(const cleat_model *model, struct cJSON *config);
 /* The same for networks of transformers: config.json as from_pretrained reads it. */
-cleat_status cleat_resnet_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
-cleat_status cleat_vit_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
-cleat_status cleat_convnext_describe_transformers(const cleat_model *model, struct cJSON *config, cleat_error *error);
+bool cleat_resnet_describe_transformers(const cleat_model *model, struct cJSON *config);
+bool cleat_vit_describe_transformers(const cleat_model *model, struct cJSON *config);
+bool cleat_convnext_describe_transformers(const cleat_model *model, struct cJSON *config);
 /* For these functions; false or NULL: no memory.
  * The type of a network of transformers, the class that holds it, and the members that all have. */
 bool cleat_published_add_transformers(const cleat_model *model, struct cJSON *config, const char *type,
@@ -33,8 +33,6 @@ bool cleat_published_add_transformers(const cleat_model *model, struct cJSON *co
  * `config`. */
 struct cJSON *cleat_published_add_timm(const cleat_model *model, struct cJSON *config, const char *name);
 bool cleat_published_add_list(struct cJSON *object, const char *key, const int64_t *values, int64_t count);
-/* CLEAT_OK if done, else CLEAT_ERR_MEMORY. */
-cleat_status cleat_published_described(bool done, cleat_error *error);
 
 enum { CLEAT_PUBLISHED_STAGES = 4 };
 

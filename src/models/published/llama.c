@@ -123,7 +123,7 @@ bool cleat_causal_put(cJSON *config, const char *key, double value) {
     return cJSON_AddNumberToObject(config, key, value);
 }
 
-cleat_status cleat_causal_describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_causal_describe(const cleat_model *model, cJSON *config) {
     static const char *const classes[] = {[CLEAT_CAUSAL_LLAMA] = "LlamaForCausalLM",
                                           [CLEAT_CAUSAL_MISTRAL] = "MistralForCausalLM",
                                           [CLEAT_CAUSAL_QWEN2] = "Qwen2ForCausalLM",
@@ -149,7 +149,7 @@ cleat_status cleat_causal_describe(const cleat_model *model, cJSON *config, clea
                    cJSON_AddNumberToObject(scaling, "high_freq_factor", s->rope_high) &&
                    cJSON_AddNumberToObject(scaling, "original_max_position_embeddings", (double)s->rope_old_length);
     }
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }
 
 static const char members[] =

@@ -31,7 +31,7 @@ cleat_status cleat_causal_set_number(const cleat_weights *weights, const char *o
                                      const char *setting, const cleat_setting_sink *sink, bool is_required,
                                      cleat_error *error);
 /* Adds the class of the network and the members that cleat_causal_configure reads, but for gpt2. */
-cleat_status cleat_causal_describe(const cleat_model *model, struct cJSON *config, cleat_error *error);
+bool cleat_causal_describe(const cleat_model *model, struct cJSON *config);
 /* Replaces a member of the object; returns false if there is no memory. */
 bool cleat_causal_put(struct cJSON *config, const char *key, double value);
 

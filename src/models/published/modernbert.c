@@ -138,7 +138,7 @@ static cleat_status configure(const cleat_weights *weights, const cleat_setting_
 }
 
 /* Members that transformers 4 and 5 both read. */
-static cleat_status describe(const cleat_model *model, cJSON *config, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *config) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
     const double dropout = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(config, "mlp_dropout"));
     bool done = cleat_published_add_class(model, s.network, config) &&
@@ -157,7 +157,7 @@ static cleat_status describe(const cleat_model *model, cJSON *config, cleat_erro
         done = done && cJSON_AddNullToObject(config, "pad_token_id");
     else
         done = done && cJSON_AddNumberToObject(config, "pad_token_id", (double)s.padding_row);
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }
 
 static const char members[] =

@@ -45,12 +45,10 @@ static const cleat_config_row config[] = {
     ONLY("pad_token_id", "0"),
     {.key = NULL}};
 
-static cleat_status describe(const cleat_model *model, cJSON *object, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *object) {
     cJSON *array = cJSON_AddArrayToObject(object, "architectures");
     (void)model;
-    return array && cJSON_AddItemToArray(array, cJSON_CreateString("RnaFmModel"))
-               ? CLEAT_OK
-               : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return array && cJSON_AddItemToArray(array, cJSON_CreateString("RnaFmModel"));
 }
 
 static const cleat_architecture rnafm = {.name = "rnafm",

@@ -201,7 +201,7 @@ static bool keeps(const cleat_model *model, const cleat_weights *weights, const 
     return !own || strncmp(param, "cls.", 4) != 0 || cleat_published_same_labels(weights, own->classes, own->n_classes);
 }
 
-static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error *error) {
+static bool describe(const cleat_model *model, cJSON *json) {
     cleat_segformer shape = cleat_masks_shape(model, CLEAT_MODE_PREDICT);
     const int64_t channels = model->sizes.inputs > 0 ? model->sizes.inputs : 3;
     cJSON *array = cJSON_AddArrayToObject(json, "architectures");
@@ -218,7 +218,7 @@ static cleat_status describe(const cleat_model *model, cJSON *json, cleat_error 
         done = done && cJSON_AddNumberToObject(json, "num_labels", (double)shape.classes);
     done = done && cJSON_AddNumberToObject(json, "decoder_hidden_size", (double)shape.decoder) &&
            cJSON_AddNumberToObject(json, "semantic_loss_ignore_index", 255);
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }
 
 const cleat_architecture cleat_published_segformer = {.name = "segformer",

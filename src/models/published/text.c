@@ -247,12 +247,12 @@ bool cleat_published_add_class(const cleat_model *model, int network, cJSON *con
            replace_number(config, "embedding_size", (double)s.embedding_width);
 }
 
-cleat_status cleat_published_describe_text(const cleat_model *model, cJSON *config, cleat_error *error) {
+bool cleat_published_describe_text(const cleat_model *model, cJSON *config) {
     const cleat_text_network_settings s = cleat_text_network_of(model);
     const char *dropout = s.network == CLEAT_TEXT_DISTILBERT ? "seq_classif_dropout" : "classifier_dropout";
     bool done = cleat_published_add_class(model, s.network, config);
     if (head_of(model) != CLEAT_HEAD_MASKED) done = done && cJSON_AddNumberToObject(config, dropout, s.head_dropout);
     done = done &&
            cJSON_AddNumberToObject(config, "pad_token_id", s.first_position > 0 ? (double)s.first_position - 1 : 0);
-    return done ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_MEMORY, "config.json: out of memory");
+    return done;
 }

@@ -61,7 +61,7 @@ cleat_status cleat_published_padding(const cleat_weights *weights, int64_t usual
 bool cleat_published_keeps_text(const cleat_model *model, const cleat_weights *weights, const char *param);
 /* Completes config.json beyond the rows of an architecture: cleat_published_add_class, and the padding
  * token. */
-cleat_status cleat_published_describe_text(const cleat_model *model, struct cJSON *config, cleat_error *error);
+bool cleat_published_describe_text(const cleat_model *model, struct cJSON *config);
 /* Adds the class of transformers that the network is, "BertForMaskedLM", and replaces values that settings
  * leave to the network or the data ("auto"); false: no memory. */
 bool cleat_published_add_class(const cleat_model *model, int network, struct cJSON *config);

@@ -75,8 +75,8 @@ typedef struct cleat_architecture {
         *members; /* of config.json that `configure` reads, between blanks (weights/config.c); NULL: usual ones */
     /* Sets what `config` cannot express, such as lists and sizes found in the tensors; NULL: nothing. */
     cleat_status (*configure)(const cleat_weights *weights, const cleat_setting_sink *sink, cleat_error *error);
-    /* Adds members to the config.json of an export, such as lists; NULL: nothing. */
-    cleat_status (*describe)(const cleat_model *model, struct cJSON *config, cleat_error *error);
+    /* Adds members to the config.json of an export, such as lists; false: no memory. NULL: nothing. */
+    bool (*describe)(const cleat_model *model, struct cJSON *config);
     /* Changes the numbers of a parameter's name [count] to those of its sources; returns their count. NULL: equal. */
     size_t (*renumber)(const cleat_model *model, size_t count, int64_t numbers[CLEAT_WEIGHT_NUMBERS]);
     /* Whether a parameter of the head with a matching shape takes the file's values: not if its rows belong

@@ -211,9 +211,9 @@ cleat_status cleat_weights_write_config(const cleat_weights_content *content, co
     cleat_status status = CLEAT_OK;
     for (const cleat_config_row *row = architecture->config; row && row->key && !status; ++row)
         status = add_row(content, row, config, error);
-    if (!status && !add_labels(content, config))
+    if (!status &&
+        !(add_labels(content, config) && (!architecture->describe || architecture->describe(content->model, config))))
         status = cleat_fail(error, CLEAT_ERR_MEMORY, "%s/config.json: out of memory", folder);
-    if (!status && architecture->describe) status = architecture->describe(content->model, config, error);
     if (!status) status = cleat_json_write_file(folder, "config.json", config, error);
     cJSON_Delete(config);
     return status;
