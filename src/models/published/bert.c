@@ -121,50 +121,30 @@ static cleat_status configure_roberta(const cleat_weights *weights, const cleat_
     return status ? status : cleat_published_set_texts(weights, sink, padding >= 0 ? padding + 1 : 2, error);
 }
 
-#define ARCHITECTURE(HEAD, NAME, BASE, NAMES, CONFIG, CONFIGURE)                                                       \
-    .name = NAME, .base = BASE, .names = NAMES, .ignored = ignored, .config = CONFIG, .head = HEAD,                    \
-    .configure = CONFIGURE, .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
-
+#define ARCHITECTURE(HEAD, NAME, NAMES, CONFIG, CONFIGURE)                                                             \
+    .name = NAME, .names = NAMES, .ignored = ignored, .config = CONFIG, .head = HEAD, .configure = CONFIGURE,          \
+    .describe = cleat_published_describe_text, .keeps = cleat_published_keeps_text
+/* OTHER: other names of the head of a masked language model. */
+#define NETWORK(NAME, BASE, CLASSIFIER, TAGGER, MASKED, OTHER, CONFIG, MASKED_CONFIG, CONFIGURE)                       \
+    {                                                                                                                  \
+        [CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, NAME, CLASSIFIER, CONFIG, CONFIGURE), .base = BASE},  \
+        [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, NAME, TAGGER, CONFIG, CONFIGURE), .base = BASE},            \
+        [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, NAME, MASKED, MASKED_CONFIG, CONFIGURE), .base = BASE,  \
+                               .other_names = OTHER, .tied = true},                                                    \
+    }
 /* By cleat_text_network. */
 static const cleat_architecture architectures[][CLEAT_TOKENIZER_HEADS] = {
-    [CLEAT_TEXT_BERT] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "bert", "bert.",
-                                                              bert_classifier_names, bert_config, configure)},
-                         [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "bert", "bert.", tagger_names, bert_config,
-                                                           configure)},
-                         [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "bert", "bert.", bert_masked_names,
-                                                             bert_masked_config, configure),
-                                                .other_names = bert_masked_other_names, .tied = true}},
-    [CLEAT_TEXT_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "roberta", "roberta.",
-                                                                 two_layers_names, bert_config, configure_roberta)},
-                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "roberta", "roberta.", tagger_names,
-                                                              bert_config, configure_roberta)},
-                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "roberta", "roberta.",
-                                                                roberta_masked_names,
-                                                                bert_masked_config, configure_roberta),
-                                                   .other_names = roberta_masked_other_names, .tied = true}},
-    [CLEAT_TEXT_XLM_ROBERTA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "xlm-roberta", "roberta.",
-                                                                     two_layers_names, bert_config, configure_roberta)},
-                                [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "xlm-roberta", "roberta.",
-                                                                  tagger_names, bert_config, configure_roberta)},
-                                [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "xlm-roberta", "roberta.",
-                                                                    roberta_masked_names, bert_masked_config,
-                                                                    configure_roberta),
-                                                       .other_names = roberta_masked_other_names, .tied = true}},
+    [CLEAT_TEXT_BERT] = NETWORK("bert", "bert.", bert_classifier_names, tagger_names, bert_masked_names,
+                                bert_masked_other_names, bert_config, bert_masked_config, configure),
+    [CLEAT_TEXT_ROBERTA] = NETWORK("roberta", "roberta.", two_layers_names, tagger_names, roberta_masked_names,
+                                   roberta_masked_other_names, bert_config, bert_masked_config, configure_roberta),
+    [CLEAT_TEXT_XLM_ROBERTA] = NETWORK("xlm-roberta", "roberta.", two_layers_names, tagger_names, roberta_masked_names,
+                                       roberta_masked_other_names, bert_config, bert_masked_config, configure_roberta),
     [CLEAT_TEXT_DISTILBERT] =
-        {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "distilbert", "distilbert.",
-                                              distilbert_classifier_names, distilbert_config, configure)},
-         [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "distilbert", "distilbert.", distilbert_tagger_names,
-                                           distilbert_config, configure)},
-         [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "distilbert", "distilbert.", distilbert_masked_names,
-                                             distilbert_masked_config, configure),
-                                .tied = true}},
-    [CLEAT_TEXT_ELECTRA] = {[CLEAT_HEAD_CLASSES] = {ARCHITECTURE(CLEAT_HEAD_CLASSES, "electra", "electra.",
-                                                                 two_layers_names, electra_config, configure)},
-                            [CLEAT_HEAD_TAGS] = {ARCHITECTURE(CLEAT_HEAD_TAGS, "electra", "electra.", tagger_names,
-                                                              electra_config, configure)},
-                            [CLEAT_HEAD_MASKED] = {ARCHITECTURE(CLEAT_HEAD_MASKED, "electra", "electra.",
-                                                                electra_masked_names, electra_masked_config, configure),
-                                                   .tied = true}},
+        NETWORK("distilbert", "distilbert.", distilbert_classifier_names, distilbert_tagger_names,
+                distilbert_masked_names, NULL, distilbert_config, distilbert_masked_config, configure),
+    [CLEAT_TEXT_ELECTRA] = NETWORK("electra", "electra.", two_layers_names, tagger_names, electra_masked_names, NULL,
+                                   electra_config, electra_masked_config, configure),
 };
 
 #define LIST(HEAD_OF)                                                                                                  \
