@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "models/masked_tokens.h"
 #include "models/published/llama.h"
+#include "models/text_networks.h"
 #include "models/text_tokenizer.h"
 #include "models/token_guess.h"
 #include "json/member.h"
@@ -77,18 +78,7 @@ static const cleat_key keys[] = {
     PATH_ROW(common),
     {FIELD(data, max_length, common.max_length), INT(2, 1e6, "512"), COMPUTES,
      .help = "Tokens of a row. Longer plain texts are divided, longer conversations lose their end."},
-    VAL_FRACTION_ROW(data.val_fraction),
-    TEST_FRACTION_ROW(data.test_fraction),
-    FOLD_ROWS(data.fold),
-    BUCKETS_ROW(common),
-    LIMIT_ROW(common),
-    MIN_LENGTH_ROW(common),
-    {AT(data, train_file), TEXT(0, 255, ""), A_PATH, COMPUTES,
-     .help = "Training file in data.path; empty: the file with train in its name."},
-    {AT(data, val_file), TEXT(0, 255, ""), A_PATH, COMPUTES,
-     .help = "Validation file; empty: the file with val or dev in its name, or part of the training file."},
-    {AT(data, test_file), TEXT(0, 255, ""), A_PATH, COMPUTES,
-     .help = "Test file; empty: the file with test in its name, if any."},
+    TEXT_SPLIT_ROWS,
     {AT(data, prompt_column), TEXT(1, 127, "prompt"), COMPUTES,
      .help = "Column, or member of JSON lines, with the prompts."},
     {AT(data, completion_column), TEXT(1, 127, "completion"), COMPUTES,
@@ -107,7 +97,7 @@ static const cleat_key keys[] = {
      .help = "Date in the system message of Llama 3.1 and later; empty: 26 Jul 2024, as in its template."},
     {AT(data, vocabulary), TEXT(0, 1023, ""), A_PATH, COMPUTES,
      .help = "Tokenizer: a folder of a published model, its tokenizer.json, or a GGUF file; model.init sets it."},
-    {AT(data, cache), BOOL("true"), .help = "Cache tokenized texts in the cache folder."},
+    TEXT_CACHE_ROW,
     {.name = NULL},
 };
 

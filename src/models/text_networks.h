@@ -97,11 +97,11 @@ typedef struct cleat_text_model_settings {
             .help = "Dropout probability of the head; auto: as model.dropout; network = cleat: not used."              \
     }
 
-/* Rows that text families share, of settings with members `common` and `data` (cleat_text_options). */
-#define TEXT_FILE_ROWS                                                                                                 \
-    PATH_ROW(common), MAX_LENGTH_ROW(common), VAL_FRACTION_ROW(data.val_fraction),                                     \
-        TEST_FRACTION_ROW(data.test_fraction), FOLD_ROWS(data.fold), BUCKETS_ROW(common), LIMIT_ROW(common),           \
-        MIN_LENGTH_ROW(common),                                                                                        \
+/* Rows of texts in files, of settings with members `common` and `data` (train_file, val_file, test_file, fractions and
+ * fold). */
+#define TEXT_SPLIT_ROWS                                                                                                \
+    VAL_FRACTION_ROW(data.val_fraction), TEST_FRACTION_ROW(data.test_fraction), FOLD_ROWS(data.fold),                  \
+        BUCKETS_ROW(common), LIMIT_ROW(common), MIN_LENGTH_ROW(common),                                                \
         {AT(data, train_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                     \
          .help = "Training file in data.path; empty: the file with train in its name."},                               \
         {AT(data, val_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                       \
@@ -110,6 +110,8 @@ typedef struct cleat_text_model_settings {
         AT(data, test_file), TEXT(0, 255, ""), A_PATH, COMPUTES,                                                       \
             .help = "Test file; empty: the file with test in its name, if any."                                        \
     }
+/* Rows that the families of encoders share; `data` is a cleat_text_options. */
+#define TEXT_FILE_ROWS PATH_ROW(common), MAX_LENGTH_ROW(common), TEXT_SPLIT_ROWS
 #define TEXT_ID_COLUMN_ROW                                                                                             \
     {                                                                                                                  \
         AT(data, id_column), TEXT(0, 127, ""),                                                                         \
