@@ -3,7 +3,6 @@
 #include "core/files.h"
 #include "launch.h"
 #include "platform/files.h"
-#include "platform/text.h"
 
 #include <cleat/profile.h>
 

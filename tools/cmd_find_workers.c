@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double BUSY = 0.1; /* noise that makes the recommendation doubtful */
 

@@ -1,7 +1,6 @@
 /* Which devices still answer after a rank was lost. */
 #include "cli_child.h"
 #include "launch.h"
-#include "platform/files.h"
 #include "platform/text.h"
 
 #include <cjson/cJSON.h>

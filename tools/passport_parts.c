@@ -7,8 +7,6 @@
 #include <cleat/rates.h>
 #include <cleat/verify.h>
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *vendor_text(cleat_vendor vendor) {

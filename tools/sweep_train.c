@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* "[2/9] NAME: finished, best rmsd 0.85 at epoch 9 (12 s)" */

@@ -5,7 +5,6 @@
 #include "nn/transformer.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
 
 enum { STAGES = CLEAT_CONVNEXT_STAGES };
 

@@ -17,7 +17,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *const cleat_rna_network_names[] = {"cleat", "rnafm", NULL};

@@ -8,8 +8,6 @@
 #include "data/image/masks.h"
 #include "models/mask_classes.h"
 
-#include <string.h>
-
 typedef struct segformer_settings {
     cleat_mask_settings mask; /* first member, as masks.c requires */
     cleat_image_settings data;

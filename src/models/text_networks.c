@@ -8,10 +8,7 @@
 #include "nn/deberta.h"
 #include "nn/modernbert.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 const char *const cleat_text_pooling_names[] = {"mean", "first", NULL};
 const char *const cleat_text_encoding_names[] = {"error", "replace", NULL};

@@ -7,8 +7,6 @@
 #include "tokenizer/tokenizer.h"
 #include "json/member.h"
 
-#include <string.h>
-
 /* A vocabulary that cleat has learned: BertTokenizer would convert it to lower case, regardless of the
  * setting. */
 static cleat_status make_tokenizer(const char *folder, bool lowercase, cleat_error *error) {

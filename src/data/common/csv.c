@@ -3,7 +3,6 @@
 
 #include "core/memory.h"
 #include "core/string.h"
-#include "ini/schema.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "core/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 void cleat_fitted_json_add_number(cleat_string *text, double number) {
     char digits[32];

@@ -4,7 +4,6 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
-#include "ini/schema.h"
 #include "platform/text.h"
 #include "json/member.h"
 

@@ -8,7 +8,6 @@
 #include "data/image/image_base.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MAX_FIT_SAMPLES = 2000 };

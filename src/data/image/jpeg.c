@@ -5,8 +5,6 @@
  * here they are errors. */
 #include "data/image/formats.h"
 
-#include "core/memory.h"
-
 #include <setjmp.h>
 #include <stdio.h>
 

@@ -8,7 +8,6 @@
 #include "data/common/parallel.h"
 #include "data/common/split_files.h"
 #include "data/image/formats.h"
-#include "data/image/images.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "data/common/split_files.h"
-#include "ini/schema.h"
 
 #include <ctype.h>
 #include <stdio.h>

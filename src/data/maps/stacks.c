@@ -1,6 +1,5 @@
 /* Reader of maps over time from NPY stacks: NAME.npy [T, C, H, W] with NAME_mask.npy [H, W]. */
 #include "data/maps/maps.h"
-#include "platform/text.h"
 
 #include "core/files.h"
 #include "core/memory.h"

@@ -4,7 +4,6 @@
 #include "data/rna/set.h"
 
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
 /* Kaggle's files mark a missing coordinate with -1e18; no atom of a molecule is farther away than these

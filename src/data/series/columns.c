@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "core/name_table.h"
 #include "core/string.h"
-#include "ini/schema.h"
 
 #include <string.h>
 

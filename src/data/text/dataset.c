@@ -6,8 +6,6 @@
 #include "core/memory.h"
 #include "core/philox.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TOKENS, LENGTHS, LABEL, TYPES, TEXT_FIELDS };

@@ -5,7 +5,6 @@
 #include "core/files.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const words[CLEAT_SPLITS][5] = {

@@ -4,7 +4,6 @@
 #include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
-#include "ini/schema.h"
 
 #include <math.h>
 #include <stdio.h>

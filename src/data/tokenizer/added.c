@@ -5,8 +5,6 @@
 #include "tokenizer/classes.h"
 #include "tokenizer/unicode.h"
 
-#include <string.h>
-
 const cleat_added_token *cleat_added_tokens_get(const cleat_added_tokens *added, const char *content) {
     uint32_t at;
     return cleat_name_table_find(&added->by_content, content, &at) ? &added->tokens[at] : NULL;

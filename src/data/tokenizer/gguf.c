@@ -4,8 +4,6 @@
 #include "core/gguf.h"
 #include "core/memory.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct reader {

@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "tokenizer/unicode.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { DEEPEST = 16 }; /* sequences in sequences */

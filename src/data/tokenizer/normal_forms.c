@@ -5,7 +5,6 @@
 #include "tokenizer/unicode.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 enum { LONGEST = 32, FIRST_SECOND = 0x300 /* no smaller character composes with the one before */ };

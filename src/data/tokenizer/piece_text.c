@@ -1,9 +1,7 @@
 /* The text of a piece of a vocabulary. */
-#include "core/string.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const cleat_splitter *find_splitter(const cleat_pipeline *pipeline, cleat_splitter_kind kind) {

@@ -1,6 +1,5 @@
 /* Writes the tokenizer.json equivalent to older files, with the parts that transformers gives them, and to the metadata
  * of language models. */
-#include "tokenizer/json_read.h"
 #include "tokenizer/tokenizer.h"
 
 #include "core/json.h"

@@ -3,7 +3,6 @@
 
 #include "core/files.h"
 #include "core/json.h"
-#include "core/memory.h"
 
 #include <string.h>
 

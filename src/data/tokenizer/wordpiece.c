@@ -1,8 +1,6 @@
 /* WordPiece of tokenizer.json: each piece is the longest one that matches where the previous one ended. */
 #include "tokenizer/subwords.h"
 
-#include "core/memory.h"
-
 #include <string.h>
 
 cleat_status cleat_wordpiece_prepare(cleat_subwords *model, cleat_error *error) {

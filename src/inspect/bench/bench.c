@@ -5,7 +5,6 @@
 #include "core/child.h"
 #include "doctor/doctor.h"
 #include "exec/copy.h"
-#include "ini/schema.h"
 #include "platform/processes.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
 #include "ranks/ranks.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const int64_t SMALLEST = 64 << 10, LARGEST = 256 << 20;
 enum { GROWTH = 4, WARM_UP_RUNS = 3, MIN_RUNS = 5, MAX_RUNS = 1000, MIN_SIZES = 3 };

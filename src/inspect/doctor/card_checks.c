@@ -1,10 +1,8 @@
 /* Checks of each installed card: kernel driver, device node, permission, registered OpenCL driver, and whether
  * OpenCL lists the card and it computes correctly. */
-#include "core/memory.h"
 #include "doctor/doctor.h"
 #include "platform/files.h"
 #include "platform/system.h"
-#include "platform/text.h"
 
 #include <ctype.h>
 #include <errno.h>

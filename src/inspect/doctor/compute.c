@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ITEMS = 4096, MAX_GROUP = 64 };
 

@@ -2,7 +2,6 @@
 #include "doctor/doctor.h"
 #include "platform/files.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

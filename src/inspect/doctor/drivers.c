@@ -1,7 +1,6 @@
 /* The OpenCL drivers (ICDs): their files, and the result of loading each one alone in a child process. */
 #include "core/child.h"
 #include "core/files.h"
-#include "core/memory.h"
 #include "device/cpu_driver.h"
 #include "device/probe.h"
 #include "doctor/doctor.h"
@@ -9,7 +8,6 @@
 #include "platform/processes.h"
 #include "platform/system.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *cleat_root_of(const cleat_doctor_request *request) {
     const char *root = request->root ? request->root : getenv("CLEAT_SYSTEM_ROOT");

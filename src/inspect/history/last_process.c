@@ -4,7 +4,6 @@
 #include "core/memory.h"
 #include "json/member.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char *last_of(const cleat_history_records *records) {

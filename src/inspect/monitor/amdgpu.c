@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct amdgpu_state {
     const char *folder;

@@ -9,7 +9,6 @@
 #include "platform/threads.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 struct cleat_journal {

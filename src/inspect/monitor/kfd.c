@@ -5,7 +5,6 @@
 #include "monitor/route.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { PATH = CLEAT_ROUTE_ROOT + 128 };
 

@@ -13,12 +13,10 @@
 #include "monitor/routes.h"
 #include "platform/threads.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const double poll_seconds = 0.02, distrust_seconds = 10; /* the latter by default */
 

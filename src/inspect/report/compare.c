@@ -3,7 +3,6 @@
 #include "report/sections.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static void best_cell(const cleat_report_run *run, cleat_string *page) {

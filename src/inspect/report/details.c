@@ -3,8 +3,6 @@
 #include "report/sections.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static void add_auto(const cleat_report_run *run, cleat_string *page) {
     const cJSON *rows = cleat_json_member(run->start, "auto"), *row;

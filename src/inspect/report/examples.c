@@ -3,7 +3,6 @@
 #include "report/sections.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Appends an <img> if `url` is a base64 image within the file; anything else could load from elsewhere. */

@@ -4,8 +4,6 @@
 #include "report/sections.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { MAX_KERNELS = 40, SHOWN_KERNELS = 12, SHOWN_LAYERS = 10, NAMED_POINTS = 5 };
 enum { WIDTH = 640, HEIGHT = 300, LEFT = 60, RIGHT = 16, TOP = 12, BOTTOM = 40 };

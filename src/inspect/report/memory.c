@@ -3,9 +3,6 @@
 #include "report/plot.h"
 #include "report/sections.h"
 
-#include <math.h>
-#include <stdio.h>
-
 enum { MAX_PARTS = 16, POINTS = 600 };
 
 static void add_plan(const cleat_report_run *run, cleat_string *page) {

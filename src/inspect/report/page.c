@@ -13,7 +13,6 @@
 #include "report/html.h"
 #include "report/sections.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -4,7 +4,6 @@
 #include "core/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct bin {
     size_t low, high, gap; /* indices; SIZE_MAX: none */

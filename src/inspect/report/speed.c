@@ -3,7 +3,6 @@
 #include "report/sections.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static void add_time_bar(const cleat_report_run *run, cleat_string *page) {

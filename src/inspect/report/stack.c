@@ -2,8 +2,6 @@
 #include "report/html.h"
 #include "report/sections.h"
 
-#include <math.h>
-
 void cleat_section_begin(const char *id, const char *title, cleat_string *page) {
     cleat_html_add(page, "<section id=\"%s\"><h2>%s</h2>", id, title);
 }

@@ -2,7 +2,6 @@
 #include "report/run.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MIN_EVALUATIONS = 4, MIN_LEVEL = 8 };
 

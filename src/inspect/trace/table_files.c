@@ -4,7 +4,6 @@
 #include "core/json.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_POINTS = 400 };
 

@@ -2,7 +2,6 @@
 #include "trace/analysis.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_ROWS = 30 };
 

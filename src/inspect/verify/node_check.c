@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { SAMPLES = 64, FEW_SAMPLES = 8, CANDIDATES = 16 };
 

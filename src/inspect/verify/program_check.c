@@ -12,7 +12,6 @@
 #include "session/tuned_cache.h"
 #include "verify/node_check.h"
 #include "verify/saved_state.h"
-#include "verify/verify.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "ops/lstm/lstm.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node) {

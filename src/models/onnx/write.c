@@ -1,7 +1,6 @@
 /* Writes a model to a file: unused nodes are dropped, and the message is streamed, so parameter values are
  * never copied. */
 #include "core/files.h"
-#include "core/memory.h"
 #include "onnx/builder.h"
 #include "platform/files.h"
 

@@ -1,5 +1,4 @@
 /* DeBERTa-v2 and v3 as transformers has them. */
-#include "core/string.h"
 #include "models/published/text.h"
 #include "weights/config.h"
 

@@ -3,7 +3,6 @@
 
 #include "models/causal_lm.h"
 #include "weights/config.h"
-#include "json/member.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "models/published/text.h"
 
 #include "core/files.h"
-#include "core/memory.h"
 #include "core/string.h"
 #include "models/published/labels.h"
 #include "models/targets.h"
@@ -10,7 +9,6 @@
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The first number in the file among `keys` [count]; *rate is NULL if there is none. */

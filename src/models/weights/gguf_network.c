@@ -4,7 +4,6 @@
 #include "core/memory.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PIECE = 1 << 16 };

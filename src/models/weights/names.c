@@ -2,7 +2,6 @@
 #include "weights/architecture.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Whether `name` [size] matches `pattern`, in which each `*` stands for a number. Writes the numbers. */

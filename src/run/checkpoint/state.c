@@ -4,7 +4,6 @@
 
 #include "core/files.h"
 #include "core/json.h"
-#include "core/memory.h"
 #include "core/string.h"
 
 #include <cjson/cJSON.h>

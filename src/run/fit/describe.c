@@ -3,7 +3,6 @@
 #include "platform/files.h"
 
 #include "graph/memory_profile.h"
-#include "graph/plan.h"
 #include "graph/store.h"
 #include "models/model.h"
 

@@ -2,7 +2,6 @@
 #include "fit/rank_fit.h"
 
 #include "fit/estimate.h"
-#include "graph/plan.h"
 #include "graph/store.h"
 
 #include <stdio.h>

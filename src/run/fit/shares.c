@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const int64_t MAX_SAMPLES = INT64_C(1) << 40, MAX_CUT = INT64_C(1) << 30;
 

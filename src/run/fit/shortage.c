@@ -1,8 +1,6 @@
 /* Explains why nothing fits, and what would. */
 #include "fit/fit.h"
 
-#include "graph/plan.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #include "verify/program_check.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Tokens of a prompt at once. */
 enum { CHUNK = 64 };

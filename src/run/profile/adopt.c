@@ -1,7 +1,6 @@
 /* Settings from the config.json of the weights from which a run starts (model.init). */
 #include "profile/adopt.h"
 
-#include "core/memory.h"
 #include "core/string.h"
 #include "models/param_rules.h"
 

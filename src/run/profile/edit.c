@@ -6,7 +6,6 @@
 #include "core/memory.h"
 #include "ini/edit.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* The CPUs of a rank: assigned along the caches of the machine (hwloc), and a limit for PoCL's threads. */
 #include "ranks/cpus.h"
 
-#include "platform/files.h"
 #include "platform/processes.h"
 
 #include <hwloc.h>

@@ -14,12 +14,10 @@
 #include "ranks/cpus.h"
 #include "ranks/transport.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Seconds between the end of a rank's process and the loss of the rank: its last message may still arrive. */
 static const double GRACE = 0.5;

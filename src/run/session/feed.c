@@ -10,7 +10,6 @@
 #include "session/worker_tuning.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 struct cleat_feed {
     cleat_session *session;

@@ -4,8 +4,6 @@
 #include "core/kernel_shape.h"
 #include "graph/launch.h"
 
-#include <math.h>
-
 /* --- operations ------------------------------------------------------------------------------------------------ */
 
 enum { MATRIX_GROUP = 128 }; /* work-items; whole subgroups of any unit */

@@ -2,14 +2,12 @@
  * not finite, or on every step (run.check_finite). */
 #include "train/anomaly.h"
 
-#include "cleat/data.h"
 #include "core/memory.h"
 #include "core/string.h"
 #include "exec/copy.h"
 #include "lib/shared_numbers.clh"
 
 #include <math.h>
-#include <string.h>
 
 /* EVERY: minimum number of steps between two diagnoses. NAMED_SAMPLES: samples named in a message.
  * SKIPPED_IN_A_ROW: consecutive steps without an update after which the loss scale no longer explains

@@ -1,7 +1,6 @@
 /* Evaluation: one pass without gradients; its loss terms and metrics. */
 #include "train/evaluate.h"
 
-#include "checkpoint/checkpoint.h"
 #include "core/files.h"
 #include "core/memory.h"
 #include "exec/copy.h"

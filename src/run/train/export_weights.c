@@ -3,8 +3,6 @@
 #include "platform/files.h"
 
 #include "core/files.h"
-#include "core/memory.h"
-#include "core/string.h"
 #include "models/model.h"
 #include "models/targets.h"
 #include "train/adapters.h"
@@ -14,8 +12,6 @@
 #include "weights/gguf_write.h"
 #include "weights/write.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct export {

@@ -5,7 +5,6 @@
 #include "checkpoint/format.h"
 #include "cleat/train.h"
 #include "core/clock.h"
-#include "core/files.h"
 #include "core/memory.h"
 #include "profile/adopt.h"
 #include "weights/label_names.h"

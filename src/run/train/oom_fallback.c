@@ -8,7 +8,6 @@
 #include "session/session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { LENGTH_STEP = 8 };
 

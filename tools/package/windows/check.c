@@ -2,7 +2,6 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #define PCRE2_CODE_UNIT_WIDTH 8
 #define XXH_INLINE_ALL
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
