@@ -18,7 +18,6 @@
     .type = CLEAT_KEY_STRING, .room = sizeof((RECORD *)0)->FIELD, .min = SHORTEST,                                     \
     .max = sizeof((RECORD *)0)->FIELD - 1, .initial = INITIAL
 #define TEXT(SHORTEST, LONGEST, INITIAL) .type = CLEAT_KEY_TEXT, .min = SHORTEST, .max = LONGEST, .initial = INITIAL
-#define DURATION(LOW, HIGH, INITIAL) .type = CLEAT_KEY_DURATION, .min = LOW, .max = HIGH, .initial = INITIAL
 /* TOTAL or TOTAL/SESSION, or OR_NONE, whose value is 0, in place of either. */
 #define QUOTA(LOW, HIGH, INITIAL) .type = CLEAT_KEY_QUOTA, .min = LOW, .max = HIGH, .initial = INITIAL
 #define PERIOD(LOW, HIGH, INITIAL) .type = CLEAT_KEY_PERIOD, .min = LOW, .max = HIGH, .initial = INITIAL

@@ -9,17 +9,16 @@
 enum { CLEAT_INI_TEXT = 1024, CLEAT_INI_LIST = 16, CLEAT_INI_SECTIONS = 32 };
 
 typedef enum cleat_key_type {
-    CLEAT_KEY_INT,      /* int64_t */
-    CLEAT_KEY_FLOAT,    /* double */
-    CLEAT_KEY_BOOL,     /* bool; two `choices` are the words for false and true */
-    CLEAT_KEY_CHOICE,   /* int: index of the chosen name */
-    CLEAT_KEY_STRING,   /* char[room], room <= CLEAT_INI_TEXT */
-    CLEAT_KEY_TEXT,     /* const char *: NULL, or allocated with cleat_alloc and owned by the struct */
-    CLEAT_KEY_DURATION, /* int64_t: seconds */
-    CLEAT_KEY_QUOTA,    /* int64_t[2]: seconds in all and of one session; 0: no limit */
-    CLEAT_KEY_PERIOD,   /* double: seconds, written with a unit; fractions are allowed */
-    CLEAT_KEY_BYTES,    /* int64_t */
-    CLEAT_KEY_LIST,     /* int64_t count, int64_t[CLEAT_INI_LIST]: ascending unless `unordered` */
+    CLEAT_KEY_INT,    /* int64_t */
+    CLEAT_KEY_FLOAT,  /* double */
+    CLEAT_KEY_BOOL,   /* bool; two `choices` are the words for false and true */
+    CLEAT_KEY_CHOICE, /* int: index of the chosen name */
+    CLEAT_KEY_STRING, /* char[room], room <= CLEAT_INI_TEXT */
+    CLEAT_KEY_TEXT,   /* const char *: NULL, or allocated with cleat_alloc and owned by the struct */
+    CLEAT_KEY_QUOTA,  /* int64_t[2]: seconds in all and of one session; 0: no limit */
+    CLEAT_KEY_PERIOD, /* double: seconds, written with a unit; fractions are allowed */
+    CLEAT_KEY_BYTES,  /* int64_t */
+    CLEAT_KEY_LIST,   /* int64_t count, int64_t[CLEAT_INI_LIST]: ascending unless `unordered` */
 } cleat_key_type;
 
 typedef struct cleat_key {

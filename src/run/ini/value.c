@@ -14,7 +14,7 @@ typedef enum verdict { GOOD, NOT_ONE, OUT_OF_RANGE, NOT_ASCENDING, TOO_MANY, LON
 
 /* A parsed value before it is stored in its field. */
 typedef struct parsed {
-    int64_t integer; /* also of choices, booleans, durations and bytes */
+    int64_t integer; /* also of choices, booleans and bytes */
     double number;
     int64_t list[1 + CLEAT_INI_LIST]; /* count, values */
     int64_t quota[2];
@@ -197,8 +197,6 @@ static verdict parse_by_type(const cleat_key *key, const char *text, parsed *val
     case CLEAT_KEY_STRING:
     case CLEAT_KEY_TEXT:
         return parse_string(key, text);
-    case CLEAT_KEY_DURATION:
-        return parse_duration(key, text, &value->integer);
     case CLEAT_KEY_QUOTA:
         return parse_quota(key, text, value->quota);
     case CLEAT_KEY_PERIOD:
@@ -223,7 +221,6 @@ static cleat_status store_text(const char *text, const char *place, void *into, 
 static void store(const cleat_key *key, const char *text, const parsed *value, void *into) {
     switch (key->type) {
     case CLEAT_KEY_INT:
-    case CLEAT_KEY_DURATION:
     case CLEAT_KEY_BYTES:
         *(int64_t *)into = value->integer;
         break;
@@ -385,9 +382,6 @@ void cleat_value_print(const cleat_key *key, const void *fields, cleat_string *t
     case CLEAT_KEY_INT:
         cleat_string_add(text, "%lld", (long long)*(const int64_t *)from);
         break;
-    case CLEAT_KEY_DURATION:
-        print_duration(*(const int64_t *)from, text);
-        break;
     case CLEAT_KEY_QUOTA:
         print_quota(key, from, text);
         break;
@@ -452,10 +446,6 @@ void cleat_value_allowed(const cleat_key *key, cleat_string *text) {
             cleat_string_add(text, "a text of %.0f to %.0f characters", key->min, key->max);
         else
             cleat_string_add(text, "a text of at most %.0f characters", key->max);
-        break;
-    case CLEAT_KEY_DURATION:
-        cleat_string_add(text, "a duration such as 30h, 90m, 45s or 1h30m, in whole seconds, of at most ");
-        print_duration((int64_t)key->max, text);
         break;
     case CLEAT_KEY_QUOTA:
         cleat_string_add(text, "a duration such as 30h or 1h30m, in whole seconds, of at most ");
