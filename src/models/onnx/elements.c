@@ -12,34 +12,10 @@ void cleat_onnx_emit_cast(cleat_onnx_translator *t, const cleat_node *node) {
     cleat_onnx_set(t, node, 0, cleat_onnx_cast(cleat_onnx_of(t), cleat_onnx_in(t, node, 0), CLEAT_ONNX_FLOAT));
 }
 
-void cleat_onnx_emit_add(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Add", 2);
-}
-
-void cleat_onnx_emit_subtract(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Sub", 2);
-}
-
-void cleat_onnx_emit_multiply(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Mul", 2);
-}
-
-void cleat_onnx_emit_relu(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Relu", 1);
-}
-
-void cleat_onnx_emit_sigmoid(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Sigmoid", 1);
-}
-
-void cleat_onnx_emit_tanh(cleat_onnx_translator *t, const cleat_node *node) {
-    cleat_onnx_elements(t, node, "Tanh", 1);
-}
-
 /* Emits a function of x as several nodes, in the channel order of x. */
 static void emit_function(cleat_onnx_translator *t, const cleat_node *node,
                           const char *(*function)(cleat_onnx_builder *b, const char *x)) {
-    if (cleat_onnx_are_images(t, node, 0, 1))
+    if (cleat_onnx_are_images(t, node, 1))
         cleat_onnx_set_image(t, node, 0, function(cleat_onnx_of(t), cleat_onnx_image(t, node, 0)));
     else
         cleat_onnx_set(t, node, 0, function(cleat_onnx_of(t), cleat_onnx_in(t, node, 0)));

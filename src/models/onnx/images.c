@@ -89,7 +89,7 @@ static const char *normalise(cleat_onnx_translator *t, const cleat_node *node, c
     return OP(b, "Add", OP(b, "Mul", x, gamma), beta);
 }
 
-void cleat_onnx_emit_batch_norm(cleat_onnx_translator *t, const cleat_node *node) {
+void cleat_onnx_emit_batch_norm_inference(cleat_onnx_translator *t, const cleat_node *node) {
     cleat_onnx_builder *b = cleat_onnx_of(t);
     const int rank = node->in[X]->rank;
     const bool image = rank == 4;

@@ -10,56 +10,28 @@
 
 typedef struct row {
     const char *op;
-    cleat_onnx_emitter emit;
+    void (*emit)(cleat_onnx_translator *t, const cleat_node *node);
+    const char *type; /* or ONNX's elementwise operator, and the number of its inputs */
+    int inputs;
 } row;
 
-static const row rows[] = {
-    {"add", cleat_onnx_emit_add},
-    {"attention", cleat_onnx_emit_attention},
-    {"average_pool", cleat_onnx_emit_average_pool},
-    {"batch_norm_inference", cleat_onnx_emit_batch_norm},
-    {"block_diagonal", cleat_onnx_emit_block_diagonal},
-    {"cast", cleat_onnx_emit_cast},
-    {"local_attention", cleat_onnx_emit_local_attention},
-    {"causal_attention", cleat_onnx_emit_causal_attention},
-    {"chunk", cleat_onnx_emit_chunk},
-    {"concat", cleat_onnx_emit_concat},
-    {"conv2d", cleat_onnx_emit_conv2d},
-    {"depth_to_space", cleat_onnx_emit_depth_to_space},
-    {"depthwise_conv2d", cleat_onnx_emit_depthwise_conv2d},
-    {"disentangled_attention", cleat_onnx_emit_disentangled_attention},
-    {"embedding", cleat_onnx_emit_embedding},
-    {"gated", cleat_onnx_emit_gated},
-    {"gelu", cleat_onnx_emit_gelu},
-    {"layer_norm", cleat_onnx_emit_layer_norm},
-    {"layer_scale", cleat_onnx_emit_layer_scale},
-    {"linear", cleat_onnx_emit_linear},
-    {"lstm", cleat_onnx_emit_lstm},
-    {"max_pool", cleat_onnx_emit_max_pool},
-    {"multiply", cleat_onnx_emit_multiply},
-    {"permute", cleat_onnx_emit_permute},
-    {"pool", cleat_onnx_emit_pool},
-    {"position_embedding", cleat_onnx_emit_position_embedding},
-    {"positional_encoding", cleat_onnx_emit_positional_encoding},
-    {"prepend_token", cleat_onnx_emit_prepend_token},
-    {"relu", cleat_onnx_emit_relu},
-    {"reshape", cleat_onnx_emit_reshape},
-    {"resize", cleat_onnx_emit_resize},
-    {"rigid_chain", cleat_onnx_emit_rigid_chain},
-    {"rotary", cleat_onnx_emit_rotary},
-    {"rotary_table", cleat_onnx_emit_rotary_table},
-    {"sigmoid", cleat_onnx_emit_sigmoid},
-    {"silu", cleat_onnx_emit_silu},
-    {"slice", cleat_onnx_emit_slice},
-    {"softmax", cleat_onnx_emit_softmax},
-    {"subtract", cleat_onnx_emit_subtract},
-    {"tanh", cleat_onnx_emit_tanh},
-};
+#define ROW(OP) {.op = #OP, .emit = cleat_onnx_emit_##OP},
+static const row rows[] = {{.op = "add", .type = "Add", .inputs = 2},
+                           {.op = "subtract", .type = "Sub", .inputs = 2},
+                           {.op = "multiply", .type = "Mul", .inputs = 2},
+                           {.op = "relu", .type = "Relu", .inputs = 1},
+                           {.op = "sigmoid", .type = "Sigmoid", .inputs = 1},
+                           {.op = "tanh", .type = "Tanh", .inputs = 1},
+                           CLEAT_ONNX_OPS(ROW)};
 
-cleat_onnx_emitter cleat_onnx_find_emitter(const char *op) {
+static const row *find_row(const char *op) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
-        if (strcmp(rows[i].op, op) == 0) return rows[i].emit;
+        if (strcmp(rows[i].op, op) == 0) return &rows[i];
     return NULL;
+}
+
+bool cleat_onnx_knows(const char *op) {
+    return find_row(op) != NULL;
 }
 
 cleat_onnx_builder *cleat_onnx_of(cleat_onnx_translator *t) {
@@ -141,16 +113,17 @@ void cleat_onnx_set_image(cleat_onnx_translator *t, const cleat_node *node, int 
     activation(t, node->out[i])->image = name;
 }
 
-bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int first, int count) {
-    for (int i = first; i < first + count; ++i)
+bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int count) {
+    for (int i = 0; i < count; ++i)
         if (cleat_onnx_has(node, i) && (cleat_is_persistent(node->in[i]) || !activation(t, node->in[i])->image))
             return false;
     return true;
 }
 
-void cleat_onnx_elements(cleat_onnx_translator *t, const cleat_node *node, const char *type, int count) {
+/* An elementwise operator of the first `count` inputs, in their channel order. */
+static void emit_elements(cleat_onnx_translator *t, const cleat_node *node, const char *type, int count) {
     const char *in[CLEAT_MAX_IN];
-    const bool images = cleat_onnx_are_images(t, node, 0, count);
+    const bool images = cleat_onnx_are_images(t, node, count);
     for (int i = 0; i < count; ++i) in[i] = images ? cleat_onnx_image(t, node, i) : cleat_onnx_in(t, node, i);
     (images ? cleat_onnx_set_image : cleat_onnx_set)(t, node, 0, cleat_onnx_op(&t->builder, type, NULL, 0, in, count));
 }
@@ -291,10 +264,12 @@ void cleat_onnx_translate(cleat_onnx_translator *t) {
     const cleat_graph *graph = t->builds.graph;
     for (size_t i = 0; i < graph->node_count && !cleat_onnx_failed(&t->builder); ++i) {
         const cleat_node *node = graph->nodes[i];
-        const cleat_onnx_emitter emit = cleat_onnx_find_emitter(node->op->name);
+        const row *known = find_row(node->op->name);
         set_scope(&t->builder, node);
-        if (emit)
-            emit(t, node);
+        if (known && known->emit)
+            known->emit(t, node);
+        else if (known)
+            emit_elements(t, node, known->type, known->inputs);
         else
             cleat_onnx_node_fail(t, node, "the exporter has no translation of this op (src/models/onnx/translate.c)");
     }

@@ -1,7 +1,7 @@
 /* Translation of a prediction graph into ONNX nodes, for the functions that translate one operation.
  *
- * To add an operation: one function and one row in the table of translate.c. An op whose result depends on
- * attributes declares them (cleat_op.attributes).
+ * To add an operation: one function and its name in CLEAT_ONNX_OPS, or a row of ONNX's operator in translate.c. An op
+ * whose result depends on attributes declares them (cleat_op.attributes).
  *
  * Batch size and sequence length are unknown until the model runs. The graph is therefore built several times
  * with different sizes, and a dimension that changes with them is a multiple of the batch, of the length, or
@@ -32,11 +32,9 @@ const char *cleat_onnx_image(cleat_onnx_translator *t, const cleat_node *node, i
 /* Set the value of out[i]; the second for an image with channels first. */
 void cleat_onnx_set(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
 void cleat_onnx_set_image(cleat_onnx_translator *t, const cleat_node *node, int i, const char *name);
-/* Whether all present inputs of [first, first + count) exist with channels first, so an elementwise op need
- * not change their order. */
-bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int first, int count);
-/* The elementwise op `type` of the first `count` inputs, in their channel order. */
-void cleat_onnx_elements(cleat_onnx_translator *t, const cleat_node *node, const char *type, int count);
+/* Whether all present ones of the first `count` inputs exist with channels first, so an elementwise op need not change
+ * their order. */
+bool cleat_onnx_are_images(cleat_onnx_translator *t, const cleat_node *node, int count);
 
 /* A parameter with permuted dimensions, stored once. */
 const char *cleat_onnx_permuted(cleat_onnx_translator *t, const cleat_node *node, int i, const int64_t *axes);
@@ -58,56 +56,22 @@ double cleat_onnx_attribute_of(cleat_onnx_translator *t, const cleat_node *node,
 /* Fails with the node's name in front. */
 void cleat_onnx_node_fail(cleat_onnx_translator *t, const cleat_node *node, const char *format, ...) CLEAT_PRINTF(3, 4);
 
-typedef void (*cleat_onnx_emitter)(cleat_onnx_translator *t, const cleat_node *node);
+/* The ops with a function of their own, by their files. */
+/* clang-format off */
+#define CLEAT_ONNX_OPS(X)                                                                                              \
+    /* elements.c */ X(cast) X(silu) X(gelu) X(gated) X(softmax)                                                       \
+    /* shapes.c */ X(reshape) X(permute) X(slice) X(concat) X(block_diagonal) X(chunk) X(depth_to_space)               \
+    X(prepend_token)                                                                                                   \
+    /* layers.c */ X(linear) X(layer_norm) X(layer_scale) X(embedding) X(pool) X(lstm) X(positional_encoding)          \
+    X(position_embedding) X(rotary) X(rotary_table)                                                                    \
+    /* attention.c */ X(attention) X(local_attention) X(causal_attention) X(disentangled_attention)                    \
+    /* images.c */ X(conv2d) X(depthwise_conv2d) X(max_pool) X(average_pool) X(resize) X(batch_norm_inference)         \
+    /* chain.c */ X(rigid_chain)
+/* clang-format on */
+#define CLEAT_ONNX_DECLARE(OP) void cleat_onnx_emit_##OP(cleat_onnx_translator *t, const cleat_node *node);
+CLEAT_ONNX_OPS(CLEAT_ONNX_DECLARE)
 
-/* elements.c */
-void cleat_onnx_emit_cast(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_add(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_subtract(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_multiply(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_relu(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_sigmoid(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_tanh(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_silu(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_gelu(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_gated(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_softmax(cleat_onnx_translator *t, const cleat_node *node);
-/* shapes.c */
-void cleat_onnx_emit_reshape(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_permute(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_slice(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_concat(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_block_diagonal(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_chunk(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_depth_to_space(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_prepend_token(cleat_onnx_translator *t, const cleat_node *node);
-/* layers.c */
-void cleat_onnx_emit_linear(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_layer_norm(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_layer_scale(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_embedding(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_positional_encoding(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_rotary(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_rotary_table(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_position_embedding(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_pool(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_lstm(cleat_onnx_translator *t, const cleat_node *node);
-/* attention.c */
-void cleat_onnx_emit_attention(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_local_attention(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_causal_attention(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_disentangled_attention(cleat_onnx_translator *t, const cleat_node *node);
-/* images.c */
-void cleat_onnx_emit_conv2d(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_depthwise_conv2d(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_max_pool(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_average_pool(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_resize(cleat_onnx_translator *t, const cleat_node *node);
-void cleat_onnx_emit_batch_norm(cleat_onnx_translator *t, const cleat_node *node);
-/* chain.c */
-void cleat_onnx_emit_rigid_chain(cleat_onnx_translator *t, const cleat_node *node);
-
-/* The function for an op; NULL: there is none. */
-cleat_onnx_emitter cleat_onnx_find_emitter(const char *op);
+/* Whether there is a translation of an op. */
+bool cleat_onnx_knows(const char *op);
 
 #endif
