@@ -8,10 +8,25 @@
 
 enum { DEEPEST = 16 }; /* sequences in sequences */
 
-static cleat_status read_kind(const cJSON *object, const char *const *names, int depth, int *kind, cleat_error *error) {
-    cleat_status status = cleat_member_choice(object, "type", names, -1, kind, error);
-    if (!status && *kind < 0) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a part without a 'type'");
+/* The steps of a section: the names of their kinds, the last of which is Sequence, whose steps are a member. */
+typedef struct step_kinds {
+    const char *const *names;
+    const char *member;
+    cleat_status (*add)(const cJSON *object, int kind, cleat_pipeline *p, cleat_error *error);
+} step_kinds;
+
+static cleat_status add_steps(const step_kinds *kinds, const cJSON *object, int depth, cleat_pipeline *p,
+                              cleat_error *error) {
+    int kind = -1;
+    const cJSON *step;
+    cleat_status status = cleat_member_choice(object, "type", kinds->names, -1, &kind, error);
+    if (!status && kind < 0) status = cleat_fail(error, CLEAT_ERR_FORMAT, "a part without a 'type'");
     if (!status && depth > DEEPEST) status = cleat_fail(error, CLEAT_ERR_FORMAT, "sequences are nested too deep");
+    if (status) return status;
+    if (kinds->names[kind + 1]) return kinds->add(object, kind, p, error);
+    cJSON_ArrayForEach(step, cleat_json_member(object, kinds->member)) {
+        if (!status) status = add_steps(kinds, step, depth + 1, p, error);
+    }
     return status;
 }
 
@@ -19,7 +34,6 @@ static cleat_status read_kind(const cJSON *object, const char *const *names, int
 static const char *const normaliser_names[] = {"BertNormalizer", "Strip",   "StripAccents", "NFC",      "NFD",
                                                "NFKC",           "NFKD",    "Lowercase",    "Nmt",      "Precompiled",
                                                "Replace",        "Prepend", "ByteLevel",    "Sequence", NULL};
-enum { NORMALISER_SEQUENCE = CLEAT_NORMALISE_BYTES + 1 };
 
 static cleat_status read_bert(const cJSON *object, cleat_normaliser *n, cleat_error *error) {
     cleat_status status = cleat_member_bool(object, "clean_text", true, &n->clean, error);
@@ -50,21 +64,9 @@ static cleat_status read_normaliser(const cJSON *object, cleat_normaliser *n, cl
     }
 }
 
-static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeline *p, cleat_error *error) {
-    int kind = -1;
-    const cJSON *part;
-    cleat_normaliser made = {0};
-    cleat_status status = read_kind(object, normaliser_names, depth, &kind, error);
-    if (status) return status;
-    if (kind == NORMALISER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(object, "normalizers")) {
-            status = add_normalisers(part, depth + 1, p, error);
-            if (status) return status;
-        }
-        return CLEAT_OK;
-    }
-    made.kind = (cleat_normaliser_kind)kind;
-    status = read_normaliser(object, &made, error);
+static cleat_status add_normaliser(const cJSON *object, int kind, cleat_pipeline *p, cleat_error *error) {
+    cleat_normaliser made = {.kind = (cleat_normaliser_kind)kind};
+    cleat_status status = read_normaliser(object, &made, error);
     if (!status) status = cleat_grow(&p->normalisers, p->n_normalisers, &p->normalisers_capacity, error);
     if (status) {
         cleat_normaliser_free(&made);
@@ -76,14 +78,15 @@ static cleat_status add_normalisers(const cJSON *object, int depth, cleat_pipeli
 }
 
 cleat_status cleat_read_normalisers(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
-    return section ? add_normalisers(section, 0, pipeline, error) : CLEAT_OK;
+    static const step_kinds kinds = {normaliser_names, "normalizers", add_normaliser};
+    return section ? add_steps(&kinds, section, 0, pipeline, error) : CLEAT_OK;
 }
 
 /* In the order of cleat_splitter_kind; those after Split are variants. */
 static const char *const splitter_names[] = {"BertPreTokenizer",   "ByteLevel",   "Metaspace", "Whitespace",
                                              "WhitespaceSplit",    "Punctuation", "Digits",    "Split",
                                              "CharDelimiterSplit", "Sequence",    NULL};
-enum { SPLITTER_DELIMITER = CLEAT_SPLIT_PATTERN + 1, SPLITTER_SEQUENCE };
+enum { SPLITTER_DELIMITER = CLEAT_SPLIT_PATTERN + 1 };
 
 /* In the order of cleat_split_behaviour. */
 static const char *const behaviour_names[] = {"Removed",        "Isolated",   "MergedWithPrevious",
@@ -151,21 +154,9 @@ static cleat_status read_splitter(const cJSON *object, int kind, cleat_splitter 
     }
 }
 
-static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline *p, cleat_error *error) {
-    int kind = -1;
-    const cJSON *part;
-    cleat_splitter made = {0};
-    cleat_status status = read_kind(object, splitter_names, depth, &kind, error);
-    if (status) return status;
-    if (kind == SPLITTER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(object, "pretokenizers")) {
-            status = add_splitters(part, depth + 1, p, error);
-            if (status) return status;
-        }
-        return CLEAT_OK;
-    }
-    made.kind = kind == SPLITTER_DELIMITER ? CLEAT_SPLIT_PATTERN : (cleat_splitter_kind)kind;
-    status = read_splitter(object, kind, &made, error);
+static cleat_status add_splitter(const cJSON *object, int kind, cleat_pipeline *p, cleat_error *error) {
+    cleat_splitter made = {.kind = kind == SPLITTER_DELIMITER ? CLEAT_SPLIT_PATTERN : (cleat_splitter_kind)kind};
+    cleat_status status = read_splitter(object, kind, &made, error);
     if (!status) status = cleat_grow(&p->splitters, p->n_splitters, &p->splitters_capacity, error);
     if (status) {
         cleat_pattern_free(&made.pattern);
@@ -176,10 +167,11 @@ static cleat_status add_splitters(const cJSON *object, int depth, cleat_pipeline
 }
 
 cleat_status cleat_read_splitters(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
-    return section ? add_splitters(section, 0, pipeline, error) : CLEAT_OK;
+    static const step_kinds kinds = {splitter_names, "pretokenizers", add_splitter};
+    return section ? add_steps(&kinds, section, 0, pipeline, error) : CLEAT_OK;
 }
 
-enum { PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA, PROCESS_BYTES, PROCESS_SEQUENCE };
+enum { PROCESS_TEMPLATE, PROCESS_BERT, PROCESS_ROBERTA, PROCESS_BYTES };
 static const char *const processor_names[] = {"TemplateProcessing", "BertProcessing", "RobertaProcessing",
                                               "ByteLevel",          "Sequence",       NULL};
 
@@ -281,19 +273,11 @@ static cleat_status add_fixed(int32_t cls, int32_t sep, bool roberta, cleat_pipe
     return status;
 }
 
-static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeline *p, cleat_error *error) {
-    int kind = -1;
+static cleat_status add_processor(const cJSON *section, int kind, cleat_pipeline *p, cleat_error *error) {
     int32_t cls = -1, sep = -1;
-    const cJSON *part;
-    cleat_status status = read_kind(section, processor_names, depth, &kind, error);
-    if (status) return status;
-    if (kind == PROCESS_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(section, "processors")) {
-            status = read_processor(part, depth + 1, p, error);
-            if (status) return status;
-        }
-    } else if (kind == PROCESS_TEMPLATE) {
-        special_tokens specials = {0};
+    special_tokens specials = {0};
+    cleat_status status = CLEAT_OK;
+    if (kind == PROCESS_TEMPLATE) {
         status = index_specials(section, &specials, error);
         if (!status) status = read_template(section, &specials, "single", &p->templates[0], error);
         if (!status) status = read_template(section, &specials, "pair", &p->templates[1], error);
@@ -308,17 +292,17 @@ static cleat_status read_processor(const cJSON *section, int depth, cleat_pipeli
 }
 
 cleat_status cleat_read_templates(const cJSON *section, cleat_pipeline *pipeline, cleat_error *error) {
+    static const step_kinds kinds = {processor_names, "processors", add_processor};
     cleat_template *t = pipeline->templates;
     cleat_status status = cleat_template_add(&t[0], CLEAT_TEMPLATE_FIRST, -1, 0, error);
     if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_FIRST, -1, 0, error);
     if (!status) status = cleat_template_add(&t[1], CLEAT_TEMPLATE_SECOND, -1, 1, error);
-    return !status && section ? read_processor(section, 0, pipeline, error) : status;
+    return !status && section ? add_steps(&kinds, section, 0, pipeline, error) : status;
 }
 
 /* In the order of cleat_decoder_kind. */
 static const char *const decoder_names[] = {"ByteLevel", "Metaspace", "ByteFallback", "Fuse", "Strip",
                                             "Replace",   "WordPiece", "Sequence",     NULL};
-enum { DECODER_SEQUENCE = CLEAT_DECODE_WORDPIECE + 1 };
 
 static cleat_status read_decoder(const cJSON *object, cleat_decoder *d, cleat_error *error) {
     cleat_splitter space = {0};
@@ -346,18 +330,8 @@ static cleat_status read_decoder(const cJSON *object, cleat_decoder *d, cleat_er
     }
 }
 
-static cleat_status add_decoders(const cJSON *object, int depth, cleat_pipeline *p, cleat_error *error) {
-    int kind = -1;
-    const cJSON *part;
-    cleat_status status = read_kind(object, decoder_names, depth, &kind, error);
-    if (status) return status;
-    if (kind == DECODER_SEQUENCE) {
-        cJSON_ArrayForEach(part, cleat_json_member(object, "decoders")) {
-            if (!status) status = add_decoders(part, depth + 1, p, error);
-        }
-        return status;
-    }
-    status = cleat_grow(&p->decoders, p->n_decoders, &p->decoders_capacity, error);
+static cleat_status add_decoder(const cJSON *object, int kind, cleat_pipeline *p, cleat_error *error) {
+    cleat_status status = cleat_grow(&p->decoders, p->n_decoders, &p->decoders_capacity, error);
     if (status) return status;
     cleat_decoder *made = &p->decoders[p->n_decoders++];
     made->kind = (cleat_decoder_kind)kind;
@@ -366,13 +340,14 @@ static cleat_status add_decoders(const cJSON *object, int depth, cleat_pipeline 
 }
 
 cleat_status cleat_read_decoders(const cJSON *section, cleat_pipeline *p, cleat_error *error) {
+    static const step_kinds kinds = {decoder_names, "decoders", add_decoder};
     cleat_error fault = {0};
     if (!section) { /* the reference joins the pieces with blanks */
         cleat_status status = cleat_grow(&p->decoders, 0, &p->decoders_capacity, error);
         if (!status) p->decoders[p->n_decoders++].kind = CLEAT_DECODE_BLANKS;
         return status;
     }
-    const cleat_status status = add_decoders(section, 0, p, &fault);
+    const cleat_status status = add_steps(&kinds, section, 0, p, &fault);
     p->decoder_fault = status ? cleat_strdup(fault.text) : NULL;
     if (status == CLEAT_ERR_MEMORY || (status && !p->decoder_fault))
         return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a decoder");
