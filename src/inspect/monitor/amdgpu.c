@@ -55,10 +55,8 @@ static void offer_all(amdgpu_state *state, cleat_route_sources sources) {
         if (!isnan(read_file(folder, "mem_info_gtt_used")))
             cleat_route_offer(sources, CLEAT_FIGURE_MEMORY_GTT, "amdgpu mem_info_gtt_used, all processes");
     }
-    if (!isnan(read_throttle(state))) {
-        cleat_route_offer(sources, CLEAT_FIGURE_THROTTLED, "amdgpu gpu_metrics 1.3");
+    if (!isnan(read_throttle(state)))
         cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, "amdgpu gpu_metrics 1.3");
-    }
     for (int i = 0; i < 2 && !state->power; ++i)
         if (read_file(state->hwmon, power_files[i]) > 0) state->power = power_files[i];
     if (state->power) cleat_route_offer(sources, CLEAT_FIGURE_POWER, "amdgpu hwmon %s", state->power);
@@ -89,9 +87,7 @@ static void read_amdgpu(void *opened, double now, double values[CLEAT_ROUTE_FIGU
     if (state->power) values[CLEAT_FIGURE_POWER] = read_file(state->hwmon, state->power) * 1e-6;
     values[CLEAT_FIGURE_TEMPERATURE] = read_file(state->hwmon, "temp1_input") * 1e-3;
     values[CLEAT_FIGURE_CLOCK] = read_file(state->hwmon, "freq1_input") * 1e-6;
-    const double reasons = read_throttle(state);
-    values[CLEAT_FIGURE_THROTTLE_REASON] = reasons;
-    if (!isnan(reasons)) values[CLEAT_FIGURE_THROTTLED] = reasons > 0;
+    values[CLEAT_FIGURE_THROTTLE_REASON] = read_throttle(state);
 }
 
 const cleat_route cleat_route_amdgpu = {"amdgpu", open_amdgpu, read_amdgpu, cleat_free};

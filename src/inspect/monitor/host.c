@@ -256,18 +256,15 @@ static void read_sensors(host_state *host, double values[CLEAT_ROUTE_FIGURES]) {
         values[CLEAT_FIGURE_TEMPERATURE] = number / 1000;
     if (!cleat_kernel_number(&number, "%s" THROTTLE_COUNT, host->place->root)) return;
     const double more = cleat_kernel_growth(&host->hot, number);
-    if (isnan(more)) return;
-    values[CLEAT_FIGURE_THROTTLED] = more > 0;
-    values[CLEAT_FIGURE_THROTTLE_REASON] = more > 0 ? CLEAT_THROTTLE_THERMAL : 0;
+    if (!isnan(more)) values[CLEAT_FIGURE_THROTTLE_REASON] = more > 0 ? CLEAT_THROTTLE_THERMAL : 0;
 }
 
 static void open_sensors(host_state *host, cleat_route_sources sources) {
     double number = 0;
     open_energy(host, sources);
     open_temperature(host, sources);
-    if (!cleat_kernel_number(&number, "%s" THROTTLE_COUNT, host->place->root)) return;
-    cleat_route_offer(sources, CLEAT_FIGURE_THROTTLED, THROTTLE_COUNT);
-    cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, THROTTLE_COUNT);
+    if (cleat_kernel_number(&number, "%s" THROTTLE_COUNT, host->place->root))
+        cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, THROTTLE_COUNT);
 }
 
 static void *open_host(const cleat_route_place *place, cleat_route_sources sources) {

@@ -98,7 +98,6 @@ static void open_clock(intel_state *state, const char *folder, cleat_route_sourc
     if (choose(state->throttle, folder, xe_throttle, &throttle) ||
         (*card && choose(state->throttle, card, i915_throttle, &throttle))) {
         state->throttle[strlen(state->throttle) - strlen("status")] = 0;
-        cleat_route_offer(sources, CLEAT_FIGURE_THROTTLED, "%s of the card in sysfs", throttle);
         cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, "%s of the card in sysfs", throttle);
     }
 }
@@ -118,9 +117,7 @@ static void read_intel(void *opened, double now, double values[CLEAT_ROUTE_FIGUR
     values[CLEAT_FIGURE_ENERGY] = read_file(state->energy) * 1e-6;
     values[CLEAT_FIGURE_TEMPERATURE] = read_file(state->temperature) * 1e-3;
     values[CLEAT_FIGURE_CLOCK] = read_file(state->clock); /* 0 while the card sleeps: no clock */
-    const double bits = read_throttle(state);
-    values[CLEAT_FIGURE_THROTTLE_REASON] = bits;
-    if (!isnan(bits)) values[CLEAT_FIGURE_THROTTLED] = bits > 0;
+    values[CLEAT_FIGURE_THROTTLE_REASON] = read_throttle(state);
 }
 
 const cleat_route cleat_route_intel = {"intel", open_intel, read_intel, cleat_free};

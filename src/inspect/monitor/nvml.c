@@ -154,9 +154,8 @@ static void offer_all(const nvml_state *state, cleat_route_sources sources) {
         cleat_route_offer(sources, CLEAT_FIGURE_TEMPERATURE, "NVML nvmlDeviceGetTemperature");
     if (!isnan(read_clock(state)))
         cleat_route_offer(sources, CLEAT_FIGURE_CLOCK, "NVML nvmlDeviceGetClockInfo, streaming multiprocessors");
-    if (isnan(read_throttle(state))) return;
-    cleat_route_offer(sources, CLEAT_FIGURE_THROTTLED, "NVML nvmlDeviceGetCurrentClocksThrottleReasons");
-    cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, "NVML nvmlDeviceGetCurrentClocksThrottleReasons");
+    if (!isnan(read_throttle(state)))
+        cleat_route_offer(sources, CLEAT_FIGURE_THROTTLE_REASON, "NVML nvmlDeviceGetCurrentClocksThrottleReasons");
 }
 
 static void *open_nvml(const cleat_route_place *place, cleat_route_sources sources) {
@@ -183,9 +182,7 @@ static void read_nvml(void *opened, double now, double values[CLEAT_ROUTE_FIGURE
     values[CLEAT_FIGURE_ENERGY] = read_energy(state);
     values[CLEAT_FIGURE_TEMPERATURE] = read_temperature(state);
     values[CLEAT_FIGURE_CLOCK] = read_clock(state);
-    const double reasons = read_throttle(state);
-    values[CLEAT_FIGURE_THROTTLE_REASON] = reasons;
-    if (!isnan(reasons)) values[CLEAT_FIGURE_THROTTLED] = reasons > 0;
+    values[CLEAT_FIGURE_THROTTLE_REASON] = read_throttle(state);
 }
 
 static void close_nvml(void *opened) {

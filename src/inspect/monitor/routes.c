@@ -101,6 +101,7 @@ static void add_route(cleat_routes *routes, const cleat_route *route) {
     memset(sources, 0, sizeof sources);
     void *state = route->open(&routes->place, sources);
     if (!state) return;
+    memcpy(sources[CLEAT_FIGURE_THROTTLED], sources[CLEAT_FIGURE_THROTTLE_REASON], CLEAT_ROUTE_SOURCE);
     for (int i = 0; i < CLEAT_ROUTE_FIGURES; ++i) {
         if (!sources[i][0] || routes->sources[i][0]) continue;
         memcpy(routes->sources[i], sources[i], CLEAT_ROUTE_SOURCE);
@@ -135,6 +136,8 @@ static void read_routes(cleat_routes *routes, double now, double values[CLEAT_RO
         const opened *open = &routes->open[r];
         for (int i = 0; i < CLEAT_ROUTE_FIGURES; ++i) read[i] = NAN;
         open->route->read(open->state, now, read);
+        if (isfinite(read[CLEAT_FIGURE_THROTTLE_REASON]))
+            read[CLEAT_FIGURE_THROTTLED] = read[CLEAT_FIGURE_THROTTLE_REASON] > 0;
         for (int i = 0; i < CLEAT_ROUTE_FIGURES; ++i)
             if (open->gives[i]) values[i] = in_range(i, read[i]);
     }
