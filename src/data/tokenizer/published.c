@@ -143,18 +143,13 @@ static cJSON *parse(const cleat_tokenizer_file *file) {
 /* The class by which transformers chooses its tokenizer: tokenizer_class of tokenizer_config.json or
  * config.json, else the type of the network. "": unknown. */
 static void find_class(const char *folder, const cJSON *config, char class[64]) {
-    char path[4096];
-    cleat_tokenizer_file network = {0};
     cJSON *object = NULL;
     const char *name = cJSON_GetStringValue(cleat_json_member(config, "tokenizer_class"));
-    if (!name && cleat_path_join(folder, "config.json", path, sizeof path, NULL) == CLEAT_OK &&
-        cleat_file_exists(path) && cleat_file_read_text(path, &network.data, &network.size, NULL) == CLEAT_OK)
-        object = parse(&network);
+    if (!name) (void)cleat_json_read_file(folder, "config.json", &object, NULL);
     if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "tokenizer_class"));
     if (!name) name = cJSON_GetStringValue(cleat_json_member(object, "model_type"));
     snprintf(class, 64, "%.63s", name ? name : "");
     cJSON_Delete(object);
-    cleat_free(network.data);
 }
 
 cleat_status cleat_tokenizer_expect(const char *class, const char *names, const char *what, cleat_error *error) {
