@@ -15,7 +15,6 @@ typedef enum cleat_sample_state {
     CLEAT_SAMPLE_WHOLE,
     CLEAT_SAMPLE_CUT,        /* data.max_length cuts off its end, which gets no prediction */
     CLEAT_SAMPLE_UNREADABLE, /* its file cannot be read, as a warning reported; known once it was filled */
-    CLEAT_SAMPLE_STATES
 } cleat_sample_state;
 
 typedef struct cleat_dataset_class {

@@ -66,7 +66,7 @@ static void add_y(cleat_string *data, const double *y, size_t count) {
 
 static void add_line_data(const cleat_plot *plot, const cleat_plot_line *line, cleat_string *data) {
     cleat_reduced_line reduced;
-    if (cleat_reduce(line->x, line->y, line->count, plot->limit, &reduced, NULL) != CLEAT_OK) {
+    if (!cleat_reduce(line->x, line->y, line->count, plot->limit, &reduced)) {
         data->failed = true;
         return;
     }

@@ -53,9 +53,8 @@ typedef struct cleat_reduced_line {
     size_t mean_count;
 } cleat_reduced_line;
 
-/* At most `limit` points (at least 6). The caller frees it with cleat_reduced_line_free. */
-cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced,
-                          cleat_error *error);
+/* At most `limit` points (at least 6); false without memory. The caller frees it with cleat_reduced_line_free. */
+bool cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced);
 void cleat_reduced_line_free(cleat_reduced_line *reduced);
 
 /* --- drawing (svg.c) ---------------------------------------------------------------------------------------------- */

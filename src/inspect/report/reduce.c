@@ -47,29 +47,27 @@ static bool has_gap(const double *y, size_t count) {
     return false;
 }
 
-static cleat_status allocate(cleat_reduced_line *out, size_t points, size_t means, cleat_error *error) {
+static bool allocate(cleat_reduced_line *out, size_t points, size_t means) {
     out->x = cleat_alloc(points + 1, sizeof *out->x);
     out->y = cleat_alloc(points + 1, sizeof *out->y);
     out->mean_x = cleat_alloc(means + 1, sizeof *out->mean_x);
     out->mean_y = cleat_alloc(means + 1, sizeof *out->mean_y);
-    if (out->x && out->y && out->mean_x && out->mean_y) return CLEAT_OK;
+    if (out->x && out->y && out->mean_x && out->mean_y) return true;
     cleat_reduced_line_free(out);
-    return cleat_fail(error, CLEAT_ERR_MEMORY, "no memory for a plot");
+    return false;
 }
 
-cleat_status cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced,
-                          cleat_error *error) {
+bool cleat_reduce(const double *x, const double *y, size_t count, size_t limit, cleat_reduced_line *reduced) {
     cleat_reduced_line made = {0};
     bool whole = count <= limit;
     size_t bins = (limit - 2) / (has_gap(y, count) ? 3 : 2);
-    cleat_status status = allocate(&made, whole ? count : limit, whole ? 0 : bins, error);
-    if (status) return status;
+    if (!allocate(&made, whole ? count : limit, whole ? 0 : bins)) return false;
     if (whole)
         for (size_t i = 0; i < count; ++i) add_point(&made, x[i], y[i]);
     else
         for (size_t b = 0; b < bins; ++b) add_bin(x, y, b * count / bins, (b + 1) * count / bins, count, &made);
     *reduced = made;
-    return CLEAT_OK;
+    return true;
 }
 
 void cleat_reduced_line_free(cleat_reduced_line *reduced) {

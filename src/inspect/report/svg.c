@@ -204,7 +204,7 @@ static void draw_line(const cleat_plot *plot, const cleat_plot_line *line, const
                       cleat_string *page) {
     cleat_reduced_line reduced;
     bool pen_down = false;
-    if (cleat_reduce(line->x, line->y, line->count, DRAWN_POINTS, &reduced, NULL) != CLEAT_OK) {
+    if (!cleat_reduce(line->x, line->y, line->count, DRAWN_POINTS, &reduced)) {
         page->failed = true;
         return;
     }

@@ -351,7 +351,7 @@ static void name_profile(cleat_run_monitor *monitor, const cleat_run *run) {
 static void record_workers(void *user, int before, int now, const char *reason) {
     char text[256];
     snprintf(text, sizeof text, "%d loader threads instead of %d: %s", now, before, reason);
-    cleat_run_monitor_event(user, "workers", now > before ? "raised" : "lowered", text, "");
+    cleat_run_monitor_event(user, "workers", now > before ? "raised" : "lowered", text);
 }
 
 static cleat_status start_thread(cleat_run_monitor *monitor, const cleat_run_parts *parts,
@@ -382,7 +382,7 @@ static cleat_status write_start(cleat_run_monitor *monitor, const cleat_run_part
     if (parts->before > 0) {
         char text[64];
         snprintf(text, sizeof text, "continued after step %lld", (long long)parts->before);
-        cleat_run_monitor_event(monitor, "resume", "resumed", text, "");
+        cleat_run_monitor_event(monitor, "resume", "resumed", text);
     }
     return CLEAT_OK;
 }
@@ -462,9 +462,8 @@ void cleat_run_monitor_show_hints(cleat_run_monitor *monitor, cleat_run *run) {
     }
 }
 
-void cleat_run_monitor_event(cleat_run_monitor *monitor, const char *what, const char *name, const char *text,
-                             const char *command) {
-    if (monitor->journal) cleat_monitor_write_event(monitor->journal, monitor->totals.step, what, name, text, command);
+void cleat_run_monitor_event(cleat_run_monitor *monitor, const char *what, const char *name, const char *text) {
+    if (monitor->journal) cleat_monitor_write_event(monitor->journal, monitor->totals.step, what, name, text, "");
 }
 
 void cleat_run_monitor_schedule(cleat_run_monitor *monitor, const cleat_schedule *schedule, int64_t before) {

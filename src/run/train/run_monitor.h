@@ -56,8 +56,7 @@ void cleat_run_monitor_step(cleat_run_monitor *monitor, const cleat_engine *engi
 /* Prints the hints that were found since the last call. */
 void cleat_run_monitor_show_hints(cleat_run_monitor *monitor, cleat_run *run);
 /* Appends an event (cleat_monitor_write_event), and prints nothing. */
-void cleat_run_monitor_event(cleat_run_monitor *monitor, const char *what, const char *name, const char *text,
-                             const char *command);
+void cleat_run_monitor_event(cleat_run_monitor *monitor, const char *what, const char *name, const char *text);
 /* The schedule has become shorter than `before` steps: an event that also has the member "schedule" of the
  * start record. */
 void cleat_run_monitor_schedule(cleat_run_monitor *monitor, const cleat_schedule *schedule, int64_t before);

@@ -298,7 +298,7 @@ static cleat_status end_profiled_step(cleat_trainer *trainer, cleat_error *error
     if (cleat_tracer_written(trainer->tracing.tracer) == written) return status;
     char text[96];
     snprintf(text, sizeof text, "wrote the trace of the steps up to %lld", (long long)trainer->state.step);
-    cleat_run_monitor_event(&trainer->monitor, "profile", "written", text, "");
+    cleat_run_monitor_event(&trainer->monitor, "profile", "written", text);
     synced(trainer);
     return status;
 }
@@ -352,7 +352,7 @@ cleat_status cleat_trainer_save(cleat_trainer *trainer, bool best, cleat_error *
     char text[96];
     snprintf(text, sizeof text, "epoch %lld, step %lld, written in %.2f s", (long long)trainer->state.epoch,
              (long long)trainer->state.step, cleat_seconds() - started);
-    cleat_run_monitor_event(&trainer->monitor, "checkpoint", best ? "best" : "last", text, "");
+    cleat_run_monitor_event(&trainer->monitor, "checkpoint", best ? "best" : "last", text);
     return status;
 }
 
@@ -742,7 +742,7 @@ static bool fall_back(cleat_trainer *trainer, cleat_error *error) {
     int64_t planned = session ? cleat_plan_bytes(session->work->plan) : 0;
     if (planned > 0) save_steps(trainer);
     if (!find_fallback(trainer, planned, error)) return false;
-    cleat_run_monitor_event(&trainer->monitor, "memory", "smaller_plan", error->text, "");
+    cleat_run_monitor_event(&trainer->monitor, "memory", "smaller_plan", error->text);
     cleat_trainer_close(trainer);
     trainer->run.resume = cleat_checkpoint_exists(trainer->run.folder);
     return true;
