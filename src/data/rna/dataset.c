@@ -278,18 +278,8 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
 
 /* --- finding the files ---------------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *const *endings) {
-    for (size_t i = 0; endings[i]; ++i)
-        if (strcmp(cleat_name_ending(path), endings[i]) == 0) return true;
-    return false;
-}
-
-static const char *const pdb_endings[] = {".pdb", ".ent", ".PDB", NULL};
-static const char *const fasta_endings[] = {".fasta", ".fa", ".fna", ".txt", NULL};
-static const char *const csv_endings[] = {".csv", NULL};
-
 static bool is_pdb(const char *name) {
-    return ends_in(name, pdb_endings);
+    return cleat_has_word(".pdb .ent .PDB", cleat_name_ending(name), ' ');
 }
 
 static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, cleat_error *error) {
@@ -369,13 +359,13 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
     if (cleat_folder_exists(path)) return read_folder(path, options, set, error);
     if (!cleat_file_exists(path))
         return cleat_fail(error, CLEAT_ERR_NOT_FOUND, "%s: no such file or folder (data.path)", path);
-    if (ends_in(path, pdb_endings)) {
+    if (is_pdb(path)) {
         cleat_status status = cleat_rna_read_pdb(path, set, error);
         if (!status && !set->count) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no RNA chain in this file", path);
         return status;
     }
-    bool fasta = ends_in(path, fasta_endings), csv = ends_in(path, csv_endings);
-    if (!fasta && !csv)
+    const bool fasta = cleat_has_word(".fasta .fa .fna .txt", cleat_name_ending(path), ' ');
+    if (!fasta && strcmp(cleat_name_ending(path), ".csv") != 0)
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
             "%s: unsupported RNA data; use a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences); "

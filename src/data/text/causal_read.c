@@ -321,14 +321,13 @@ static cleat_status read_table(reader *r, cleat_error *error) {
 }
 
 cleat_status cleat_causal_read(const cleat_text_file *file, cleat_causal_set *set, cleat_error *error) {
-    static const char *const json[] = {".json", ".jsonl", ".ndjson"}, *const tables[] = {".csv", ".tsv", ".tab"};
     reader r = {.all = set, .file = file, .text = -1};
     const size_t first = set->set.n_rows;
     const char *ending = cleat_name_ending(file->path);
-    bool objects = false, table = false;
     cleat_status status = cleat_grow(&set->first_spans, set->set.n_rows, &set->spans_capacity, error);
     if (status) return status;
-    for (size_t i = 0; i < 3; ++i) objects |= strcmp(ending, json[i]) == 0, table |= strcmp(ending, tables[i]) == 0;
-    status = table ? read_table(&r, error) : read_lines(&r, objects, error);
+    status = cleat_has_word(".csv .tsv .tab", ending, ' ')
+                 ? read_table(&r, error)
+                 : read_lines(&r, cleat_has_word(".json .jsonl .ndjson", ending, ' '), error);
     return status ? status : cleat_text_assign_splits(&set->set, file, first, error);
 }

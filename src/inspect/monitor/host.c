@@ -225,23 +225,16 @@ static void open_energy(host_state *host, cleat_route_sources sources) {
                           host->package_count);
 }
 
-static bool is_cpu_sensor(const char *name) {
-    static const char *const names[] = {"coretemp\n", "k10temp\n", "zenpower\n", "cpu_thermal\n"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
-}
-
 static void open_temperature(host_state *host, cleat_route_sources sources) {
     cleat_name_list listing = {0};
     char folder[PATH], name[64];
     snprintf(folder, sizeof folder, "%s/sys/class/hwmon", host->place->root);
     if (cleat_listing_read(folder, NULL, &listing, NULL)) return;
     for (size_t i = 0; i < listing.count && !host->temperature[0]; ++i) {
-        if (!cleat_kernel_text(name, sizeof name, "%s/%s/name", folder, listing.names[i]) || !is_cpu_sensor(name))
-            continue;
-        snprintf(host->temperature, sizeof host->temperature, "%.320s/%.40s/temp1_input", folder, listing.names[i]);
+        if (!cleat_kernel_text(name, sizeof name, "%s/%s/name", folder, listing.names[i])) continue;
         name[strcspn(name, "\n")] = 0;
+        if (!cleat_has_word("coretemp k10temp zenpower cpu_thermal", name, ' ')) continue;
+        snprintf(host->temperature, sizeof host->temperature, "%.320s/%.40s/temp1_input", folder, listing.names[i]);
         cleat_route_offer(sources, CLEAT_FIGURE_TEMPERATURE, "hwmon %s temp1_input", name);
     }
     cleat_name_list_free(&listing);

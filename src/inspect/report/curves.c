@@ -60,10 +60,7 @@ static void write_loss(writer *out) {
 }
 
 static bool is_rate(const char *name) {
-    static const char *const rates[] = {"step", "epoch", "loss", "grad_norm", "loss_scale", "learning_rate"};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; ++i)
-        if (strcmp(rates[i], name) == 0) return true;
-    return false;
+    return cleat_has_word("step epoch loss grad_norm loss_scale learning_rate", name, ' ');
 }
 
 /* The terms of one run; terms that never change (weight 0) are left out. */

@@ -100,8 +100,7 @@ const char *cleat_run_setting(const cleat_run_summary *summary, const char *sect
 }
 
 static bool is_file_of_run(const char *name) {
-    return strncmp(name, "ckpt-", 5) == 0 || strcmp(name, "metrics.jsonl") == 0 || strcmp(name, "system.jsonl") == 0 ||
-           strcmp(name, "resolved.ini") == 0;
+    return strncmp(name, "ckpt-", 5) == 0 || cleat_has_word("metrics.jsonl system.jsonl resolved.ini", name, ' ');
 }
 
 typedef struct search {

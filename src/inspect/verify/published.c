@@ -97,10 +97,8 @@ static cleat_status read_sizes(converter *c, cleat_error *error) {
 
 /* The field that has the labels. */
 static const cleat_synthetic_field *label_field(const cleat_synthetic_field *fields, size_t count) {
-    static const char *const names[] = {"label", "labels", "mask"};
     for (size_t i = 0; i < count; ++i)
-        for (size_t k = 0; k < sizeof names / sizeof *names; ++k)
-            if (strcmp(fields[i].field.name, names[k]) == 0) return &fields[i];
+        if (cleat_has_word("label labels mask", fields[i].field.name, ' ')) return &fields[i];
     return NULL;
 }
 

@@ -160,10 +160,7 @@ static cleat_status open_index(cleat_weights *weights, const char *index, cleat_
 }
 
 static bool is_pickled(const char *name) {
-    static const char *const endings[] = {".bin", ".pth", ".pt", ".ckpt"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
-        if (strcmp(cleat_name_ending(name), endings[i]) == 0) return true;
-    return false;
+    return cleat_has_word(".bin .pth .pt .ckpt", cleat_name_ending(name), ' ');
 }
 
 static cleat_status refuse_pickled(const char *path, cleat_error *error) {

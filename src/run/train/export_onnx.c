@@ -96,10 +96,8 @@ static void add_json(facts *f, const char *key, cJSON *json) {
 }
 
 static bool is_fitted(const char *name) {
-    static const char *const others[] = {CLEAT_MODEL_FILE, CLEAT_OPTIM_FILE, CLEAT_STATE_FILE, CLEAT_PROFILE_FILE};
-    for (size_t i = 0; i < sizeof others / sizeof *others; ++i)
-        if (strcmp(name, others[i]) == 0) return false;
-    return true;
+    return !cleat_has_word(CLEAT_MODEL_FILE " " CLEAT_OPTIM_FILE " " CLEAT_STATE_FILE " " CLEAT_PROFILE_FILE, name,
+                           ' ');
 }
 
 /* Means and deviations that normalise the inputs. */

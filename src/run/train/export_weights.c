@@ -62,12 +62,10 @@ typedef struct values {
 
 /* The last layer of a regression gives numbers in their own unit. */
 static void unscale(const cleat_targets *targets, const cleat_st_tensor *tensor, float *elements) {
-    static const char *const biases[] = {"head.out.bias", "head.bias", "fc.bias"}, /* texts; ViT, ConvNeXt; ResNet */
-        *const weights[] = {"head.out.weight", "head.weight", "fc.weight"};
+    /* texts; ViT, ConvNeXt; ResNet */
+    const bool bias = cleat_has_word("head.out.bias head.bias fc.bias", tensor->name, ' '),
+               weight = cleat_has_word("head.out.weight head.weight fc.weight", tensor->name, ' ');
     const size_t all = (size_t)cleat_st_elements(tensor), width = targets->count ? all / targets->count : 0;
-    bool bias = false, weight = false;
-    for (size_t i = 0; i < sizeof biases / sizeof *biases; ++i) bias |= strcmp(tensor->name, biases[i]) == 0;
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; ++i) weight |= strcmp(tensor->name, weights[i]) == 0;
     if (!width || (!bias && !weight)) return;
     for (size_t i = 0; i < all; ++i)
         elements[i] = (float)((double)elements[i] * cleat_targets_scale(targets, i / width) +
