@@ -25,6 +25,9 @@ static const char *const head_names[] = {"frames", "absolute", NULL};
 typedef enum rna_positions { POSITIONS_START, POSITIONS_BOTH_ENDS } rna_positions;
 static const char *const position_names[] = {"start", "both_ends", NULL};
 
+/* Loss terms in the order of the log. */
+enum { DISTANCE, LOCAL, FRAME, CHIRALITY, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
+
 typedef struct rna_settings {
     cleat_data_settings common;
     cleat_encoder_settings encoder;
@@ -34,16 +37,14 @@ typedef struct rna_settings {
     rna_head head;
     rna_positions positions;
     cleat_rna_options data;
-    struct { /* weights of the loss terms */
-        double pair_distance, lddt, frame, handedness, bond_length, bond_angle, clash, base_pair, coordinate;
-    } loss;
+    double loss[N_TERMS]; /* weights */
 } rna_settings;
 
 #define RECORD rna_settings
 #include "ini/rows.h"
 
-#define WEIGHT(NAME, INITIAL, HELP)                                                                                    \
-    { AT(loss, NAME), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
+#define WEIGHT(NAME, TERM, INITIAL, HELP)                                                                              \
+    { FIELD(loss, NAME, loss[TERM]), FLOAT(0, 1e6, INITIAL), COMPUTES, .help = HELP }
 
 static const cleat_key keys[] = {
     ENCODER_ROWS(encoder),
@@ -70,15 +71,15 @@ static const cleat_key keys[] = {
      .help = "Training: fraction of chains whose bases are mutated; base pairs are preserved."},
     MIN_LENGTH_ROW(common),
     {AT(data, crop), FLOAT(0, 1, "0"), COMPUTES, .help = "Training: fraction of chains cropped to a random stretch."},
-    WEIGHT(pair_distance, "1", "Weight of the distances between all pairs of residues."),
-    WEIGHT(lddt, "1", "Weight of the local distance difference, a smooth form of the metric lddt."),
-    WEIGHT(frame, "0.4", "Weight of the frame-aligned error of residue positions; distinguishes mirror images."),
-    WEIGHT(handedness, "1", "Weight of the chirality: signed volumes of neighbouring residues."),
-    WEIGHT(bond_length, "1", "Weight of the distance between neighbouring C1' atoms."),
-    WEIGHT(bond_angle, "1", "Weight of the angle of three neighbouring C1' atoms."),
-    WEIGHT(clash, "1", "Weight of steric clashes: residues closer than atoms allow."),
-    WEIGHT(base_pair, "1", "Weight of the C1' distance of Watson-Crick pairs."),
-    WEIGHT(coordinate, "0", "Weight of the squared error of absolute coordinates (head = absolute)."),
+    WEIGHT(pair_distance, DISTANCE, "1", "Weight of the distances between all pairs of residues."),
+    WEIGHT(lddt, LOCAL, "1", "Weight of the local distance difference, a smooth form of the metric lddt."),
+    WEIGHT(frame, FRAME, "0.4", "Weight of the frame-aligned error of residue positions; distinguishes mirror images."),
+    WEIGHT(handedness, CHIRALITY, "1", "Weight of the chirality: signed volumes of neighbouring residues."),
+    WEIGHT(bond_length, BOND, "1", "Weight of the distance between neighbouring C1' atoms."),
+    WEIGHT(bond_angle, ANGLE, "1", "Weight of the angle of three neighbouring C1' atoms."),
+    WEIGHT(clash, CLASH, "1", "Weight of steric clashes: residues closer than atoms allow."),
+    WEIGHT(base_pair, BASE_PAIR, "1", "Weight of the C1' distance of Watson-Crick pairs."),
+    WEIGHT(coordinate, COORDINATE, "0", "Weight of the squared error of absolute coordinates (head = absolute)."),
     {.name = NULL},
 };
 
@@ -96,8 +97,6 @@ enum { START_TOKEN = 1, END_TOKEN = 2, LETTER_TOKENS = 6, FM_TOKENS = 28, START_
 
 /* --- the loss ------------------------------------------------------------------------------------------------- */
 
-/* Loss terms in the order of the log. */
-enum { DISTANCE, LOCAL, FRAME, CHIRALITY, BOND, ANGLE, CLASH, BASE_PAIR, COORDINATE, N_TERMS };
 static const char *const terms[N_TERMS] = {
     [DISTANCE] = "pair_distance", [LOCAL] = "lddt_loss",  [FRAME] = "frame", [CHIRALITY] = "handedness",
     [BOND] = "bond_length",       [ANGLE] = "bond_angle", [CLASH] = "clash", [BASE_PAIR] = "base_pair",
@@ -130,22 +129,8 @@ static cleat_structure_loss_spec spec_of(const cleat_model *model, int term) {
     return spec;
 }
 
-static void weights_of(const rna_settings *s, double weights[N_TERMS]) {
-    const double w[N_TERMS] = {[DISTANCE] = s->loss.pair_distance,
-                               [LOCAL] = s->loss.lddt,
-                               [FRAME] = s->loss.frame,
-                               [CHIRALITY] = s->loss.handedness,
-                               [BOND] = s->loss.bond_length,
-                               [ANGLE] = s->loss.bond_angle,
-                               [CLASH] = s->loss.clash,
-                               [BASE_PAIR] = s->loss.base_pair,
-                               [COORDINATE] = s->loss.coordinate};
-    memcpy(weights, w, sizeof w);
-}
-
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const rna_settings *s = settings;
-    double weights[N_TERMS];
     cleat_status status = cleat_encoder_check(&s->encoder, record, error);
     if (!status) status = cleat_fractions_check(s->data.val_fraction, 0, record, error);
     if (!status && s->network == CLEAT_RNA_FM && s->common.max_length > s->max_positions - UNUSED_POSITIONS)
@@ -153,9 +138,8 @@ static cleat_status check(const void *settings, const cleat_record *record, clea
                                          "this network has positions for at most %lld residues; set data.max_length",
                                          (long long)s->max_positions - UNUSED_POSITIONS);
     if (status) return status;
-    weights_of(s, weights);
     for (int k = 0; k < N_TERMS; ++k)
-        if (weights[k] > 0) return CLEAT_OK;
+        if (s->loss[k] > 0) return CLEAT_OK;
     return cleat_record_refuse(record, error, "loss.pair_distance",
                                "all weights of [loss] are 0: there is nothing to train");
 }
@@ -166,9 +150,8 @@ enum { TOKENS, LENGTHS, COORDS, MASK, PARTNER, MARKED, END };
 /* Weights for a mean over chains; empty slots have weight 0. */
 static void sample_weight(const cleat_model *model, const cleat_host_batch *batch,
                           const cleat_global_batch *global_batch, float *values) {
-    double weights[N_TERMS];
+    const double *weights = settings_of(model)->loss;
     const int32_t *lengths = batch->fields[LENGTHS];
-    weights_of(settings_of(model), weights);
     for (int k = 0; k < N_TERMS; ++k)
         for (int64_t b = 0; b < batch->batch; ++b)
             values[k * batch->batch + b] = lengths[b] > 0 ? (float)(weights[k] / (double)global_batch->samples) : 0.0f;
@@ -186,13 +169,12 @@ static bool is_chain_term(int term) {
 }
 
 static void build_chain_terms(const cleat_model *model, cleat_graph *graph, head_output found,
-                              const cleat_structure *target, cleat_tensor *sample_weight, const double *weights,
-                              cleat_tensor **values) {
+                              const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor **values) {
     cleat_structure_loss_spec chain[N_TERMS];
     cleat_tensor *chain_values[N_TERMS];
     int count = 0;
     for (int k = 0; k < N_TERMS; ++k)
-        if (weights[k] != 0 && is_chain_term(k)) chain[count++] = spec_of(model, k);
+        if (settings_of(model)->loss[k] != 0 && is_chain_term(k)) chain[count++] = spec_of(model, k);
     cleat_scope(graph, "chain/");
     cleat_structure_losses(graph, chain, count, found.x, target, sample_weight, chain_values);
     for (int i = 0; i < count; ++i) values[chain[i].term] = chain_values[i];
@@ -201,11 +183,10 @@ static void build_chain_terms(const cleat_model *model, cleat_graph *graph, head
 /* Builds every term of non-zero weight and their sum, and records both for the log. */
 static cleat_tensor *build_loss(const cleat_model *model, cleat_graph *graph, head_output found,
                                 const cleat_structure *target, cleat_tensor *sample_weight, cleat_tensor *state) {
-    double weights[N_TERMS];
+    const double *weights = settings_of(model)->loss;
     cleat_tensor *values[N_TERMS], *found_terms[N_TERMS];
     int indices[N_TERMS], count = 0;
-    weights_of(settings_of(model), weights);
-    build_chain_terms(model, graph, found, target, sample_weight, weights, values);
+    build_chain_terms(model, graph, found, target, sample_weight, values);
     for (int k = 0; k < N_TERMS; ++k) {
         if (weights[k] == 0 || (k == FRAME && !found.rigid_frames)) continue;
         const cleat_structure_loss_spec spec = spec_of(model, k);
