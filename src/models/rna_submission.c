@@ -21,11 +21,9 @@ static void add_atom(cleat_string *text, const cleat_prediction *structure, int6
 
 cleat_status cleat_rna_write_submission(const cleat_model *model, const cleat_prediction *structures, size_t members,
                                         size_t samples, const char *folder, cleat_error *error) {
-    char path[4096], id[600];
+    char id[600];
     cleat_string text = {0};
     (void)model;
-    cleat_status status = cleat_path_join(folder, "submission.csv", path, sizeof path, error);
-    if (status) return status;
     cleat_string_add(&text, "ID,resname,resid");
     for (int k = 1; k <= CLEAT_RNA_STRUCTURES; ++k) cleat_string_add(&text, ",x_%d,y_%d,z_%d", k, k, k);
     cleat_string_add(&text, "\n");
@@ -42,5 +40,5 @@ cleat_status cleat_rna_write_submission(const cleat_model *model, const cleat_pr
             cleat_string_add(&text, "\n");
         }
     }
-    return cleat_file_write_text(path, &text, error);
+    return cleat_file_write_in(folder, "submission.csv", &text, error);
 }

@@ -114,11 +114,9 @@ static const char FILE_NAME[] = "series.csv";
 
 cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_series_preprocessor *fitted,
                                              cleat_error *error) {
-    char path[CLEAT_FILE_PATH];
     cleat_string text = {0};
     size_t features = fitted->features.count;
-    cleat_status status = cleat_path_join(folder, FILE_NAME, path, CLEAT_FILE_PATH, error);
-    if (!status) status = cleat_folder_make(folder, error);
+    const cleat_status status = cleat_folder_make(folder, error);
     if (status) return status;
     cleat_string_add(&text, "kind,name,mean,deviation\nstep,%lld,,\n", (long long)fitted->step);
     if (fitted->months) cleat_string_add(&text, "months,%d,,\n", fitted->months);
@@ -136,7 +134,7 @@ cleat_status cleat_series_preprocessor_write(const char *folder, const cleat_ser
         add_columns(&text, "scale", &fitted->features, mean, std);
         add_columns(&text, "scale", &fitted->targets, mean + features, std + features);
     }
-    return cleat_file_write_text(path, &text, error);
+    return cleat_file_write_in(folder, FILE_NAME, &text, error);
 }
 
 typedef struct line_columns {
