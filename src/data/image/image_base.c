@@ -8,6 +8,7 @@
 #include "platform/threads.h"
 
 #include <math.h>
+#include <string.h>
 
 static const cleat_image_base *base_of(const cleat_dataset *dataset) {
     return (const cleat_image_base *)dataset;
@@ -44,6 +45,14 @@ void cleat_image_base_describe(cleat_image_base *p, const cleat_image_options *o
                                         .file_width = size};
     p->common.mean = p->fitted.mean;
     p->common.std = p->fitted.std;
+}
+
+void cleat_image_base_pad(int64_t rows, size_t width, size_t wide, int pad, void *values) {
+    char *bytes = values;
+    for (int64_t y = rows - 1; y >= 0 && wide > width; --y) {
+        memmove(bytes + (size_t)y * wide, bytes + (size_t)y * width, width);
+        memset(bytes + (size_t)y * wide + width, pad, wide - width);
+    }
 }
 
 int64_t cleat_image_base_length(const cleat_dataset *dataset, size_t sample) {

@@ -29,6 +29,9 @@ cleat_status cleat_image_base_fit(cleat_image_base *base, const char *path, size
 void cleat_channel_sums_add(cleat_channel_sums *sums, const cleat_image *image);
 /* Sets the field of the image, and `info` except for the numbers of samples, from the options and the fitted state. */
 void cleat_image_base_describe(cleat_image_base *base, const cleat_image_options *options, int64_t classes);
+/* Moves rows [S, width] to the upper left corner of rows [L, ...] of `wide` bytes, in place, and fills each
+ * byte to the right of them with `pad`, 0 or -1. The rows below are already filled. */
+void cleat_image_base_pad(int64_t rows, size_t width, size_t wide, int pad, void *values);
 
 /* Functions of both classes. */
 int64_t cleat_image_base_length(const cleat_dataset *dataset, size_t sample);

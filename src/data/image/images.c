@@ -127,16 +127,6 @@ static cleat_status mix_sample(const images *im, size_t sample, const cleat_rng_
     return status;
 }
 
-/* Moves [S, S, C] to the upper left corner of [L, L, C], in place, and sets the pixels to the right to 0. The
- * rows below are already 0. */
-static void pad_image(int64_t size, int64_t length, int64_t channels, float *values) {
-    size_t row = (size_t)(size * channels), wide = (size_t)(length * channels);
-    for (int64_t y = size - 1; y >= 0; --y) {
-        memmove(values + (size_t)y * wide, values + (size_t)y * row, row * sizeof *values);
-        memset(values + (size_t)y * wide + row, 0, (wide - row) * sizeof *values);
-    }
-}
-
 static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int64_t length,
                                 const cleat_rng_key *rng_key, void *const *slots, cleat_error *error) {
     const images *im = images_of(dataset);
@@ -156,7 +146,8 @@ static cleat_status images_fill(const cleat_dataset *dataset, size_t sample, int
         return CLEAT_OK;
     }
     if (status) return cleat_fail(error, status, "%s", why.text);
-    if (slots[IMAGE] && length > size) pad_image(size, length, im->all.fitted.channels, slots[IMAGE]);
+    const size_t pixel = (size_t)im->all.fitted.channels * sizeof(float);
+    if (slots[IMAGE]) cleat_image_base_pad(size, (size_t)size * pixel, (size_t)length * pixel, 0, slots[IMAGE]);
     return CLEAT_OK;
 }
 

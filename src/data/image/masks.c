@@ -58,16 +58,6 @@ static cleat_augment_params augment_params_of(const masks *m, size_t sample, con
     return cleat_augment_random(&size, false, m->all.common.info.size, &m->all.augment, rng_key, sample);
 }
 
-/* Moves rows [S, width] to the upper left corner of rows [L, ...] of `wide` bytes, in place, and fills each
- * byte to the right of them with `pad`, 0 or -1. The rows below are already filled. */
-static void pad_image(int64_t rows, size_t width, size_t wide, int pad, void *values) {
-    char *bytes = values;
-    for (int64_t y = rows - 1; y >= 0 && wide > width; --y) {
-        memmove(bytes + (size_t)y * wide, bytes + (size_t)y * width, width);
-        memset(bytes + (size_t)y * wide + width, pad, wide - width);
-    }
-}
-
 static cleat_status fill_image(const masks *m, size_t sample, const cleat_augment_params *params, int64_t length,
                                float *values, cleat_error *error) {
     int64_t size = m->all.common.info.size;
@@ -78,7 +68,7 @@ static cleat_status fill_image(const masks *m, size_t sample, const cleat_augmen
     status = cleat_augment_apply(&image, params, &m->all.fitted, size, values, error);
     release_image(m, 2 * sample, &image);
     if (status) return status;
-    pad_image(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
+    cleat_image_base_pad(size, (size_t)size * pixel, (size_t)length * pixel, 0, values);
     return CLEAT_OK;
 }
 
@@ -94,7 +84,7 @@ static cleat_status fill_mask(const masks *m, size_t sample, const cleat_augment
     if (status) return status;
     for (int64_t i = 0; m->classes.count && i < size * size; ++i)
         if (labels[i] == CLEAT_MASK_UNLABELLED) labels[i] = -1;
-    pad_image(size, (size_t)size * sizeof *labels, (size_t)length * sizeof *labels, -1, labels);
+    cleat_image_base_pad(size, (size_t)size * sizeof *labels, (size_t)length * sizeof *labels, -1, labels);
     return CLEAT_OK;
 }
 
