@@ -294,12 +294,6 @@ static const cleat_architecture *const architectures[] = {&cleat_published_ember
 /* The temporal part is initialised randomly, like the first convolution, which reads its features, not images. */
 static const cleat_model_origin origins[] = {{"mask_segformer", &cleat_published_emberformer_decoder}, {NULL, NULL}};
 
-static const cleat_architecture *architecture_of(const cleat_model *model, bool timm) {
-    (void)timm;
-    (void)model;
-    return NULL;
-}
-
 static const cleat_model_examples examples = {
     .add = add_example, .classes = cleat_masks_table, .baseline = cleat_masks_baseline};
 
@@ -328,5 +322,4 @@ const cleat_model_class cleat_emberformer = {.name = "emberformer",
                                              .sized_by = "the maps",
                                              .examples = &examples,
                                              .architectures = architectures,
-                                             .architecture = architecture_of,
                                              .origins = origins};

@@ -138,7 +138,7 @@ struct cleat_model_class {
     /* The published networks that the family's settings can describe, terminated by NULL; NULL: there are none. */
     const cleat_architecture *const *architectures;
     /* The one that the model's settings describe, of timm or of transformers, as requested, if both libraries
-     * have it; NULL: only cleat has the network. Set if `architectures` is. */
+     * have it; NULL, as a result or member: only cleat has the network. */
     const cleat_architecture *(*architecture)(const cleat_model *model, bool timm);
     const cleat_model_origin *origins; /* other families for model.init, terminated by a NULL type; NULL: none */
     /* The formats of `cleat export` to use where ONNX has no translation of the family; NULL: it has one. */

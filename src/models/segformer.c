@@ -48,8 +48,7 @@ static void defaults(void *settings) {
     ((segformer_settings *)settings)->data.options = cleat_image_defaults();
 }
 
-static cleat_image_options options_of(const segformer_settings *s) {
-    cleat_image_options options = s->data.options;
+static cleat_image_options with_classes(cleat_image_options options, const segformer_settings *s) {
     options.classes = s->mask.labels;
     options.names = s->mask.names;
     options.mask_classes = s->mask.classes;
@@ -74,7 +73,7 @@ static cleat_status check_loss(const cleat_mask_settings *mask, bool classes, co
 
 static cleat_status check(const void *settings, const cleat_record *record, cleat_error *error) {
     const segformer_settings *s = settings;
-    const cleat_image_options options = options_of(s);
+    const cleat_image_options options = with_classes(s->data.options, s);
     cleat_mask_classes classes;
     cleat_error why = {0};
     cleat_status status = cleat_masks_check_shape(&s->mask, record, error);
@@ -112,11 +111,8 @@ static cleat_status open_data(cleat_model *model, const char *path, cleat_mode m
                               cleat_dataset **dataset, cleat_error *error) {
     const segformer_settings *s = settings_of(model);
     const bool fits = mode == CLEAT_MODE_TRAIN && !(fitted && *fitted);
-    cleat_image_options options = cleat_image_settings_options(&s->data, mode, fitted);
+    const cleat_image_options options = with_classes(cleat_image_settings_options(&s->data, mode, fitted), s);
     cleat_dataset *opened = NULL;
-    options.classes = s->mask.labels;
-    options.names = s->mask.names;
-    options.mask_classes = s->mask.classes;
     cleat_status status = cleat_masks_open(path, &options, &opened, error);
     if (!status)
         status = cleat_masks_class(opened, 0) ? cleat_mask_classes_open(model, opened, fits ? path : NULL, error)
