@@ -175,26 +175,26 @@ enum { PIECE_NORMAL = 1, PIECE_USER = 4, PIECE_UNUSED, PIECE_BYTE, LONGEST_PIECE
 /* How byte-level tokenizers split texts, by the names that llama.cpp gives them; "default" is what it does with files
  * that are older than these names. */
 static const struct {
-    const char *names; /* each between two blanks */
+    const char *names; /* with a blank between two */
     const char *splits[4];
     bool words; /* then as GPT-2 */
     bool composes, ignore_merges, bos;
 } pre_tokenizers[] = {
-    {.names = " llama-bpe llama3 llama-v3 smaug-bpe ",
+    {.names = "llama-bpe llama3 llama-v3 smaug-bpe",
      .splits = {"(?i:" CLITICS ")|" WORD_START "\\p{L}+|\\p{N}{1,3}" REST},
      .ignore_merges = true,
      .bos = true},
-    {.names = " qwen2 deepseek-r1-qwen ",
+    {.names = "qwen2 deepseek-r1-qwen",
      .splits = {"(?i:" CLITICS ")|" WORD_START "\\p{L}+|\\p{N}" REST},
      .composes = true},
-    {.names = " smollm ", .splits = {"\\p{N}"}, .words = true},
-    {.names = " gpt-2 phi-2 ", .splits = {NULL}, .words = true},
-    {.names = " tekken ",
+    {.names = "smollm", .splits = {"\\p{N}"}, .words = true},
+    {.names = "gpt-2 phi-2", .splits = {NULL}, .words = true},
+    {.names = "tekken",
      .splits = {WORD_START UPPER "*" LOWER "+|" WORD_START UPPER "+" LOWER "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|"
                                  "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
      .ignore_merges = true,
      .bos = true},
-    {.names = " default ",
+    {.names = "default",
      .splits = {"[\\p{P}\\$\\+<=>\\^~\\|]+", CLITICS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
                 "\\p{N}+", "[0-9][0-9][0-9]"}},
 };
@@ -222,7 +222,7 @@ const char *cleat_pre_tokenizer_name(const cJSON *step, char name[CLEAT_PRE_TOKE
         for (const char *found; same < 4 && splits[same] && same < before; ++same)
             if (!(found = pattern_of(cJSON_GetArrayItem(steps, same))) || strcmp(found, splits[same]) != 0) break;
         if (same == before && (same == 4 || !splits[same]) && pre_tokenizers[row].words == words)
-            sscanf(pre_tokenizers[row].names, " %31s", name);
+            sscanf(pre_tokenizers[row].names, "%31s", name);
     }
     return name;
 }
@@ -328,11 +328,10 @@ static named_token name_token(const cleat_tokenizer_metadata *m, int32_t id) {
 /* The parts of a byte-level tokenizer before its model. */
 static cleat_status add_byte_level(const cleat_tokenizer_metadata *m, cleat_string *json, bool *ignore_merges,
                                    cleat_error *error) {
-    char name[64];
+    const char *name = m->pre && *m->pre ? m->pre : "default";
     size_t row = 0, n = sizeof pre_tokenizers / sizeof *pre_tokenizers;
-    snprintf(name, sizeof name, " %.60s ", m->pre && *m->pre ? m->pre : "default");
-    while (row < n && !strstr(pre_tokenizers[row].names, name)) ++row;
-    if (row == n || strchr(name + 1, ' ') != name + strlen(name) - 1)
+    while (row < n && !cleat_has_word(pre_tokenizers[row].names, name, ' ')) ++row;
+    if (row == n || strchr(name, ' '))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           "the pre-tokenizer '%.60s' is not known (llama-bpe, smaug-bpe, qwen2, deepseek-r1-qwen, "
                           "smollm, gpt-2, phi-2, tekken and default are): use the model's folder with its "
