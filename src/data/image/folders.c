@@ -68,32 +68,8 @@ static cleat_status enter(const walk *w, const place *above, const char *name, p
     return cleat_listing_read(path, NULL, listing, error);
 }
 
-static void skip(walk *w, const char *below) {
-    if (!w->skipped++) snprintf(w->first, sizeof w->first, "%s", below);
-}
-
-/* Adds all images in and below a folder with the label. */
-static cleat_status walk_images(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
-                                cleat_error *error) {
-    place at;
-    cleat_name_list listing = {0};
-    char below[CLEAT_FILE_PATH];
-    cleat_status status = enter(w, above, name, &at, &listing, error);
-    for (size_t i = 0; i < listing.count && !status; ++i) {
-        if (is_folder(w, &at, listing.names[i])) {
-            status = walk_images(w, &at, listing.names[i], label, split, error);
-            continue;
-        }
-        status = cleat_path_join(at.path, listing.names[i], below, CLEAT_FILE_PATH, error);
-        if (status) break;
-        if (cleat_image_is_name(listing.names[i]))
-            status = cleat_image_set_add(w->set, below, NULL, label, split, error);
-        else
-            skip(w, below);
-    }
-    cleat_name_list_free(&listing);
-    return status;
-}
+static cleat_status walk_folder(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
+                                cleat_error *error);
 
 static cleat_status walk_class(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
     const cleat_image_options *options = w->set->options;
@@ -103,7 +79,7 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     cleat_status status = cleat_path_join(above->path, name, below, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_path_join(w->set->root, below, path, CLEAT_FILE_PATH, error);
     if (!status) status = cleat_image_set_name(w->set, name, path, &label, error);
-    if (!status) status = walk_images(w, above, name, label, split, error);
+    if (!status) status = walk_folder(w, above, name, label, split, error);
     if (status || w->set->n_rows > before) return status;
     if (split == CLEAT_SPLIT_TRAIN && !(options->fitted && *options->fitted)) {
         cleat_error why;
@@ -117,24 +93,28 @@ static cleat_status walk_class(walk *w, const place *above, const char *name, cl
     return CLEAT_OK;
 }
 
-/* A folder of class folders. Images beside the class folders have no class and are used for prediction
- * only. */
-static cleat_status walk_classes(walk *w, const place *above, const char *name, cleat_split split, cleat_error *error) {
+/* Adds all images in and below a folder with the label. CLEAT_NO_CLASS: it has class folders, and images beside them,
+ * which are used for prediction only. */
+static cleat_status walk_folder(walk *w, const place *above, const char *name, int32_t label, cleat_split split,
+                                cleat_error *error) {
+    const bool has_classes = label == CLEAT_NO_CLASS;
     place at;
     cleat_name_list listing = {0};
     char below[CLEAT_FILE_PATH];
     cleat_status status = enter(w, above, name, &at, &listing, error);
     for (size_t i = 0; i < listing.count && !status; ++i) {
         if (is_folder(w, &at, listing.names[i])) {
-            status = walk_class(w, &at, listing.names[i], split, error);
+            status = has_classes ? walk_class(w, &at, listing.names[i], split, error)
+                                 : walk_folder(w, &at, listing.names[i], label, split, error);
             continue;
         }
         status = cleat_path_join(at.path, listing.names[i], below, CLEAT_FILE_PATH, error);
         if (status) break;
-        if (!cleat_image_is_name(listing.names[i]))
-            skip(w, below);
-        else if (w->set->options->predict)
-            status = cleat_image_set_add(w->set, below, NULL, CLEAT_NO_CLASS, split, error);
+        const bool is_image = cleat_image_is_name(listing.names[i]);
+        if (!is_image && !w->skipped++) snprintf(w->first, sizeof w->first, "%s", below);
+        if (!is_image) continue;
+        if (!has_classes || w->set->options->predict)
+            status = cleat_image_set_add(w->set, below, NULL, label, split, error);
         else if (!w->outside++)
             snprintf(w->outsider, sizeof w->outsider, "%s", below);
     }
@@ -186,7 +166,7 @@ static cleat_status walk_parts(walk *w, const place *root, const char *const par
     for (int split = 0; split < CLEAT_SPLITS && !status; ++split) {
         if (!parts[split]) continue;
         size_t before = w->set->n_rows;
-        status = walk_classes(w, root, parts[split], (cleat_split)split, error);
+        status = walk_folder(w, root, parts[split], CLEAT_NO_CLASS, (cleat_split)split, error);
         w->set->parts[split] = w->set->n_rows > before;
     }
     return status;
@@ -211,7 +191,7 @@ static cleat_status walk_root(walk *w, cleat_error *error) {
     if (!status) status = find_parts(w, &root, &listing, parts, error);
     if (!status)
         status = parts[0] || parts[1] || parts[2] ? walk_parts(w, &root, parts, error)
-                                                  : walk_classes(w, NULL, "", CLEAT_SPLIT_TRAIN, error);
+                                                  : walk_folder(w, NULL, "", CLEAT_NO_CLASS, CLEAT_SPLIT_TRAIN, error);
     cleat_name_list_free(&listing);
     if (status) return status;
     if (!w->set->n_rows && !w->faults.count) return no_images(w->set->root, error);
