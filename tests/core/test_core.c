@@ -426,6 +426,17 @@ static void folders_are_listed_in_order(void **state) {
     assert_string_equal(cleat_name_ending("ends."), ".");
 }
 
+static void paths_are_split_at_their_last_slash(void **state) {
+    static const char *const rows[][3] = {{"a", ".", "a"}, {"/a", "/", "a"}, {"b/a", "b", "a"}, {"/c/b/", "/c/b", ""}};
+    char folder[5];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        assert_string_equal(cleat_path_split(rows[i][0], folder, sizeof folder), rows[i][2]);
+        assert_string_equal(folder, rows[i][1]);
+    }
+    assert_null(cleat_path_split("long!/a", folder, sizeof folder));
+}
+
 #if CLEAT_FORKS /* Windows has no such ids */
 
 /* The user id that the library gets; 0: the real one. */
@@ -754,6 +765,7 @@ int main(void) {
         cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test_setup_teardown(folders_are_made_with_their_parents, make_place, remove_place),
         cmocka_unit_test_setup_teardown(folders_are_listed_in_order, make_place, remove_place),
+        cmocka_unit_test(paths_are_split_at_their_last_slash),
 #if CLEAT_FORKS
         cmocka_unit_test_setup_teardown(cache_folder_is_private, make_place, remove_place),
 #endif

@@ -80,9 +80,8 @@ static cleat_status find_tables(const char *path, image_tables *tables, bool *fo
             status = cleat_path_join(path, listing.names[i], tables->paths[split], CLEAT_FILE_PATH, error);
     }
     if (!status && !tables->guessed) {
-        char *slash = strrchr(tables->folder, '/');
         strcpy(tables->paths[CLEAT_SPLIT_TRAIN], tables->folder);
-        strcpy(slash ? slash + (slash == tables->folder) : tables->folder, slash ? "" : ".");
+        cleat_path_split(path, tables->folder, CLEAT_FILE_PATH);
     }
     if (!status) *found = *tables->paths[CLEAT_SPLIT_TRAIN] && !(tables->guessed && has_class_folders(path));
     cleat_name_list_free(&listing);

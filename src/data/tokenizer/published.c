@@ -341,15 +341,6 @@ static void name_unread(const cleat_tokenizer *made, const cJSON *config, const 
     cleat_json_name_unread(config, file, known_members, cleat_tokenizer_rules, CLEAT_LOG_WARNING);
 }
 
-/* Splits the path of a file into its folder and its name. */
-static cleat_status split_path(const char *path, char folder[4096], const char **name, cleat_error *error) {
-    const char *slash = strrchr(path, '/');
-    *name = slash ? slash + 1 : path;
-    int length = slash ? snprintf(folder, 4096, "%.*s", (int)(slash - path), path) : snprintf(folder, 4096, ".");
-    if (slash == path) length = snprintf(folder, 4096, "/");
-    return length < 4096 ? CLEAT_OK : cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
-}
-
 static void check_token(const cleat_pipeline *p, const char *content, int id, const char *file, const char *place) {
     if (content && cleat_pipeline_id(p, content) != id)
         cleat_log(CLEAT_LOG_WARNING,
@@ -376,11 +367,11 @@ static void check_added(const cleat_pipeline *p, const cJSON *config, const clea
 bool cleat_tokenizer_is_published_path(const char *path) {
     static const char *const marks[] = {"tokenizer.json", "tokenizer_config.json", "config.json"};
     char folder[4096], beside[4096];
-    const char *name;
     if (cleat_folder_exists(path) || strcmp(cleat_name_ending(path), ".json") == 0 ||
         strcmp(cleat_name_ending(path), ".model") == 0)
         return true;
-    if (split_path(path, folder, &name, NULL) != CLEAT_OK || strcmp(name, file_names[VOCAB_TXT]) != 0) return false;
+    const char *name = cleat_path_split(path, folder, sizeof folder);
+    if (!name || strcmp(name, file_names[VOCAB_TXT]) != 0) return false;
     for (int i = 0; i < 3; ++i)
         if (cleat_path_join(folder, marks[i], beside, sizeof beside, NULL) == CLEAT_OK && cleat_file_exists(beside))
             return true;
@@ -407,9 +398,9 @@ static bool is_older(const char *name) {
 
 /* Reads the files that belong to the file of a path, which may have any name if it is a tokenizer.json. */
 static cleat_status read_beside(const char *path, char folder[4096], cleat_tokenizer_file *files, cleat_error *error) {
-    const char *name;
-    cleat_status status = split_path(path, folder, &name, error);
-    if (!status) status = read_files(folder, files, error);
+    const char *name = cleat_path_split(path, folder, 4096);
+    if (!name) return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.100s...", path);
+    cleat_status status = read_files(folder, files, error);
     if (status) return status;
     if (is_older(name)) {
         keep_older(name, files);

@@ -518,3 +518,10 @@ cleat_status cleat_path_join(const char *folder, const char *name, char *path, s
     if ((size_t)snprintf(path, size, "%s%s%s", folder, slash, name) < size) return CLEAT_OK;
     return cleat_fail(error, CLEAT_ERR_ARGUMENT, "path too long: %.200s...", folder);
 }
+
+const char *cleat_path_split(const char *path, char *folder, size_t size) {
+    const char *slash = strrchr(path, '/');
+    const int length = slash && slash > path ? (int)(slash - path) : 1;
+    if (snprintf(folder, size, "%.*s", length, slash ? path : ".") >= (int)size) return NULL;
+    return slash ? slash + 1 : path;
+}

@@ -96,5 +96,8 @@ void cleat_hash_text(const void *data, size_t size, char text[33]);
 /* Writes FOLDER/NAME to path [size], without the slash if either is empty. CLEAT_ERR_ARGUMENT: it does not
  * fit. */
 cleat_status cleat_path_join(const char *folder, const char *name, char *path, size_t size, cleat_error *error);
+/* Writes the folder of a file to folder [size], "." if the path has none; returns the file's name, which is in `path`.
+ * NULL: the folder does not fit. */
+const char *cleat_path_split(const char *path, char *folder, size_t size);
 
 #endif

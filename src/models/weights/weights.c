@@ -231,13 +231,6 @@ static cleat_status open_file(cleat_weights *weights, const char *name, cleat_er
     return status ? status : sort_entries(weights, error);
 }
 
-/* Splits the path of a file into its folder and its name. */
-static const char *split(const char *path, char folder[LONGEST_PATH]) {
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, LONGEST_PATH, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return slash ? slash + 1 : path;
-}
-
 static cleat_status create(const char *path, cleat_weights **weights, cleat_error *error) {
     if (strlen(path) >= LONGEST_PATH - sizeof index_name)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "the path of the weights is longer than %d bytes: %.100s...",
@@ -287,7 +280,7 @@ static cleat_status open_any(const char *path, bool weightless, cleat_weights **
     } else if (cleat_file_exists(path) && is_gguf(path)) {
         status = open_gguf(made, error);
     } else if (cleat_file_exists(path)) {
-        const char *name = split(path, made->folder);
+        const char *name = cleat_path_split(path, made->folder, sizeof made->folder);
         status = strcmp(cleat_name_ending(name), ".json") == 0
                      ? cleat_fail(error, CLEAT_ERR_FORMAT,
                                   "%s: not a file of weights; use its folder, or a .safetensors file", path)

@@ -156,12 +156,8 @@ cleat_status cleat_checkpoint_open_last(const char *run, cleat_checkpoint **chec
 
 /* Accepts "RUN/best" and "RUN/last" as well. */
 static bool names_a_pointer(const char *path, char run[CLEAT_CHECKPOINT_PATH], cleat_checkpoint_name *name) {
-    if (!cleat_file_exists(path) || strlen(path) >= CLEAT_CHECKPOINT_PATH) return false;
-    snprintf(run, CLEAT_CHECKPOINT_PATH, "%s", path);
-    char *slash = strrchr(run, '/');
-    const char *pointer = slash ? slash + 1 : path;
-    if (slash) *slash = 0;
-    return cleat_checkpoint_pointer(slash ? run : ".", pointer, name) && (slash || snprintf(run, 2, "."));
+    const char *pointer = cleat_file_exists(path) ? cleat_path_split(path, run, CLEAT_CHECKPOINT_PATH) : NULL;
+    return pointer && cleat_checkpoint_pointer(run, pointer, name);
 }
 
 /* Finds the folder of the checkpoint that `path` names, unless it is a run folder: then `is_run` is set. */
