@@ -306,9 +306,9 @@ static void check_masked(const shown *s) {
         assert_string_equal(text_at(words, 0), "[CLS]");
         assert_string_equal(text_at(words, count - 1), "[SEP]");
         for (int w = 0; w < count; ++w) {
-            const bool hidden = text_at(truth, w) != NULL;
+            const bool hidden = cJSON_IsString(cJSON_GetArrayItem(truth, w));
             found += hidden;
-            assert_int_equal(text_at(prediction, w) != NULL, hidden);
+            assert_int_equal(cJSON_IsString(cJSON_GetArrayItem(prediction, w)), hidden);
             if (hidden) assert_string_equal(text_at(truth, w), word);
             if (hidden) assert_true(item(confidence, w) > 0 && item(confidence, w) <= 1);
             if (!hidden && w > 0 && w < count - 1) assert_string_equal(text_at(words, w), word);
