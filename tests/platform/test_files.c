@@ -110,6 +110,9 @@ static void folders_are_listed(void **state) {
     assert_int_equal(errno, 0);
     assert_int_equal(count, 1);
     closedir(folder);
+    folder = opendir("/");
+    assert_non_null(folder);
+    closedir(folder);
     assert_null(opendir("/tmp/cleat-platform-missing"));
     assert_int_equal(errno, ENOENT);
 }

@@ -463,12 +463,12 @@ struct cleat_windows_folder {
 };
 
 DIR *opendir(const char *path) {
-    wchar_t wide[CLEAT_WIDE];
-    char all[CLEAT_WIDE];
+    wchar_t wide[CLEAT_WIDE + 2];
     DIR *made = calloc(1, sizeof *made);
-    snprintf(all, sizeof all, "%s/*", path);
     if (!*path) errno = ENOENT;
-    if (!made || !*path || !cleat_windows_wide(all, wide)) return free(made), NULL;
+    if (!made || !*path || !cleat_windows_wide(path, wide)) return free(made), NULL;
+    const size_t length = wcslen(wide);
+    wcscpy(wide + length, wide[length - 1] == L'\\' ? L"*" : L"\\*");
     made->search = FindFirstFileW(wide, &made->found);
     made->is_first = made->search != INVALID_HANDLE_VALUE;
     made->file = -1;

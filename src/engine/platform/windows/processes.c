@@ -7,7 +7,6 @@
 #include <conio.h>
 #include <errno.h>
 #include <psapi.h>
-#include <shellapi.h>
 #include <string.h>
 
 enum { LINE = 32767 }; /* characters of a command line */
@@ -92,8 +91,8 @@ int sched_setaffinity(int process, size_t size, const cpu_set_t *set) {
     return SetProcessAffinityMask(GetCurrentProcess(), (DWORD_PTR)set->bits) ? 0 : cleat_windows_fail();
 }
 
-/* Of durations without those that the machine slept, as on Linux. Wine has no such clock, or (10.0) one that moves every
- * 16 ms. */
+/* Of durations without those that the machine slept, as on Linux. Wine has no such clock, or (10.0) one that moves
+ * every 16 ms. */
 int cleat_windows_clock_gettime(clockid_t clock, struct timespec *now) {
     static union {
         FARPROC found;
@@ -172,6 +171,7 @@ pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int
     (void)in;
     if (!call) return -1;
     *call = (body_call){body, user, _dup(out)};
+    SetHandleInformation((HANDLE)_get_osfhandle(call->out), HANDLE_FLAG_INHERIT, 0);
     const HANDLE thread = call->out < 0 ? NULL : CreateThread(NULL, 0, call_body, call, 0, NULL);
     if (thread) return (pid_t)(intptr_t)thread;
     free(call);
@@ -340,17 +340,20 @@ void cleat_read_console(void) {
     CloseHandle(CreateThread(NULL, 0, copy_typing, NULL, 0, NULL));
 }
 
+int __wgetmainargs(int *count, wchar_t ***words, wchar_t ***variables, int expands, int *mode); /* of the runtime */
+
 char **cleat_arguments(int count, char **arguments) {
-    int found = 0;
-    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &found);
-    char **made = wide && found == count ? calloc((size_t)count + 1, sizeof *made) : NULL;
+    int found = 0, ordinary = 0;
+    wchar_t **wide = NULL, **variables;
+    __wgetmainargs(&found, &wide, &variables, 0, &ordinary);
+    char **made = found == count ? calloc((size_t)count + 1, sizeof *made) : NULL;
     DWORD mode;
     for (int i = 0; made && i < count; ++i) {
         const size_t room = 3 * wcslen(wide[i]) + 1;
         made[i] = malloc(room);
         if (!made[i] || !cleat_windows_narrow(wide[i], made[i], room)) made[i] = arguments[i];
     }
-    LocalFree(wide);
+    SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX); /* no dialogs about libraries of drivers */
     SetConsoleCtrlHandler(on_console, TRUE);
     code_page = GetConsoleOutputCP();
     SetConsoleOutputCP(CP_UTF8);

@@ -95,10 +95,10 @@ pid_t waitpid(pid_t process, int *code, int flags);
 #define getppid() 0
 int setenv(const char *name, const char *value, int replace);
 #define unsetenv(name) setenv(name, "", 1)
-#define WIFEXITED(code) 1
+#define WIFEXITED(code) (!WIFSIGNALED(code))
 #define WEXITSTATUS(code) (code)
-#define WIFSIGNALED(code) 0
-#define WTERMSIG(code) 0
+#define WIFSIGNALED(code) ((unsigned)(code) >= 0xc0000000u) /* the number of an exception */
+#define WTERMSIG(code) ((void)(code), SIGSEGV)
 FILE *cleat_windows_popen(const char *command, const char *mode);
 #undef popen
 #undef pclose

@@ -23,7 +23,7 @@ static inline locale_t uselocale(locale_t to) {
 
 void *cleat_windows_memmem(const void *bytes, size_t size, const void *wanted, size_t length);
 char *cleat_windows_strcasestr(const char *text, const char *wanted);
-#define strsignal(number) ((void)(number), "a signal") /* WIFSIGNALED is never true */
+#define strsignal(number) ((void)(number), "a crash")
 void *cleat_windows_memrchr(const void *bytes, int byte, size_t size);
 long long cleat_windows_getline(char **line, size_t *room, FILE *file);
 #define memrchr cleat_windows_memrchr
