@@ -424,6 +424,8 @@ static void folders_are_listed_in_order(void **state) {
     cleat_name_list_free(&all);
     assert_string_equal(cleat_name_ending(".csv"), "");
     assert_string_equal(cleat_name_ending("ends."), ".");
+    assert_true(cleat_ends_in("a/IMG_1.JPG", ".jpeg .jpg") && cleat_ends_in("a.b.tsv", ".csv .tsv"));
+    assert_false(cleat_ends_in("plain", ".csv") || cleat_ends_in(".csv", ".csv") || cleat_ends_in("a.cs", ".csv"));
 }
 
 static void paths_are_split_at_their_last_slash(void **state) {

@@ -137,7 +137,7 @@ static void a_token_across_the_border_is_learned(void **state) {
     size_t size;
     (void)state;
     options.chat_name = "none";
-    cleat_dataset *dataset = open_text("some.csv", text, &options);
+    cleat_dataset *dataset = open_text("some.CSV", text, &options);
     assert_string_equal(shown(dataset, 0), "How are Hello there => Hello there</s>");
     assert_string_equal(shown(dataset, 1), "How are you? fine =>  fine</s>");
     cleat_dataset_destroy(dataset);

@@ -103,7 +103,7 @@ static void separators_are_recognised_by_the_header(void **state) {
         {"s.csv", "a;b\n1;\"x;y\"\n", ';', "x;y"},      {"s.csv", "\xEF\xBB\xBF\"a, c\";b\r\n1;2,5\r\n", ';', "2,5"},
         {"s.csv", "\n\na\tb\n1\t\"2;\"\n", '\t', "2;"}, {"s.csv", "a|b|c;d\n1|2|3\n", '|', "2"},
         {"s.csv", "a,b,c;d;e;f\n1,2,3\n", ',', "2"},    {"s.csv", "sep=;\r\na,c;b\r\n1;2\r\n", ';', "2"},
-        {"s.csv", "sep=;,b\n1,2\n", ',', "2"},          {"s.tsv", "a\tb;c;d\tb\n1\t3\t\"2\n", '\t', "\"2"},
+        {"s.csv", "sep=;,b\n1,2\n", ',', "2"},          {"s.TSV", "a\tb;c;d\tb\n1\t3\t\"2\n", '\t', "\"2"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const char *path = test_path(rows[i].name);

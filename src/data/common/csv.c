@@ -1,6 +1,7 @@
 /* Reads the records of a table, one at a time. Fields are unquoted in place. */
 #include "data/common/csv.h"
 
+#include "core/files.h"
 #include "core/memory.h"
 #include "core/string.h"
 
@@ -128,11 +129,6 @@ cleat_status cleat_csv_each(cleat_csv *csv, cleat_csv_row row, void *user, cleat
     }
 }
 
-static bool is_tab_separated(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (strcmp(dot, ".tsv") == 0 || strcmp(dot, ".tab") == 0);
-}
-
 /* Excel writes a line "sep=;" before the header, and honours it. */
 static char separator_line(cleat_csv *csv) {
     cleat_source *source = &csv->source;
@@ -168,7 +164,7 @@ static char separator_of_header(const cleat_source *source) {
 
 static void choose_separator(cleat_csv *csv) {
     csv->separator = '\t';
-    csv->quotes = !is_tab_separated(csv->source.path);
+    csv->quotes = !cleat_ends_in(csv->source.path, ".tsv .tab");
     if (!csv->quotes) return;
     const char written = separator_line(csv);
     csv->separator = written ? written : separator_of_header(&csv->source);

@@ -13,10 +13,7 @@
 enum { PROBE_BYTES = 16384 };
 
 bool cleat_image_is_name(const char *name) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg", ".tif", ".tiff"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
-        if (strcasecmp(cleat_name_ending(name), endings[i]) == 0) return true;
-    return false;
+    return cleat_ends_in(name, ".png .jpg .jpeg .tif .tiff");
 }
 
 void cleat_image_free(cleat_image *image) {

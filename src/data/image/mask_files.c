@@ -159,10 +159,10 @@ static cleat_status add_mask(const char *folder, const char *suffix, const char 
     char path[CLEAT_FILE_PATH];
     cleat_status status = cleat_path_join(folder, name, path, CLEAT_FILE_PATH, error);
     if (status) return status;
-    if (strncasecmp(cleat_name_ending(name), ".jp", 3) == 0)
+    if (cleat_ends_in(name, ".jpg .jpeg"))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: a JPEG mask has blurred edges; export it again as PNG or TIFF, or convert it", path);
-    if (strcasecmp(cleat_name_ending(name), ".gif") == 0)
+    if (cleat_ends_in(name, ".gif"))
         return cleat_fail(error, CLEAT_ERR_FORMAT,
                           "%s: GIF masks are not read; convert them (ImageMagick's mogrify -format png *.gif)", path);
     cleat_mask_sample *sample = find(set, name, stem_size(name, suffix));
@@ -202,7 +202,7 @@ static cleat_status add_masks(const char *folder, const char *suffix, bool mixed
     for (size_t i = 0; i < listing.count && !status; ++i) {
         const char *name = listing.names[i];
         if (mixed && !stem_size(name, suffix)) continue;
-        if (!cleat_image_is_name(name) && strcasecmp(cleat_name_ending(name), ".gif") != 0)
+        if (!cleat_image_is_name(name) && !cleat_ends_in(name, ".gif"))
             ++skipped;
         else if (add_mask(folder, suffix, name, set, &why) != CLEAT_OK)
             status = cleat_faults_add(faults, &why, error);

@@ -13,8 +13,7 @@
 enum { FIRST_ROWS = 20, MAX_FOLDERS = 64 };
 
 bool cleat_image_is_table(const char *path) {
-    const char *ending = cleat_name_ending(path);
-    return strcasecmp(ending, ".csv") == 0 || strcasecmp(ending, ".tsv") == 0 || strcasecmp(ending, ".tab") == 0;
+    return cleat_ends_in(path, ".csv .tsv .tab");
 }
 
 /* Appends the folders in a folder. */

@@ -84,7 +84,7 @@ static cleat_status add_file(reader *r, const char *name, cleat_error *error) {
 }
 
 static bool is_grid(const char *name) {
-    return strcasecmp(cleat_name_ending(name), ".asc") == 0;
+    return cleat_ends_in(name, ".asc");
 }
 
 static int by_channel_and_day(const void *a, const void *b) {

@@ -281,7 +281,7 @@ static const char of_table[] =
     "(numpy.histogram2d), and write each day as a grid count_YYYYMMDD.asc";
 
 static cleat_status find_layout(const char *folder, bool *grids, cleat_error *error) {
-    size_t asc = 0, npy = 0, tables = strcasecmp(cleat_name_ending(folder), ".csv") == 0;
+    size_t asc = 0, npy = 0, tables = cleat_ends_in(folder, ".csv");
     cleat_name_list listing = {0};
     if (cleat_file_exists(folder))
         return cleat_fail(error, CLEAT_ERR_ARGUMENT, "%s: is a file; maps are a folder (data.path)%s", folder,
@@ -291,9 +291,9 @@ static cleat_status find_layout(const char *folder, bool *grids, cleat_error *er
         return cleat_fail(error, status, "%s: the folder does not exist (data.path)", folder);
     if (status) return cleat_fail_in(error, status, "data.path is a folder");
     for (size_t i = 0; i < listing.count; ++i) {
-        asc += strcasecmp(cleat_name_ending(listing.names[i]), ".asc") == 0;
-        npy += strcmp(cleat_name_ending(listing.names[i]), ".npy") == 0;
-        tables += strcasecmp(cleat_name_ending(listing.names[i]), ".csv") == 0;
+        asc += cleat_ends_in(listing.names[i], ".asc");
+        npy += cleat_ends_in(listing.names[i], ".npy");
+        tables += cleat_ends_in(listing.names[i], ".csv");
     }
     cleat_name_list_free(&listing);
     if (!asc && !npy)

@@ -46,7 +46,7 @@ static void warn_unused(const reader *r) {
 }
 
 static bool is_stack(const char *name) {
-    return strcmp(cleat_name_ending(name), ".npy") == 0;
+    return cleat_ends_in(name, ".npy");
 }
 
 static cleat_status add_file(reader *r, const char *file, cleat_error *error) {

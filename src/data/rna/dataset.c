@@ -279,7 +279,7 @@ static cleat_status make_dataset(const char *path, const cleat_rna_set *set, con
 /* --- finding the files ---------------------------------------------------------------------------------------- */
 
 static bool is_pdb(const char *name) {
-    return cleat_has_word(".pdb .ent .PDB", cleat_name_ending(name), ' ');
+    return cleat_ends_in(name, ".pdb .ent");
 }
 
 static cleat_status read_pdb_folder(const char *folder, cleat_rna_set *set, cleat_error *error) {
@@ -364,8 +364,8 @@ static cleat_status read_any(const char *path, const cleat_rna_options *options,
         if (!status && !set->count) status = cleat_fail(error, CLEAT_ERR_FORMAT, "%s: no RNA chain in this file", path);
         return status;
     }
-    const bool fasta = cleat_has_word(".fasta .fa .fna .txt", cleat_name_ending(path), ' ');
-    if (!fasta && strcmp(cleat_name_ending(path), ".csv") != 0)
+    const bool fasta = cleat_ends_in(path, ".fasta .fa .fna .txt");
+    if (!fasta && !cleat_ends_in(path, ".csv"))
         return cleat_fail(
             error, CLEAT_ERR_NOT_SUPPORTED,
             "%s: unsupported RNA data; use a folder, .pdb, .ent, .fasta, .fa, .fna, .txt (FASTA) or .csv (sequences); "

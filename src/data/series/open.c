@@ -194,7 +194,7 @@ static cleat_status make_dataset(const char *path, cleat_series_table *table, co
 }
 
 static bool is_csv(const char *name) {
-    return strcmp(cleat_name_ending(name), ".csv") == 0;
+    return cleat_ends_in(name, ".csv");
 }
 
 static cleat_status only_csv(const char *folder, char path[CLEAT_FILE_PATH], cleat_error *error) {

@@ -323,11 +323,10 @@ static cleat_status read_table(reader *r, cleat_error *error) {
 cleat_status cleat_causal_read(const cleat_text_file *file, cleat_causal_set *set, cleat_error *error) {
     reader r = {.all = set, .file = file, .text = -1};
     const size_t first = set->set.n_rows;
-    const char *ending = cleat_name_ending(file->path);
     cleat_status status = cleat_grow(&set->first_spans, set->set.n_rows, &set->spans_capacity, error);
     if (status) return status;
-    status = cleat_has_word(".csv .tsv .tab", ending, ' ')
+    status = cleat_ends_in(file->path, ".csv .tsv .tab")
                  ? read_table(&r, error)
-                 : read_lines(&r, cleat_has_word(".json .jsonl .ndjson", ending, ' '), error);
+                 : read_lines(&r, cleat_ends_in(file->path, ".json .jsonl .ndjson"), error);
     return status ? status : cleat_text_assign_splits(&set->set, file, first, error);
 }

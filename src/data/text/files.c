@@ -13,12 +13,8 @@ static const char *const words[CLEAT_SPLITS][5] = {
     [CLEAT_SPLIT_TEST] = {"test"},
 };
 
-static bool ends_in(const char *name, const char *ending) {
-    return strcasecmp(cleat_name_ending(name), ending) == 0;
-}
-
 static bool is_table(const char *name) {
-    return ends_in(name, ".csv") || ends_in(name, ".tsv") || ends_in(name, ".tab");
+    return cleat_ends_in(name, ".csv .tsv .tab");
 }
 
 /* Whether plain lines suffice, because no columns are needed. */
@@ -28,10 +24,7 @@ static bool takes_lines(const cleat_text_options *options) {
 
 /* Of a causal language model: conversations, tables, or plain texts. */
 static bool is_causal(const char *name) {
-    static const char *const endings[] = {".jsonl", ".ndjson", ".json", ".txt", ".text"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i)
-        if (ends_in(name, endings[i])) return true;
-    return is_table(name);
+    return cleat_ends_in(name, ".jsonl .ndjson .json .txt .text") || is_table(name);
 }
 
 /* Whether the name is that of a split's table, or of its plain lines: "train.csv" is the train table,
@@ -42,7 +35,7 @@ static bool is_table_of(const char *name, const cleat_text_options *options, cle
         if (strncasecmp(name, words[split][i], length) == 0 && name[length] == '.' && !strchr(name + length + 1, '.') &&
             (options->task == CLEAT_TEXT_CAUSAL
                  ? is_causal(name)
-                 : is_table(name) || (takes_lines(options) && options->plain && ends_in(name, ".txt"))))
+                 : is_table(name) || (takes_lines(options) && options->plain && cleat_ends_in(name, ".txt"))))
             return true;
     }
     return false;
@@ -59,7 +52,7 @@ static bool contains(const char *name, cleat_split split) {
 static bool is_conll_of(const char *name, cleat_split split) {
     for (int before = 0; before < (int)split; ++before)
         if (contains(name, (cleat_split)before)) return false;
-    return contains(name, split) && !ends_in(name, ".csv");
+    return contains(name, split) && !cleat_ends_in(name, ".csv");
 }
 
 /* Writes the path of the folder's file for `split`, or "" if there is none. */
@@ -152,7 +145,7 @@ cleat_status cleat_text_find_files(const char *path, const cleat_text_options *o
                           "%s: unsupported file; use plain lines, a text each (.txt), or a table, .csv or .tsv (JSON "
                           "lines, with pandas: read_json(OLD, lines=True).to_csv(NEW, index=False))",
                           path);
-    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : !causal && ends_in(path, ".csv"))
+    if (options->task == CLEAT_TEXT_CLASSES ? !is_table(path) && !lines : !causal && cleat_ends_in(path, ".csv"))
         return cleat_fail(error, CLEAT_ERR_NOT_SUPPORTED,
                           options->task == CLEAT_TEXT_CLASSES
                               ? "%s: unsupported file for text classification; use a table, .csv or .tsv (a workbook: "

@@ -63,12 +63,6 @@ static cleat_status add_sentence(cleat_text_set *set, cleat_stretch line, cleat_
     return status;
 }
 
-static bool ends_in(const char *name, const char *const *endings) {
-    for (; *endings; ++endings)
-        if (strcasecmp(cleat_name_ending(name), *endings) == 0) return true;
-    return false;
-}
-
 /* Whether a line may be one of a CoNLL file: a word alone, columns separated by tabs, or a tag at the end. */
 static bool may_be_conll(cleat_stretch line) {
     const size_t size = (size_t)(line.end - line.at);
@@ -78,11 +72,10 @@ static bool may_be_conll(cleat_stretch line) {
 }
 
 cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_error *error) {
-    static const char *const always[] = {".lines", NULL}, *const maybe[] = {".txt", ".text", "", NULL};
     char *text;
     size_t size;
-    bool found = ends_in(path, always);
-    if (!found && ends_in(path, maybe)) {
+    bool found = cleat_ends_in(path, ".lines");
+    if (!found && (!*cleat_name_ending(path) || cleat_ends_in(path, ".txt .text"))) {
         cleat_status status = cleat_file_read_text(path, &text, &size, error);
         if (status) return status;
         for (char *at = text; at < text + size && !found;) {
@@ -96,9 +89,7 @@ cleat_status cleat_text_has_sentences(const char *path, bool *sentences, cleat_e
 }
 
 bool cleat_text_may_be_lines(const char *path) {
-    static const char *const others[] = {".json", ".jsonl", ".parquet", ".xlsx", ".xls",  ".ods",
-                                         ".html", ".xml",   ".pdf",     ".doc",  ".docx", NULL};
-    return !ends_in(path, others);
+    return !cleat_ends_in(path, ".json .jsonl .parquet .xlsx .xls .ods .html .xml .pdf .doc .docx");
 }
 
 /* Room for all lines, each with its number and two zeros: a file of gigabytes is kept once, not twice. */

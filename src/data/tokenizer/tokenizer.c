@@ -118,7 +118,7 @@ cleat_status cleat_tokenizer_load(const char *path, bool lowercase, cleat_tokeni
     if (!path || !tokenizer)
         return cleat_fail(error, CLEAT_ERR_ARGUMENT,
                           "a tokenizer requires the path of a folder, a tokenizer.json or a vocab.txt");
-    if (strcmp(cleat_name_ending(path), ".gguf") == 0) return cleat_tokenizer_open_gguf(path, tokenizer, error);
+    if (cleat_ends_in(path, ".gguf")) return cleat_tokenizer_open_gguf(path, tokenizer, error);
     return cleat_tokenizer_is_published_path(path) ? cleat_tokenizer_open_published(path, lowercase, tokenizer, error)
                                                    : cleat_tokenizer_load_vocab(path, lowercase, tokenizer, error);
 }

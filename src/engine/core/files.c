@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "platform/files.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -453,6 +454,13 @@ const char *cleat_listing_hint(const char *folder, const char *name, char text[2
 const char *cleat_name_ending(const char *name) {
     const char *dot = strrchr(name, '.');
     return dot && dot != name ? dot : "";
+}
+
+bool cleat_ends_in(const char *name, const char *endings) {
+    char lower[16] = "";
+    const char *ending = cleat_name_ending(name);
+    for (size_t i = 0; ending[i] && i + 1 < sizeof lower; ++i) lower[i] = (char)tolower((unsigned char)ending[i]);
+    return *lower && cleat_has_word(endings, lower, ' ');
 }
 
 /* Creates a folder for its owner alone, or leaves an existing one unchanged. Files that are executed

@@ -80,6 +80,9 @@ int cleat_by_bytes(const void *a, const void *b);
 /* The file name extension with its dot (".csv"); "" if there is no dot, or only a leading one. Points into
  * `name`. */
 const char *cleat_name_ending(const char *name);
+/* Whether it is one of some endings, in lower case and separated by a space (".csv .tsv"); that of `name` may have
+ * capitals, as cameras and Windows write them. */
+bool cleat_ends_in(const char *name, const char *endings);
 /* The user's cache folder of a program: that of the variable, or NAME in $XDG_CACHE_HOME or ~/.cache. Returns the
  * length of the path, of which size - 1 bytes are written; 0: there is none. */
 size_t cleat_user_cache(const char *variable, const char *name, char *path, size_t size);

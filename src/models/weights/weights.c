@@ -160,7 +160,7 @@ static cleat_status open_index(cleat_weights *weights, const char *index, cleat_
 }
 
 static bool is_pickled(const char *name) {
-    return cleat_has_word(".bin .pth .pt .ckpt", cleat_name_ending(name), ' ');
+    return cleat_ends_in(name, ".bin .pth .pt .ckpt");
 }
 
 static cleat_status refuse_pickled(const char *path, cleat_error *error) {
@@ -173,7 +173,7 @@ static cleat_status refuse_pickled(const char *path, cleat_error *error) {
 }
 
 static bool is_gguf(const char *name) {
-    return strcmp(cleat_name_ending(name), ".gguf") == 0;
+    return cleat_ends_in(name, ".gguf");
 }
 
 static cleat_status refuse_folder(const cleat_weights *weights, cleat_error *error) {
