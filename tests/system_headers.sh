@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks that headers of an operating system, and its macros, appear in src/engine/platform alone.
 #   tests/system_headers.sh [FOLDER]      FOLDER: another source tree than this one
-# Elsewhere <...> names a header of ISO C, of a library that CMakeLists.txt finds, or of cleat. Nor do functions of <math.h> for float
+# Elsewhere <...> names a header of ISO C, of a library that CMakeLists.txt finds, or of cleat. What Windows has otherwise than ISO C
+# (names of files and texts are not in UTF-8, ends of lines change) needs platform/files.h. Nor do functions of <math.h> for float
 # appear that C libraries round differently: results of those for double, rounded to float, are the same bits everywhere.
 set -euo pipefail
 
@@ -14,4 +15,6 @@ faults=$(grep -rnE '^ *# *(include <|(if|ifdef|ifndef|elif).*\b(_WIN32|_WIN64|__
 rounded=$(grep -rnE '\b(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sinh|cosh|tanh|asin|acos|atan|atan2|erf|cbrt|hypot|lgamma)f\(' \
     --include='*.[ch]' src tools include || true)
 [[ -z $rounded ]] || printf '%s\n' "$rounded" 'use the function for double, and round its result'
-[[ -d src/engine/platform && -z $faults && -z $rounded ]]
+bare=$(grep -rlE '\b(fopen|freopen|getenv|strerror|remove|rename)\(' --include='*.[ch]' src tools | grep -v '^src/engine/platform/' | xargs -r grep -L '"platform/files.h"' || true)
+[[ -z $bare ]] || printf '%s: include platform/files.h\n' $bare
+[[ -d src/engine/platform && -z $faults && -z $rounded && -z $bare ]]

@@ -1,6 +1,7 @@
 /* cleat man: prints manual pages, or writes all of them, from the commands' own tables of options. */
 #include "cli.h"
 #include "core/files.h"
+#include "platform/files.h"
 
 #include <cleat/profile.h>
 #include <errno.h>

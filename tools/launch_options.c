@@ -1,6 +1,8 @@
 /* Options --devices and --hosts, and the command line of the ranks. */
 #include "launch.h"
 
+#include "platform/files.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "device/probe.h"
 #include "device/programs.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

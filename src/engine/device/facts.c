@@ -3,6 +3,7 @@
 
 #include "core/kernel_shape.h"
 #include "core/string.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "core/string.h"
 #include "device/device.h"
 #include "device/embedded.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

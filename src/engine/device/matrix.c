@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/string.h"
 #include "device/probe.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "device/recorder.h"
 #include "graph/store.h"
+#include "platform/files.h"
 
 #include <stdlib.h>
 #include <string.h>

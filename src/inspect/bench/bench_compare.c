@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/string.h"
+#include "platform/files.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

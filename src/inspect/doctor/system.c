@@ -1,6 +1,7 @@
 /* The system: distribution, kernel, container, WSL, Kaggle, Colab. */
 #include "platform/system.h"
 #include "doctor/doctor.h"
+#include "platform/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

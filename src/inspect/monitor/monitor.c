@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/memory.h"
 #include "monitor/routes.h"
+#include "platform/files.h"
 #include "platform/threads.h"
 
 #include <math.h>
@@ -347,7 +348,7 @@ bool cleat_monitor_take_hint(cleat_monitor *monitor, cleat_hint *hint) {
 
 static void sample(cleat_monitor *monitor) {
     for (size_t i = 0; i < CLEAT_MAX_GAUGES; ++i) monitor->gauges[i] = NAN;
-    if (monitor->config.n_gauges > 0) monitor->config.calls.read(monitor->config.user, monitor->gauges);
+    if (monitor->config.n_gauges > 0) (monitor->config.calls.read)(monitor->config.user, monitor->gauges);
     compute_own(monitor);
     check_busy_device(monitor);
     write_sample(monitor);

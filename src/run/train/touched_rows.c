@@ -2,6 +2,7 @@
 #include "train/touched_rows.h"
 
 #include "core/memory.h"
+#include "platform/files.h"
 
 #include <stdlib.h>
 #include <string.h>
