@@ -2,6 +2,7 @@
  * its mount manager does not know, as those of RAM disks are, and on shares of which the user sees a part. And
  * folders in which the system forbids it. On Linux, folders on any drive. */
 /* ctest: quick */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -56,6 +57,14 @@ static void a_protected_folder_is_named(void **state) {
     assert_int_equal(cleat_file_write("/tmp/protected", "x", 1, &error), CLEAT_ERR_IO);
     assert_non_null(strstr(error.text, "Controlled folder access"));
 }
+
+/* Whatever the system said before. */
+static void a_name_that_windows_refuses_is_named(void **state) {
+    (void)state;
+    SetLastError(ERROR_FILE_NOT_FOUND);
+    assert_int_equal(open("/tmp/results:1", O_WRONLY | O_CREAT, 0644), -1);
+    assert_non_null(strstr(strerror(errno), "does not take this name"));
+}
 #endif
 
 static void folders_are_named_and_removed(void **state) {
@@ -79,6 +88,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #ifdef _WIN32
         cmocka_unit_test(a_protected_folder_is_named),
+        cmocka_unit_test(a_name_that_windows_refuses_is_named),
 #endif
         cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"RAM disk"),
         cmocka_unit_test_prestate(folders_are_named_and_removed, (char *)"share"),

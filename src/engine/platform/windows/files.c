@@ -195,7 +195,7 @@ static bool is_passing(int attempt, int most, DWORD also) {
 
 static HANDLE open_handle(const char *path, DWORD access, DWORD creation, DWORD flags) {
     wchar_t wide[CLEAT_WIDE];
-    if (!cleat_windows_wide(path, wide)) return INVALID_HANDLE_VALUE;
+    if (!cleat_windows_wide(path, wide)) return SetLastError(ERROR_INVALID_NAME), INVALID_HANDLE_VALUE;
     for (int attempt = 0;; ++attempt) {
         const HANDLE handle = CreateFileW(wide, access, SHARE_ALL, NULL, creation, flags, NULL);
         if (handle != INVALID_HANDLE_VALUE) return handle;
