@@ -153,6 +153,16 @@ static int message(void) {
     _exit(0);
 }
 
+/* A stream for reading stands for one that cannot be written, as on a full disk. */
+static void a_print_that_fails_says_so(void **state) {
+    const place *p = *state;
+    close(open(p->path, O_WRONLY | O_CREAT, 0600));
+    FILE *stream = fopen(p->path, "rb");
+    assert_non_null(stream);
+    assert_true(fprintf(stream, "%d words", 7) < 0);
+    fclose(stream);
+}
+
 /* Windows has another number for it. */
 static void a_pipe_without_a_reader_is_told_apart(void **state) {
     int ends[2];
@@ -239,6 +249,7 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(a_folder_is_in_the_way, make_place, remove_place),
         cmocka_unit_test(words_arrive_as_they_are),
         cmocka_unit_test_setup_teardown(messages_are_not_kept_back, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_print_that_fails_says_so, make_place, remove_place),
         cmocka_unit_test(a_pipe_without_a_reader_is_told_apart),
         cmocka_unit_test(patterns_match),
         cmocka_unit_test(numbers_in_texts_are_ordered),

@@ -183,10 +183,10 @@ int cleat_windows_vfprintf(FILE *file, const char *format, va_list arguments) {
     char *text;
     const int length = vasprintf(&text, format, arguments);
     if (length < 0) return length;
-    fputs(text, file); /* not fwrite, which the runtime splits */
+    const bool written = fputs(text, file) >= 0; /* not fwrite, which the runtime splits */
     if (file == stderr) fflush(file);
     free(text);
-    return length;
+    return written ? length : -1;
 }
 
 int cleat_windows_fprintf(FILE *file, const char *format, ...) {
