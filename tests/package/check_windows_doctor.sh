@@ -101,6 +101,11 @@ done
 run opencl 1 doctor
 has opencl 'driver C:/Treiber/amdhere64.dll'
 ! grep -q ghost64 opencl.log || fault "the driver of a card that is not there is listed"
+
+# Of several texts, the first.
+"$wine" reg add "$key\\Control\\Class\\$class\\0007" /v OpenCLDriverName /t REG_MULTI_SZ /d 'C:\Treiber\amdfirst64.dll\0C:\Treiber\amdother64.dll' /f >/dev/null 2>&1
+run several 1 doctor
+has several 'driver C:/Treiber/amdfirst64.dll'
 "$wine" reg delete "$key\\Control\\Class\\$class\\0007" /v OpenCLDriverName /f >/dev/null 2>&1
 
 # A run, and the figures of NVIDIA's card.

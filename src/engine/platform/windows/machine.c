@@ -103,9 +103,9 @@ static bool read_property(HDEVINFO list, SP_DEVINFO_DATA *at, DWORD property, vo
 }
 
 static void read_text(HKEY key, const wchar_t *name, char *text, size_t size) {
-    wchar_t wide[1024];
+    wchar_t wide[1024]; /* of several texts the first, as Khronos' loader does */
     DWORD bytes = sizeof wide;
-    if (RegGetValueW(key, NULL, name, RRF_RT_REG_SZ, NULL, wide, &bytes) == ERROR_SUCCESS)
+    if (RegGetValueW(key, NULL, name, RRF_RT_REG_SZ | RRF_RT_REG_MULTI_SZ, NULL, wide, &bytes) == ERROR_SUCCESS)
         cleat_windows_narrow(wide, text, size);
 }
 
