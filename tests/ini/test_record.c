@@ -275,6 +275,16 @@ static void values_of_other_encodings_are_named(void **state) {
                      CLEAT_OK);
     expect_contains(warning, "s.ini:3: label = M");
     expect_contains(warning, "is not UTF-8; save the file as UTF-8");
+#ifndef _WIN32
+    *warning = 0;
+    FILE *file = fopen("M\xfcller", "w"); /* what is there has that name */
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(read_shelf("[shelf]\nroom = 1\nlabel = M\xfcller\n[books]\ncount = 1\n", &fields, NULL, NULL),
+                     CLEAT_OK);
+    assert_int_equal(remove("M\xfcller"), 0);
+    assert_string_equal(warning, "");
+#endif
     cleat_set_log(NULL, NULL, CLEAT_LOG_ERROR);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "core/string.h"
+#include "platform/files.h"
 
 #include <ctype.h>
 #include <ini.h>
@@ -152,10 +153,9 @@ static void flush(reader *in) {
     if (!status) status = cleat_record_assign(in->record, key, pending->value, pending->place, in->error);
     const char *at = pending->value;
     for (size_t bytes; *at && (bytes = cleat_utf8_size(at)); at += bytes) continue;
-    if (!status && *at) cleat_log(CLEAT_LOG_WARNING, "%s: is not UTF-8; save the file as UTF-8", pending->place);
-    if (!status) return;
-    in->status = status;
-    in->failed_line = pending->line;
+    if (!status && *at && access(pending->value, F_OK) != 0) /* on Linux a path may have any bytes */
+        cleat_log(CLEAT_LOG_WARNING, "%s: is not UTF-8; save the file as UTF-8", pending->place);
+    if (status) in->status = status, in->failed_line = pending->line;
 }
 
 /* The ini_handler callback: receives one "name = value", or a continuation of its value. */
