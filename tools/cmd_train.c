@@ -216,19 +216,18 @@ static bool is_bare_setting(char **argv, int at, const cli_list *assignments) {
 }
 
 /* "cleat train ARGUMENTS", with quotes where a shell needs them and --set before every setting, for the
- * records of the run; cut after the last word that fits. */
+ * records of the run; "" if a word has no form for the shells, or no room: a part would train something else. */
 static void join_command(int argc, char **argv, const cli_list *words, const cli_list *assignments, char *text,
                          size_t size) {
     size_t used = (size_t)snprintf(text, size, "cleat train");
-    for (int i = 0; i < argc && used + 24 < size; ++i) {
+    for (int i = 0; i < argc; ++i) {
         const bool is_data = words->count > 1 && argv[i] == words->items[1]; /* it became a setting */
-        const size_t before = used;
         used += (size_t)snprintf(text + used, size - used, "%s",
                                  is_data                                 ? " --set data.path="
                                  : is_bare_setting(argv, i, assignments) ? " --set "
                                                                          : " ");
-        if (!cleat_shell_word(argv[i], text + used, size - used)) {
-            text[before] = 0;
+        if (used >= size || !cleat_shell_word(argv[i], text + used, size - used)) {
+            *text = 0;
             return;
         }
         used += strlen(text + used);

@@ -339,7 +339,7 @@ static cleat_hint_facts hint_facts(const cleat_run_monitor *monitor, const cleat
  * its path is unknown. */
 static void name_profile(cleat_run_monitor *monitor, const cleat_run *run) {
     monitor->options[0] = 0;
-    if (!run->options->profile_path) {
+    if (!run->options->profile_path || (run->options->command && !*run->options->command)) {
         snprintf(monitor->profile, sizeof monitor->profile, "%s/resolved.ini", run->folder);
         return;
     }
