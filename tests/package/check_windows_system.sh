@@ -75,9 +75,9 @@ test_interruptions() {
         equal whole "$event"
     done
     # during a step of some seconds: the second one ends the run at once
-    cleat 0 data make rna --out viele --count 1600
-    console 130 "events 9c93c slow/metrics.jsonl" "${small[@]}" --set data.path=viele --set model.d_model=480 --set model.layers=6 \
-        --set train.effective_batch_size=1200 --out slow
+    cleat 0 data make rna --out viele --count 6400
+    console 130 "events 1c93c slow/metrics.jsonl" "${small[@]}" --set data.path=viele --set model.d_model=480 --set model.layers=6 \
+        --set train.effective_batch_size=3200 --out slow
     checks=$((checks + 1))
     ! grep -q "continue from" log || fault "the second Ctrl-C did not end the run"
     # before the first step
