@@ -277,7 +277,7 @@ static void values_of_other_encodings_are_named(void **state) {
     expect_contains(warning, "is not UTF-8; save the file as UTF-8");
 #ifndef _WIN32
     *warning = 0;
-    FILE *file = fopen("M\xfcller", "w"); /* what is there has that name */
+    FILE *file = fopen("M\xfcller", "w"); /* what exists has that name */
     assert_non_null(file);
     fclose(file);
     assert_int_equal(read_shelf("[shelf]\nroom = 1\nlabel = M\xfcller\n[books]\ncount = 1\n", &fields, NULL, NULL),
