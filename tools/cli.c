@@ -1,8 +1,8 @@
 /* Command-line options, messages and exit codes. */
 #include "cli.h"
 
+#include "core/files.h"
 #include "core/shell.h"
-#include "core/string.h"
 #include "platform/files.h"
 #include "platform/system.h"
 
@@ -48,11 +48,10 @@ int cli_usage(const cli_command *command, const char *format, ...) {
 }
 
 static bool is_table(const char *word) {
-    const char *dot = strrchr(word, '.');
-    return dot && cleat_has_word(".csv .tsv .txt .conll .xlsx", dot, ' ');
+    return cleat_ends_in(word, ".csv .tsv .txt .conll .xlsx");
 }
 
-#define QUOTES "; quotes are needed around a value with blanks, in PowerShell also with commas"
+#define QUOTES "; a value with blanks needs quotes, in PowerShell also one with commas"
 
 /* Takes words[1] as the data of the profile words[0]: the setting data.path. Returns 0 or an exit code. */
 static int read_data_word(const cli_command *command, const cli_list *words, cli_list *assignments) {

@@ -242,8 +242,8 @@ void cli_explain_quotes(int argc, char **argv) {
         if (marks % 2 == 0 && argv[i][0] != '\'') continue;
         fprintf(stderr,
                 "cleat: Windows passed this as one argument: %s\n"
-                "Write \"...\", and / for a backslash before the last quote: \\\" is a letter of the argument, and cmd "
-                "has no ' '\n",
+                "Quote with \"...\", and write / instead of a backslash before the closing quote: \\\" is read as a "
+                "character of the argument. For cmd, ' is no quote\n",
                 argv[i]);
         return;
     }

@@ -41,7 +41,10 @@ static void print_log(void *user, cleat_log_level level, const char *text) {
 static bool find_level(const char *name, cleat_log_level *level) {
     static const char *const names[] = {"error", "warning", "info", "debug", "dispatch"};
     for (int i = 0; i < 5; ++i)
-        if (strcmp(name, names[i]) == 0) return *level = (cleat_log_level)i, true;
+        if (strcmp(name, names[i]) == 0) {
+            *level = (cleat_log_level)i;
+            return true;
+        }
     return false;
 }
 

@@ -399,7 +399,7 @@ static int run(const cli_command *command, int argc, char **argv) {
          "compare devices: one row each, with the speed relative to the first; allreduce: one rank each"},
         {"--hosts", CLI_TEXT, &bench.hosts, "HOSTS", "allreduce: the machines of the ranks, e.g. a:2,b:1"},
         {"--compare", CLI_TEXT, &bench.compare, "CMD",
-         "alternate with CMD (for the shell, with WORKLOAD set) and print the ratio of times"},
+         "alternate with CMD (run by the shell, with WORKLOAD set) and print the ratio of times"},
         {"--rounds", CLI_NUMBER, &bench.rounds, "N", "number of rounds with --compare (5)"},
         {"--seconds", CLI_NUMBER, &bench.seconds, "S", "seconds per measurement (4)"},
         {"--precision", CLI_TEXT, &bench.precision_name, "TYPE",

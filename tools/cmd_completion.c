@@ -320,4 +320,4 @@ static int run(const cli_command *command, int argc, char **argv) {
 }
 
 const cli_command cli_completion = {"completion", "bash | zsh | fish",
-                                    "print a script for a shell, which then completes command lines", run};
+                                    "print a script with which a shell completes command lines", run};

@@ -344,7 +344,7 @@ static void write_tune(passport *p) {
         cli_child child;
         snprintf(part, sizeof part, "tune:%s", *model);
         run_part(p, part, left(p), &child);
-        if (child.timed_out) snprintf(child.failure, sizeof child.failure, "the time is over: ok in part");
+        if (child.timed_out) snprintf(child.failure, sizeof child.failure, "out of time: ok in part");
         show_progress(part, &child);
         if (child.output) usual += write_answers(p, child.output);
         if (child.failure[0] && !child.timed_out) write_failure(p, part, part, &child);

@@ -171,7 +171,7 @@ pid_t cleat_fork_call(void (*body)(void *user, int out), void *user, int in, int
     (void)in;
     if (!call) return -1;
     *call = (body_call){body, user, _dup(out)};
-    SetHandleInformation((HANDLE)_get_osfhandle(call->out), HANDLE_FLAG_INHERIT, 0);
+    if (call->out >= 0) SetHandleInformation((HANDLE)_get_osfhandle(call->out), HANDLE_FLAG_INHERIT, 0);
     const HANDLE thread = call->out < 0 ? NULL : CreateThread(NULL, 0, call_body, call, 0, NULL);
     if (thread) return (pid_t)(intptr_t)thread;
     free(call);
